@@ -46,6 +46,7 @@ func (b *buffers) phase(p, tick time.Duration, nowUsec uint64) (later time.Durat
 // reference.
 type sent struct {
 	tick     Tick
+	at       time.Duration // the reference then
 	distance time.Duration
 	fresh    bool // the server has not said when it came
 }
@@ -60,7 +61,8 @@ func (b *buffers) reference(nowUsec uint64) time.Duration {
 // so much later after the start of the tick.
 func (b *buffers) inputSent(n Tick, at, later time.Duration, nowUsec uint64) {
 	if b.sent != nil {
-		b.sent[uint64(n)%sentKept] = sent{n, at + later - b.reference(nowUsec), !b.rebase}
+		ref := b.reference(nowUsec)
+		b.sent[uint64(n)%sentKept] = sent{n, ref, at + later - ref, !b.rebase}
 	}
 }
 
@@ -74,7 +76,7 @@ func (b *buffers) inputsArrived(a *arrivals, tick time.Duration, nowUsec uint64)
 		s := &b.sent[uint64(n)%sentKept]
 		if early, came := a.early(i); came && s.fresh && s.tick == n {
 			s.fresh = false
-			b.ahead.add(s.distance-early, early < 0, tick, nowUsec)
+			b.ahead.add(arrival{s.at, s.distance - early}, early < 0, nowUsec)
 			if n >= b.jumped {
 				b.ahead.count(early < 0, nowUsec)
 			}
@@ -88,7 +90,7 @@ func (b *buffers) inputsArrived(a *arrivals, tick time.Duration, nowUsec uint64)
 // waited says that it may have waited on this machine.
 func (b *buffers) stateArrived(n Tick, at, early, tick time.Duration, waited bool, nowUsec uint64) {
 	if b.states.add(n, 0) && !b.rebase && !waited {
-		b.behind.add(b.reference(nowUsec)-at, early < 0, tick, nowUsec)
+		b.behind.add(arrival{at, b.reference(nowUsec) - at}, early < 0, nowUsec)
 		b.behind.count(early < 0, nowUsec)
 		b.behind.judge(tick, rowLong/2, nowUsec) // what has waited on the way comes all at once
 	}

@@ -33,6 +33,7 @@ type way struct {
 	copies   int      // of each input, in the datagrams after it
 	hangs    bool     // the client's program does nothing
 	waits    []func() // what has come meanwhile
+	stopped  bool     // the server's program does nothing
 	stops    uint64   // until then nothing arrives
 	inTime   int
 	late     int
@@ -73,14 +74,16 @@ func (w *way) send(delay time.Duration, arrives func()) {
 func (w *way) run(d time.Duration) {
 	for end := w.now + usec(d); w.now < end; w.now += 1000 {
 		w.parcels = slices.DeleteFunc(w.parcels, func(p parcel) bool {
-			comes := max(p.at, w.stops) <= w.now
+			comes := max(p.at, w.stops) <= w.now && !w.stopped
 			if comes {
 				p.arrives()
 			}
 			return comes
 		})
-		w.server.Advance(w.now)
-		if w.now%w.every == 0 {
+		if !w.stopped {
+			w.server.Advance(w.now)
+		}
+		if w.now%w.every == 0 && !w.stopped {
 			told, _ := w.server.Announce(1, w.now)
 			b, _ := told.AppendBinary(nil)
 			var read Welcome
@@ -309,6 +312,68 @@ func TestDelayStays(t *testing.T) {
 		}
 		if delay > ms(25) || lead > ms(25) {
 			t.Errorf("%s: the delay was up to %v another one, the lead up to %v; before %+v", what, delay, lead, before)
+		}
+	}
+}
+
+// Inputs that were held up until one moment, by a path that stopped or by a slow frame, set no clock, although Welcomes that
+// are sent as they come tell of late ones only. If the path is longer after that, the clock is set.
+func TestInputsHeldUp(t *testing.T) {
+	fifo := func(w *way, until uint64) func() time.Duration { // a link that has stopped sends one each millisecond
+		return func() time.Duration { until = max(until+1000, w.now); return time.Duration(until-w.now) * us }
+	}
+	for what, tt := range map[string]struct {
+		happens func(w *way)
+		lead    time.Duration
+	}{
+		"the path stops":         {func(w *way) { w.jitter = fifo(w, w.now+300_000) }, 0},
+		"a frame takes 0.1 s":    {func(w *way) { w.hang(ms(100), true) }, 0},
+		"a frame takes 0.9 s":    {func(w *way) { w.hang(ms(900), true) }, 0},
+		"the path is longer":     {func(w *way) { w.up += ms(100) }, ms(100)},
+		"it stops and is longer": {func(w *way) { w.jitter, w.up = fifo(w, w.now+300_000), w.up+ms(100) }, ms(100)},
+	} {
+		for _, frame := range []uint64{0, 16_667, 33_333} { // us
+			w := newWay(t, ClientConfig{})
+			w.frame, w.every = frame, 1000
+			w.run(20*sec + ms(8))
+			before, at := w.timing(), w.now
+			tt.happens(w)
+			w.run(5 * sec)
+			if got := w.timing(); (got.Lead - before.Lead - tt.lead).Abs() > ms(25) {
+				t.Errorf("%s, frames of %d us: %+v, before %+v, %v", what, frame, got, before, w.rec.of(EventStepped))
+			}
+			if w.lateAt > at+1_300_000 || tt.lead > 0 && w.lateAt > at+700_000 {
+				t.Errorf("%s, frames of %d us: inputs are late after %d us", what, frame, w.lateAt-at)
+			}
+		}
+	}
+}
+
+// What a server that was stopped finds waiting, and inputs of frames between which the client's program hung, say nothing
+// of the path.
+func TestLeadStaysWithPrograms(t *testing.T) {
+	for what, happens := range map[string]func(w *way){
+		"the server is stopped for 0.9 s": func(w *way) { w.stopped = true; w.run(ms(900)); w.stopped = false },
+		"the client has 2 frames a second for 20 s": func(w *way) {
+			for range 40 {
+				w.hang(ms(500), true)
+			}
+		},
+	} {
+		for _, frame := range []uint64{0, 16_667, 33_333} { // us
+			w := newWay(t, ClientConfig{})
+			w.frame, w.every = frame, 16_000
+			w.run(20 * sec)
+			before, most := w.timing(), time.Duration(0)
+			happens(w)
+			w.framed = w.now
+			for range 40 {
+				w.run(sec / 4)
+				most = max(most, w.timing().Lead)
+			}
+			if most > before.Lead+ms(25) || len(w.rec.of(EventStepped)) > 0 {
+				t.Errorf("%s, frames of %d us: the lead was up to %v, before %v; %v", what, frame, most, before.Lead, w.rec.of(EventStepped))
+			}
 		}
 	}
 }
@@ -614,7 +679,7 @@ func TestToldLater(t *testing.T) {
 	for _, step := range []uint64{0, 1, 1000, 31_200} {
 		var f follower
 		for i := range uint64(20) {
-			f.add(ms(5), false, ms(16), 1_000_000+i*16_000+step)
+			f.add(arrival{distance: ms(5)}, false, 1_000_000+i*16_000+step)
 		}
 		now := uint64(1_000_000 + 19*16_000)
 		got := f.distance(ms(20), ms(1), 0.01, now)

@@ -212,8 +212,11 @@ func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 	return true
 }
 
-// ran notes when the input for a tick is sent.
+// ran notes when the input for a tick is sent. While the program hangs again and again, that says nothing of the path.
 func (c *Client) ran(n Tick) {
+	if int64(c.atUsec-c.counts) < 0 {
+		return
+	}
 	at, tick := c.latest(predicted), c.now.rate.Duration(1)
 	c.buffers.inputSent(n, at, c.buffers.phase(at-c.now.rate.Duration(n), tick, c.atUsec), c.atUsec)
 }

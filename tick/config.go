@@ -120,10 +120,11 @@ type ClientConfig struct {
 
 	// LateShare is the share of inputs that may come too late, and of states, where buffers
 	// set themselves: at most 0.5, and zero is 0.01. A clock is then slewed to where half of
-	// that would be late by the last minute, and not left alone within DeadBand. Where 3 or more
-	// inputs are late in a row, and more than before, the path has become longer: the predicted
-	// clock is set forward at once, EventStepped, and its ticks are run; for states the server
-	// clock stands still. A server that falls behind with its ticks counts as being where they are.
+	// that would be late by the last minute, and not left alone within DeadBand. Where several
+	// inputs that were sent one after the other are late in a row, for 20 ms or more, and more than before, the path has
+	// become longer: the predicted clock is set forward at once, EventStepped, and its ticks are run; for states the
+	// server clock stands still. Inputs that were held up until one moment, as by a slow frame or a path that stopped, set
+	// no clock. A server that falls behind with its ticks counts as being where they are.
 	LateShare float64
 
 	// SyncBound is how well the remote clock must be known to start: the most that its

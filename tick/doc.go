@@ -75,8 +75,9 @@
 //
 // A path that stops once, for however long, changes no buffer. One that does so for 300 ms every 10 s
 // counts as jitter: with a LateShare of 1 % the lead of PredictedTime over the server becomes 195 ms.
-// For a shorter lead, choose a larger LateShare or fixed buffers. States that waited while the client's
-// own program hung count for nothing.
+// For a shorter lead, choose a larger LateShare or fixed buffers. A slow frame of the client, and a
+// server that stops for a moment, change no buffer either. States that waited while the client's own program hung
+// count for nothing, nor do inputs that it sent just after.
 //
 // # Ticks
 //

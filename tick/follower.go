@@ -17,7 +17,8 @@ const (
 
 	// So many in a row, and for so long, must be late until a clock is set at once: chance does
 	// that seldom. Where the jitter has made a row of late ones before, it must be longer than
-	// that. A row of 200 ms is enough in any case.
+	// that. A row of 200 ms is enough in any case. Those that were held up until the same moment say
+	// nothing: the path, or the sender's program, stopped, and the next ones may be in time.
 	rowLeast    = 2
 	rowShort    = 20 * time.Millisecond
 	rowLong     = 200 * time.Millisecond
@@ -42,34 +43,59 @@ type follower struct {
 
 	late, all float32 // arrivals of late; all is 0 only before the first one
 
-	row     int           // how many were late in a row, up to the last one
-	rowAt   uint64        // since when
-	first   time.Duration // the distance of the first one of the row
-	last    time.Duration // and of the last one
-	tick    time.Duration // from one to the next, when they were sent
-	worst   int           // the longest row that ended by itself, of late
-	worstAt uint64        // when it did
-	jump    bool          // too many are late in a row: the clock is to be set
+	row     int     // how many were late in a row, up to the last one
+	rowAt   uint64  // since when
+	first   arrival // of the row
+	last    arrival // and its last one
+	since   arrival // the first one of the row that was not held up until others came
+	alike   int     // how many there are from that on
+	batch   arrival // the first of those, late or not, that were held up until one moment
+	worst   int     // the longest row that ended by itself, of late
+	worstAt uint64  // when it did
+	jump    bool    // too many are late in a row: the clock is to be set
 
 	jumps  int    // how often that was, each within jumpsRemember of the one before
 	jumpAt uint64 // the last time
 }
 
-// add takes how far the clock should have been for an arrival to be just in time.
-func (f *follower) add(distance time.Duration, late bool, tick time.Duration, nowUsec uint64) {
+// arrival is an input or a state that has come.
+type arrival struct {
+	sent     time.Duration // when it was sent, by the reference or the server's clock
+	distance time.Duration // how far the clock should have been for it to be just in time
+}
+
+// heldUp reports whether a was held up until later came, as far as jitter lets one tell: it took longer, by about as much as
+// it was sent before.
+func (a arrival) heldUp(later arrival) bool {
+	return a.distance-later.distance >= (later.sent-a.sent)/2
+}
+
+// add takes an arrival.
+func (f *follower) add(a arrival, late bool, nowUsec uint64) {
 	if f.all > 0 && elapsed(f.atUsec, nowUsec) > adaptFresh {
 		f.spread.recent = f.spread.recent[:0] // the reference may have drifted
 	}
 	if elapsed(f.atUsec, nowUsec) > rowLong {
 		f.rowAt = nowUsec // a row does not last while nothing comes
 	}
-	f.news, f.atUsec, f.tick = true, nowUsec, tick
+	f.news, f.atUsec = true, nowUsec
 	if late {
-		if f.last = distance; f.row == 0 {
-			f.first = distance
+		if f.last = a; f.row == 0 {
+			f.first = a
 		}
+		if f.row == 0 || a.sent != f.since.sent && f.since.heldUp(a) { // of those sent at once each may take another time
+			f.since, f.alike = a, 0
+		}
+		f.alike++
 	}
-	f.spread.add(distance, f.row >= recentKept)
+	if f.all == 0 || !f.batch.heldUp(a) {
+		f.batch = a
+	}
+	// What a server that was stopped has found waiting is early for it, since its ticks are late, too.
+	early := f.batch != a && a.distance < f.spread.level-rowLong/2
+	if !early || len(f.spread.recent) == 0 {
+		f.spread.add(a.distance, f.row >= recentKept)
+	}
 	if f.all++; late {
 		f.late++
 	}
@@ -102,23 +128,24 @@ func (f *follower) stopped(nowUsec uint64) int {
 	if elapsed(f.worstAt, nowUsec) <= jumpsRemember {
 		usual = max(usual, f.worst)
 	}
-	if f.first-f.last < time.Duration(f.row-1)*f.tick/2 {
+	if !f.first.heldUp(f.last) {
 		return 0
 	}
 	return f.row - usual
 }
 
-// judge takes a row of late ones that is longer than chance makes it, and lasts so long, for
-// another path.
+// judge takes a row of late ones for another path, if those that did not come all at once are more than chance makes
+// late, and the row lasts so long.
 func (f *follower) judge(tick, lasts time.Duration, nowUsec uint64) {
 	least, worst := max(rowLeast, int(rowShort/tick)), f.worst
 	if elapsed(f.worstAt, nowUsec) > rowRemember {
 		worst = 0
 	}
-	if f.row < least || f.row <= min(worst, max(least, int(rowLong/tick))) || elapsed(f.rowAt, nowUsec) < lasts {
+	enough := f.alike >= least && f.alike > min(worst, max(least, int(rowLong/tick)))
+	if f.row == 0 || !enough || f.since.sent == f.last.sent || elapsed(f.rowAt, nowUsec) < lasts {
 		return
 	}
-	f.spread.restart(f.row)
+	f.spread.restart(f.alike)
 	f.jump, f.news = true, true
 	ago := elapsed(f.jumpAt, nowUsec)
 	if ago > jumpsRemember {
@@ -167,6 +194,7 @@ func (f *follower) shift(d time.Duration, all bool) {
 	}
 	f.spread.shift(longer)
 	longer(&f.held)
+	longer(&f.batch.distance)
 }
 
 // lateShare returns the share of late arrivals.

@@ -295,6 +295,18 @@ for (const kind of ['link', 'ping']) {
 	check(w.errors === 0, kind, 'beyond bounds.shared', w.errors, w.readings);
 }
 
+// A client that asks seldom, whose first requests were lost, soon asks again; and no more once some were answered.
+for (const lost of [true, false]) {
+	const w = new World('ping');
+	w.remote.interval = 60e6;
+	w.cut = lost;
+	w.run(2);
+	w.cut = false;
+	w.run(200);
+	console.log(`ping each minute, ${lost ? 'the first 2 s lost' : 'none lost'}: ${w.remote.asked} requests, ${w.remote.window.length} answered`);
+	check(w.remote.window.length >= 8 && w.remote.asked <= 22, 'ping asks again', lost, w.remote.asked, w.remote.window.length);
+}
+
 // Game times and ticks, in us.
 check(ts.tickAt(-.001, RATE) === -1n && ts.tickAt(0, RATE) === 0n && ts.tickAt(16_666, RATE) === 0n && ts.tickAt(16_666.667, RATE) === 1n, 'tickAt');
 for (const n of [-61n, -1n, 0n, 1n, 7n, 1_000_003n]) check(ts.tickAt(ts.tickStart(n, RATE), RATE) === n, 'tickStart', n);

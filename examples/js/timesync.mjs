@@ -295,27 +295,27 @@ export class Link extends Synchronizer {
 }
 
 // ---- ping: WIRE.md, "ping: request and reply" ----
-const PING_LATE = 10e6, PING_SKEW = 600e-6, CRYSTALS = 100e-6, PING_FAST = 8; // us, rates, requests
+const PING_LATE = 10e6, PING_SKEW = 600e-6, CRYSTALS = 100e-6, PING_FAST = 8, PING_AGAIN = 68; // us, rates, requests
 /** @typedef {{at: Usec, offset: bigint, trip: number, half: number}} Exchange */
 /** Asks a server for its time. Send request() whenever next() is 0, and pass what comes to reply(). */
 export class Ping extends Remote {
 	/** @param {number} [session] a number that the server knows, too @param {number} [interval] us */
 	constructor(session = 0, interval = 250_000) { super(); this.session = session >>> 0; this.interval = interval; }
-	asked = 0; fast = 0; last = 0n; // requests, those at first, and when the last was sent
+	asked = 0; fast = 0; last = 0n; // requests, those since a clock was set, and when the last was sent
 	pending = /** @type {Map<bigint, {sent: Usec, n: number, done: boolean}>} */ (new Map());
 	window = /** @type {Exchange[]} */ ([]);
 	/** How long to wait until the next request, us: in no rhythm with a server's coarse clock. @param {Usec} now */
 	next(now) {
-		const every = this.fast < PING_FAST ? Math.min(this.interval, 100_000) : this.interval, ago = since(now, this.last);
+		const few = this.fast < PING_AGAIN && this.window.length < PING_FAST, ago = since(now, this.last);
+		const every = Math.min(this.interval, this.fast < PING_FAST ? 1e5 : few ? 1e6 : Infinity);
 		return this.asked === 0 || ago < -every ? 0 : Math.max(every - every / 16 * (this.asked * 0.618 % 1) - Math.max(ago, 0), 0);
 	}
 	/** @param {Usec} now @param {bigint} [nonce] */
 	request(now, nonce = crypto.getRandomValues(new BigUint64Array(1))[0]) {
 		const b = new Uint8Array(13), v = view(b);
 		b[0] = 0x70; v.setUint32(1, this.session, true); v.setBigUint64(5, nonce, true);
-		this.pending.set(nonce, {sent: now, n: this.asked++, done: false});
+		this.last = now; this.fast++; this.pending.set(nonce, {sent: now, n: this.asked++, done: false});
 		if (this.pending.size > 64) this.pending.delete(/** @type {bigint} */ (this.pending.keys().next().value));
-		this.last = now; this.fast++;
 		return b;
 	}
 	/** @param {Uint8Array} b @param {Usec} now when it arrived @returns {string} "accepted", or why not */

@@ -62,6 +62,8 @@ func (c *chat) take(d seal.Datagram, err error) {
 	if err != nil || len(d.Payload) != eventLen+frameLen {
 		return
 	}
+	s, _ := c.end.Link.Snapshot(d.RecvUsec)
+	c.buffer.Steps(s.Steps) // where a clock was set the latency begins anew
 	captured, err := c.end.Link.ReadEvent(d.RecvUsec, d.Payload, time.Second)
 	if err == nil || errors.Is(err, link.ErrBefore) {
 		_ = c.buffer.Push(captured, clock.Now(), d.Payload[eventLen:]) // Stats count what it refuses

@@ -156,6 +156,34 @@ func TestLatency(t *testing.T) {
 	between("at once", 10*time.Millisecond, 13*time.Millisecond)
 }
 
+// TestSteps: while the other end's clock is set back and this end does not know, frames seem late. When it knows, the
+// latency is soon what it was.
+func TestSteps(t *testing.T) {
+	b := mustNew(t, Config{})
+	now := uint64(1 << 40)
+	arrive := func(frames int, delay uint64, steps uint32) {
+		for range frames {
+			now += 20_000
+			b.Steps(steps)
+			b.Push(now-delay, now, nil)
+			b.Pop(nil, now)
+		}
+	}
+	arrive(500, 30_000, 0)
+	before := b.Latency()
+	for steps, set := range []uint64{130_000, 400_000, 3_600_000_000} {
+		arrive(100, 30_000+set, uint32(steps))
+		arrive(50, 30_000, uint32(steps+1))
+		if l := b.Latency(); l != before {
+			t.Errorf("a clock that is set back by %d us: the latency is %v, before it was %v", set, l, before)
+		}
+		late := b.Stats().Late
+		if arrive(50, 30_000, uint32(steps+1)); b.Stats().Late != late {
+			t.Errorf("a clock that is set back by %d us: frames are late after that, too", set)
+		}
+	}
+}
+
 // TestStall: after one stall of the network, whose queue then drains at twice the speed, the latency is
 // as long as it may be, and falls by 5 ms a second once 99 of 100 frames that count came without it.
 func TestStall(t *testing.T) {

@@ -84,6 +84,7 @@ type Buffer struct {
 	stats   Stats
 	last    uint64 // capture of the last that was played, if any
 	asked   uint64 // the time of the last Pop, if any
+	steps   uint32 // of the link
 	played  bool
 	popped  bool
 }
@@ -186,8 +187,7 @@ func (b *Buffer) Due() (usec uint64, ok bool) {
 // was captured at other readings than it seemed. It is played when it would have been. If the
 // clock of the other end was set, call nothing: what waits is right, and what comes is refused as early
 // or late until the ends know better, in about 2 s. A latency by itself becomes longer by as much as such frames
-// seem to be late, up to Config.Most, and needs a minute or more to fall: then take a new Buffer when
-// the Steps of the link's Snapshot change.
+// seem to be late, up to Config.Most, and needs a minute or more to fall: unless you call Steps.
 func (b *Buffer) Shift(byUsec int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -202,6 +202,16 @@ func (b *Buffer) shift(by int64) {
 	b.last += uint64(by)
 	b.latency.at += uint64(by)
 	b.latency.last += uint64(by)
+}
+
+// Steps takes the Steps of the link's Snapshot, before each Push. If they are others than before, a clock was set: what
+// a latency by itself has learned was wrong, and it begins anew.
+func (b *Buffer) Steps(steps uint32) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if steps != b.steps {
+		b.latency, b.steps = newLatency(b.latency.conf), steps
+	}
 }
 
 // Drop drops what waits, and counts it as missed. Call it when this machine has slept, if its clock
