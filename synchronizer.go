@@ -282,7 +282,8 @@ func (s *TimeSynchronizer) publish(x float64) {
 	} else if known {
 		from += readerMargin
 	}
-	v := s.both.view(x+float64(int64(from-now)), old.whole)
+	var v view
+	s.both.view(&v, x+float64(int64(from-now)), old.whole)
 	v.from, v.steps = from, old.steps
 	began := int64(from - old.from)
 	whole, part := old.offset(began, old.skewAt(began))
@@ -291,7 +292,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	switch {
 	case !known: // nothing to correct
 	case abs(excess) > maxSlew<<32 || abs(excess) > 500<<32 && s.both.interval.undisturbed(x) < settledTime: // 0.5 ms: a clock was set by so much
-		v = s.both.view(x, whole)
+		s.both.view(&v, x, whole)
 		v.from, v.steps = now, old.steps+1
 	case waits:
 		s.both.dirty = true
@@ -910,8 +911,7 @@ func (a *association) look() look {
 		roundTrip:  a.roundTrip(),
 		correction: float32(ring(a.offset-a.midpoint(), offsetBits)),
 		deadBand:   a.deadBand(),
-		spread:     a.own.spread,
-		legacy:     a.peer.isLegacy(),
+		conditions: conditions{spread: a.own.spread, legacy: a.peer.isLegacy()},
 	}
 }
 
@@ -1293,9 +1293,10 @@ func (a *association) excessSlope() float32 {
 	return 0
 }
 
-// view returns what readers are to see at x. The offset is the one nearest to near.
-func (a *association) view(x float64, near uint64) (v view) {
-	v.state, v.whole = reported, near
+// view sets v, in place since a copy would have to wait for what was just written, to what readers are to see at x.
+// The offset is the one nearest to near.
+func (a *association) view(v *view, x float64, near uint64) {
+	*v = view{state: reported, clockMap: clockMap{whole: near}}
 	v.undisturbed, v.jitter = a.interval.undisturbed(x), a.own.meanResidual
 	skew := uint32(int32(-a.own.slope * (1 << 32)))
 	v.rates = join(skew, skew)
@@ -1319,7 +1320,6 @@ func (a *association) view(x float64, near uint64) (v view) {
 		wrong := max(-a.roundTrip(), 0) // by so much the floors are wrong at least: no round trip is shorter than nothing
 		v.bound, v.dispersion = a.interval.bound()+wrong+float32(dispersion*max(x-readerMargin-a.at, 0)), float32(dispersion)
 	}
-	return v
 }
 
 // ---- The way to the peer, from its reports ----
@@ -1429,8 +1429,14 @@ type look struct {
 	roundTrip  float32 // us
 	correction float32 // us: offset minus midpoint
 	deadBand   float32 // us: two looks at the same round trip differ by less
-	spread     float32 // us: how closely datagrams approach the own floor
-	legacy     bool    // the peer tells late that its floor rose
+	conditions
+}
+
+// conditions are apart from a look, since the compiler keeps structs of up to four fields in registers. In memory
+// their copies have to wait for what was just written.
+type conditions struct {
+	spread float32 // us: how closely datagrams approach the own floor
+	legacy bool    // the peer tells late that its floor rose
 }
 
 // restart takes the round trip for the reference. It is taken to be symmetric.
@@ -2439,12 +2445,14 @@ const reported, confirmed, synced, disturbed = 1 << 28, 1 << 29, 1 << 30, 1 << 3
 func (s *published) show(v *view) {
 	seq := s.seq.Load()
 	s.seq.Store(seq + 1)
-	for i, w := range [...]uint64{
-		v.from, v.whole, v.rates, v.rest, join(v.report, v.steps),
-		joinFloats(v.delay, v.toPeer), joinFloats(v.bound, v.dispersion), joinFloats(v.undisturbed, v.jitter),
-	} {
-		s.words[i].Store(w)
-	}
+	s.words[0].Store(v.from)
+	s.words[1].Store(v.whole)
+	s.words[2].Store(v.rates)
+	s.words[3].Store(v.rest)
+	s.words[4].Store(join(v.report, v.steps))
+	s.words[5].Store(joinFloats(v.delay, v.toPeer))
+	s.words[6].Store(joinFloats(v.bound, v.dispersion))
+	s.words[7].Store(joinFloats(v.undisturbed, v.jitter))
 	s.seq.Store((seq+2)<<4>>4 | v.state)
 }
 

@@ -534,7 +534,7 @@ func (r *trial) look() look {
 	return look{
 		roundTrip:  float32(r.toHere + r.toPeer + noise),
 		correction: float32(r.off - (r.toPeer-r.toHere)/2),
-		deadBand:   float32(r.deadBand), spread: 10, legacy: r.legacy,
+		deadBand:   float32(r.deadBand), conditions: conditions{spread: 10, legacy: r.legacy},
 	}
 }
 
@@ -644,7 +644,7 @@ func TestMatches(t *testing.T) {
 		{"at the start, not quite by as much", 3, 900, 1210, 5 * s, true, false},
 	} {
 		r := newTrial(1, c.known)
-		l := look{roundTrip: r.reference - float32(c.lack), deadBand: 250, spread: 10}
+		l := look{roundTrip: r.reference - float32(c.lack), deadBand: 250, conditions: conditions{spread: 10}}
 		if got := r.matches(c.rise, l, c.congested, c.abrupt); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
