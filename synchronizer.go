@@ -995,7 +995,7 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 		a.markDirty()
 		a.arbiter.levelMoved(x, e.by, true, a.lookBefore(e.by))
 		a.limitAfterFall(x, e.by, a.delay(), lower)
-		if a.peer.known && a.impossible() && a.arbiter.reference > -a.deadBand() {
+		if a.peer.known && a.impossible(a.look()) && a.arbiter.reference > -a.deadBand() {
 			a.peer.stepPending = true
 			a.interval.clockStep(x)
 		}
@@ -1008,7 +1008,7 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 }
 
 // impossible reports whether the round trip is shorter than nothing: a clock was set.
-func (a *association) impossible() bool { return a.roundTrip() < -a.deadBand()-a.unseen() }
+func (a *association) impossible(l look) bool { return l.roundTrip < -l.deadBand-a.unseen() }
 
 // limitAfterFall takes that a floor fell by -d, so that on its side the offset is at most limit
 // from the truth. If that is news to the interval, a clock was set. In the first seconds it may have
@@ -1017,7 +1017,7 @@ func (a *association) limitAfterFall(x float64, d float32, limit float64, side i
 	surprise := a.interval.slack[side] - float32(limit) // on the ring: of a fall of half of it or more it says nothing
 	switch {
 	case d > -1.5*a.deadBand()-a.unseen() || d > -maxOffset && surprise < max(a.deadBand(), -d/2):
-	case !a.arbiter.warmingUp() || d < -second || a.impossible(): // no queue explains it
+	case !a.arbiter.warmingUp() || d < -second || a.impossible(a.look()): // no queue explains it
 		a.interval.clockStep(x)
 	case x < 2*warmUp:
 		a.interval.slack[1-side] = min(a.interval.slack[1-side]-d, maxOffset)
@@ -1106,8 +1106,7 @@ func (a *association) review(x float64, e event, b *bucket) {
 	a.unreviewed, a.calm = 0, false
 	a.peer.stepPending = a.peer.stepPending && a.interval.undisturbed(x) <= warmUp // later, reports of before have all arrived
 	a.leak(dt)
-	a.matchStep(x, b)
-	l := a.look()
+	l := a.matchStep(x, b)
 	if e.kind != congested {
 		a.learn(x, dt, l)
 	} else if l.roundTrip += a.own.residual; a.arbiter.warmingUp() && l.roundTrip < a.arbiter.reference-l.deadBand {
@@ -1138,15 +1137,16 @@ func (a *association) learn(x float64, dt float32, l look) {
 
 // matchStep raises the own floor if all datagrams are late by what the round trip became
 // shorter, or by enough to make an impossible one possible: then a clock was set and the peer
-// has told it. An impossible round trip is believed only if the peer did not extrapolate.
-func (a *association) matchStep(x float64, b *bucket) {
+// has told it. An impossible round trip is believed only if the peer did not extrapolate. It returns
+// what both ways say from then on.
+func (a *association) matchStep(x float64, b *bucket) look {
 	by, l := a.own.lateness(), a.look()
-	opens := a.impossible() && a.peer.last%marks != extrapolatedMark && l.roundTrip+by > -l.deadBand
+	opens := a.impossible(l) && a.peer.last%marks != extrapolatedMark && l.roundTrip+by > -l.deadBand
 	if opens && !a.arbiter.warmingUp() { // the rest is a queue, or will be told
 		by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
 	}
 	if !opens && !a.arbiter.matches(by, l, a.own.congestedFor, a.own.abrupt) { // rule: a matched clock step
-		return
+		return l
 	}
 	unknown := float32(priorSkew / 2)             // who sets a clock may correct its rate, too
 	if a.own.congestedFor == 0 || !a.own.abrupt { // rule: a step that came by and by may be a slew
@@ -1159,6 +1159,7 @@ func (a *association) matchStep(x float64, b *bucket) {
 		a.interval.clockStep(x)
 	}
 	a.markDirty()
+	return a.look()
 }
 
 // firstReport takes the first report. The offset is the midpoint: nothing else is known.
