@@ -128,14 +128,16 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 // fast path knows it.
 func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) (owd time.Duration, ok bool) {
 	b := &s.bucket
-	raw := deltaOf(stamp, localUsec)
-	lasted := float64(int64(localUsec-s.base)) - b.from
-	soon := s.both.isCalm() && lasted >= 0 && lasted < 2*second && s.both.own.n <= maxPoints
-	if !soon && !s.both.sane(b.from) {
-		s.start(raw, localUsec)
-	}
-	x := s.advance(localUsec)
+	raw, x := deltaOf(stamp, localUsec), float64(int64(localUsec-s.base))
 	silence := x - b.from
+	soon := s.both.isCalm() && silence >= 0 && silence < 2*second && s.both.own.n <= maxPoints
+	if !soon {
+		if !s.both.sane(b.from) {
+			s.start(raw, localUsec)
+		}
+		x = s.advance(localUsec)
+		silence = x - b.from
+	}
 	if silence >= bucketTime {
 		knows, alike, fastest := b.span > 0 && uint64(y) < maxDelta, b.many() && b.runnerUp-b.fastest <= 1<<ts24Shift, b.fastest
 		if s.both.endBucket(x, b) {
@@ -145,7 +147,7 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) 
 		b.count = 1
 		b.begin(x)
 		if knows && alike { // those two tell no resolution, this one may
-			s.both.learnResolution(float64(y) - float64(fastest))
+			s.both.learnResolution(y - int64(fastest))
 		}
 		if soon && knows && s.both.isCalm() && !s.both.dirty { // the fast path still knows the floor
 			b.span = uint32(localUsec-b.at) + bucketTime
@@ -1027,12 +1029,14 @@ func (a *association) limitAfterFall(x float64, d float32, limit float64, side i
 // endBucket ends the bucket and reports whether all of it was congested. Most buckets keep the
 // floor, and both ways are then looked at together only now and then.
 func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
-	trip := tripState{now: a.pointRoundTrip()} // while it is calm, nothing asks for more
+	var trip tripState // while it is calm, only a point asks for it
 	if !a.isCalm() || a.own.isDue(x) {
 		a.advance(x)
 		trip = a.tripState()
+	} else if float32(b.fastest) < a.own.best.y {
+		trip.now = a.pointRoundTrip()
 	}
-	a.unreviewed = min(a.unreviewed+uint16(min(max(x-b.from, 0), second)/1000), math.MaxUint16/2) // long ones say little about what they span
+	a.unreviewed = min(a.unreviewed+uint16(min(uint64(x-b.from), second)/1000), math.MaxUint16/2) // long ones say little about what they span
 	if a.peer.known && b.fastest < math.MaxInt32 && (float32(b.delay)+float32(b.fastest) < a.interval.slack[lower] || a.interval.renewing > 0) {
 		a.advance(x)
 		a.interval.datagram(x, a.delay()+float64(b.fastest)+a.dispersion()*(x-b.from))
@@ -1058,7 +1062,7 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 
 // learnResolution takes how much higher above the floor a bucket's first datagram is than the fastest one of the
 // bucket before.
-func (a *association) learnResolution(d float64) {
+func (a *association) learnResolution(d int64) {
 	if a.own.congestedFor == 0 && a.own.learnResolution(d) {
 		a.allowForResolution()
 	}
@@ -1892,11 +1896,11 @@ type tripState struct {
 // endBucket looks at the fastest datagrams of a bucket and says what happened: the floor was kept,
 // refitted, rose, or the bucket was congested.
 func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
-	f.earlyBuckets++
-	if !f.earlyNow {
+	if f.earlyNow {
+		f.earlyBuckets, f.earlyNow = f.earlyBuckets+1, false
+	} else {
 		f.earlyBuckets = 0
 	}
-	f.earlyNow = false
 	if b.fastest == math.MaxInt32 {
 		return event{} // nothing but early outliers
 	}
@@ -1904,7 +1908,7 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	before, leastBefore := f.residual, f.least
 	f.residual = float32(b.fastest)
 	f.least = min(f.residual, before)
-	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
+	since := float32(x - b.from - bucketTime) // its datagrams: a silence may have ended it
 	slopeError := f.slopeError(x)
 	f.tooLow = min(f.tooLow+slopeError*float32(x-b.from), f.residual+slopeError*since)
 	gate := f.upperGate(x)
@@ -1913,13 +1917,16 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	}
 	if f.residual <= gate {
 		f.learnSpread(b, before-f.residual)
-		e.resolutionKnown = b.many() && f.learnResolution(float64(b.runnerUp-b.fastest))
+		e.resolutionKnown = b.many() && f.learnResolution(int64(b.runnerUp-b.fastest))
 		f.congestedFor, f.persists, f.lastNear = 0, false, b.from
 		f.addCandidate(b.from+bucketTime/2, f.residual, trip.now+f.residual)
 	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == rose {
 		return e
 	}
-	fit := f.refit(x, trip.stable, b)
+	var fit event
+	if x-b.from > congestedTime || f.isDue(x) { // else refit does nothing, and a call costs more than this
+		fit = f.refit(x, trip.stable, b)
+	}
 	if e.kind == kept {
 		e.kind = fit.kind
 	}
@@ -1966,20 +1973,26 @@ func (f *floor) learnSpread(b *bucket, fall float32) {
 // of stamps and the slope of the floor. Where a queue grows or a path flaps, d is often the same, too:
 // late buckets and those of few datagrams are not to be told here. It reports whether the resolution
 // is known from now on.
-func (f *floor) learnResolution(d float64) (resolutionKnown bool) {
+func (f *floor) learnResolution(d int64) (resolutionKnown bool) {
 	d = abs(d)
-	alike, candidate := 1<<ts24Shift+2+abs(f.slope)*bucketTime, float64(f.candidate)
-	switch {
-	case d <= alike || d > maxResolution:
-	case candidate > 6*alike && abs(d-candidate*math.RoundToEven(d/candidate)) <= alike:
-		if f.hits = min(f.hits+1, longRun); f.hits == enoughHits && f.jointResolution() > 0 {
-			f.widenSlope(priorSkew) // datagrams with the same delta told no slope
-			return true
-		}
-	default:
-		f.candidate, f.hits = uint16(d), 0
+	alike := 1<<ts24Shift + 2 + abs(f.slope)*bucketTime
+	if float64(d) <= alike || d > maxResolution {
+		return false
 	}
-	return false
+	candidate, hits := int64(f.candidate), min(int64(f.hits)+1, longRun)
+	rest, short := int64(uint32(d)%max(uint32(f.candidate), 1)), candidate <= int64(6*alike)
+	if min(rest, candidate-rest) > int64(alike) { // without && or else, no branch: nobody can predict which it is
+		candidate, hits = d, 0
+	}
+	if short {
+		candidate, hits = d, 0
+	}
+	f.candidate, f.hits = uint16(candidate), uint8(hits)
+	if hits != enoughHits || f.jointResolution() == 0 {
+		return false
+	}
+	f.widenSlope(priorSkew) // datagrams with the same delta told no slope
+	return true
 }
 
 // jointResolution returns the resolution of both clocks together, us: 0 where one of them is not coarse, or
@@ -2340,8 +2353,8 @@ func secant(points []point) (slope, span float64) {
 	first, last := float64(points[0].x), float64(points[len(points)-1].x)
 	span = last - first
 	from, to := first+span/4, last-span/4
-	var low [2]float64 // the hull at from and to
-	for p := 0; p < len(points)-1; {
+	var lowFrom, lowTo float64 // the hull there
+	for p := 0; p < len(points)-1 && float64(points[p].x) <= to; {
 		x, y, next := float64(points[p].x), float64(points[p].y), p+1 // the least slope from p; products are faster than quotients
 		run, fall := float64(points[next].x)-x, float64(points[next].y)-y
 		for i := p + 2; i < len(points); i++ {
@@ -2350,14 +2363,12 @@ func secant(points []point) (slope, span float64) {
 			}
 		}
 		least := fall / run
-		for i, at := range [2]float64{from, to} {
-			if x <= at {
-				low[i] = y + least*(at-x)
-			}
+		if x <= from {
+			lowFrom = y + least*(from-x)
 		}
-		p = next
+		lowTo, p = y+least*(to-x), next
 	}
-	return (low[1] - low[0]) / (span / 2), span
+	return (lowTo - lowFrom) / (span / 2), span
 }
 
 // ---- What readers see ----

@@ -332,7 +332,7 @@ func TestGrid(t *testing.T) {
 	for _, step := range []float64{200, 1000, 15_600} {
 		f := floor{line: line{slope: 40e-6}}
 		for range 100 {
-			f.learnResolution(step*float64(rng.IntN(3)) + 8*rng.Float64() - 8*rng.Float64())
+			f.learnResolution(int64(step*float64(rng.IntN(3)) + 8*rng.Float64() - 8*rng.Float64()))
 		}
 		if got := float64(f.jointResolution()); abs(got-step) > 8 {
 			t.Errorf("clocks that step by %v us: %v us", step, got)
@@ -341,7 +341,7 @@ func TestGrid(t *testing.T) {
 	for _, jitter := range []float64{1, 10, 100, 1000, 10_000} {
 		f, had := floor{spread: float32(jitter)}, 0
 		for range 10_000 {
-			if f.learnResolution(rng.ExpFloat64() * jitter); f.jointResolution() > 0 {
+			if f.learnResolution(int64(rng.ExpFloat64() * jitter)); f.jointResolution() > 0 {
 				had++
 			}
 		}
