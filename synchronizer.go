@@ -128,14 +128,16 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 // fast path knows it.
 func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) (owd time.Duration, ok bool) {
 	b := &s.bucket
-	raw := deltaOf(stamp, localUsec)
-	lasted := float64(int64(localUsec-s.base)) - b.from
-	soon := s.both.isCalm() && lasted >= 0 && lasted < 2*second && s.both.own.n <= maxPoints
-	if !soon && !s.both.sane(b.from) {
-		s.start(raw, localUsec)
-	}
-	x := s.advance(localUsec)
+	raw, x := deltaOf(stamp, localUsec), float64(int64(localUsec-s.base))
 	silence := x - b.from
+	soon := s.both.isCalm() && silence >= 0 && silence < 2*second && s.both.own.n <= maxPoints
+	if !soon {
+		if !s.both.sane(b.from) {
+			s.start(raw, localUsec)
+		}
+		x = s.advance(localUsec)
+		silence = x - b.from
+	}
 	if silence >= bucketTime {
 		knows, alike, fastest := b.span > 0 && uint64(y) < maxDelta, b.many() && b.runnerUp-b.fastest <= 1<<ts24Shift, b.fastest
 		if s.both.endBucket(x, b) {
@@ -145,7 +147,7 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) 
 		b.count = 1
 		b.begin(x)
 		if knows && alike { // those two tell no resolution, this one may
-			s.both.learnResolution(float64(y) - float64(fastest))
+			s.both.learnResolution(y - int64(fastest))
 		}
 		if soon && knows && s.both.isCalm() && !s.both.dirty { // the fast path still knows the floor
 			b.span = uint32(localUsec-b.at) + bucketTime
@@ -282,7 +284,8 @@ func (s *TimeSynchronizer) publish(x float64) {
 	} else if known {
 		from += readerMargin
 	}
-	v := s.both.view(x+float64(int64(from-now)), old.whole)
+	var v view
+	s.both.view(&v, x+float64(int64(from-now)), old.whole)
 	v.from, v.steps = from, old.steps
 	began := int64(from - old.from)
 	whole, part := old.offset(began, old.skewAt(began))
@@ -291,7 +294,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	switch {
 	case !known: // nothing to correct
 	case abs(excess) > maxSlew<<32 || abs(excess) > 500<<32 && s.both.interval.undisturbed(x) < settledTime: // 0.5 ms: a clock was set by so much
-		v = s.both.view(x, whole)
+		s.both.view(&v, x, whole)
 		v.from, v.steps = now, old.steps+1
 	case waits:
 		s.both.dirty = true
@@ -910,8 +913,7 @@ func (a *association) look() look {
 		roundTrip:  a.roundTrip(),
 		correction: float32(ring(a.offset-a.midpoint(), offsetBits)),
 		deadBand:   a.deadBand(),
-		spread:     a.own.spread,
-		legacy:     a.peer.isLegacy(),
+		conditions: conditions{spread: a.own.spread, legacy: a.peer.isLegacy()},
 	}
 }
 
@@ -995,7 +997,7 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 		a.markDirty()
 		a.arbiter.levelMoved(x, e.by, true, a.lookBefore(e.by))
 		a.limitAfterFall(x, e.by, a.delay(), lower)
-		if a.peer.known && a.impossible() && a.arbiter.reference > -a.deadBand() {
+		if a.peer.known && a.impossible(a.look()) && a.arbiter.reference > -a.deadBand() {
 			a.peer.stepPending = true
 			a.interval.clockStep(x)
 		}
@@ -1008,7 +1010,7 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 }
 
 // impossible reports whether the round trip is shorter than nothing: a clock was set.
-func (a *association) impossible() bool { return a.roundTrip() < -a.deadBand()-a.unseen() }
+func (a *association) impossible(l look) bool { return l.roundTrip < -l.deadBand-a.unseen() }
 
 // limitAfterFall takes that a floor fell by -d, so that on its side the offset is at most limit
 // from the truth. If that is news to the interval, a clock was set. In the first seconds it may have
@@ -1017,7 +1019,7 @@ func (a *association) limitAfterFall(x float64, d float32, limit float64, side i
 	surprise := a.interval.slack[side] - float32(limit) // on the ring: of a fall of half of it or more it says nothing
 	switch {
 	case d > -1.5*a.deadBand()-a.unseen() || d > -maxOffset && surprise < max(a.deadBand(), -d/2):
-	case !a.arbiter.warmingUp() || d < -second || a.impossible(): // no queue explains it
+	case !a.arbiter.warmingUp() || d < -second || a.impossible(a.look()): // no queue explains it
 		a.interval.clockStep(x)
 	case x < 2*warmUp:
 		a.interval.slack[1-side] = min(a.interval.slack[1-side]-d, maxOffset)
@@ -1027,12 +1029,14 @@ func (a *association) limitAfterFall(x float64, d float32, limit float64, side i
 // endBucket ends the bucket and reports whether all of it was congested. Most buckets keep the
 // floor, and both ways are then looked at together only now and then.
 func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
-	trip := tripState{now: a.pointRoundTrip()} // while it is calm, nothing asks for more
+	var trip tripState // while it is calm, only a point asks for it
 	if !a.isCalm() || a.own.isDue(x) {
 		a.advance(x)
 		trip = a.tripState()
+	} else if float32(b.fastest) < a.own.best.y {
+		trip.now = a.pointRoundTrip()
 	}
-	a.unreviewed = min(a.unreviewed+uint16(min(max(x-b.from, 0), second)/1000), math.MaxUint16/2) // long ones say little about what they span
+	a.unreviewed = min(a.unreviewed+uint16(min(uint64(x-b.from), second)/1000), math.MaxUint16/2) // long ones say little about what they span
 	if a.peer.known && b.fastest < math.MaxInt32 && (float32(b.delay)+float32(b.fastest) < a.interval.slack[lower] || a.interval.renewing > 0) {
 		a.advance(x)
 		a.interval.datagram(x, a.delay()+float64(b.fastest)+a.dispersion()*(x-b.from))
@@ -1058,7 +1062,7 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 
 // learnResolution takes how much higher above the floor a bucket's first datagram is than the fastest one of the
 // bucket before.
-func (a *association) learnResolution(d float64) {
+func (a *association) learnResolution(d int64) {
 	if a.own.congestedFor == 0 && a.own.learnResolution(d) {
 		a.allowForResolution()
 	}
@@ -1106,8 +1110,7 @@ func (a *association) review(x float64, e event, b *bucket) {
 	a.unreviewed, a.calm = 0, false
 	a.peer.stepPending = a.peer.stepPending && a.interval.undisturbed(x) <= warmUp // later, reports of before have all arrived
 	a.leak(dt)
-	a.matchStep(x, b)
-	l := a.look()
+	l := a.matchStep(x, b)
 	if e.kind != congested {
 		a.learn(x, dt, l)
 	} else if l.roundTrip += a.own.residual; a.arbiter.warmingUp() && l.roundTrip < a.arbiter.reference-l.deadBand {
@@ -1138,15 +1141,16 @@ func (a *association) learn(x float64, dt float32, l look) {
 
 // matchStep raises the own floor if all datagrams are late by what the round trip became
 // shorter, or by enough to make an impossible one possible: then a clock was set and the peer
-// has told it. An impossible round trip is believed only if the peer did not extrapolate.
-func (a *association) matchStep(x float64, b *bucket) {
+// has told it. An impossible round trip is believed only if the peer did not extrapolate. It returns
+// what both ways say from then on.
+func (a *association) matchStep(x float64, b *bucket) look {
 	by, l := a.own.lateness(), a.look()
-	opens := a.impossible() && a.peer.last%marks != extrapolatedMark && l.roundTrip+by > -l.deadBand
+	opens := a.impossible(l) && a.peer.last%marks != extrapolatedMark && l.roundTrip+by > -l.deadBand
 	if opens && !a.arbiter.warmingUp() { // the rest is a queue, or will be told
 		by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
 	}
 	if !opens && !a.arbiter.matches(by, l, a.own.congestedFor, a.own.abrupt) { // rule: a matched clock step
-		return
+		return l
 	}
 	unknown := float32(priorSkew / 2)             // who sets a clock may correct its rate, too
 	if a.own.congestedFor == 0 || !a.own.abrupt { // rule: a step that came by and by may be a slew
@@ -1159,6 +1163,7 @@ func (a *association) matchStep(x float64, b *bucket) {
 		a.interval.clockStep(x)
 	}
 	a.markDirty()
+	return a.look()
 }
 
 // firstReport takes the first report. The offset is the midpoint: nothing else is known.
@@ -1293,9 +1298,10 @@ func (a *association) excessSlope() float32 {
 	return 0
 }
 
-// view returns what readers are to see at x. The offset is the one nearest to near.
-func (a *association) view(x float64, near uint64) (v view) {
-	v.state, v.whole = reported, near
+// view sets v, in place since a copy would have to wait for what was just written, to what readers are to see at x.
+// The offset is the one nearest to near.
+func (a *association) view(v *view, x float64, near uint64) {
+	*v = view{state: reported, clockMap: clockMap{whole: near}}
 	v.undisturbed, v.jitter = a.interval.undisturbed(x), a.own.meanResidual
 	skew := uint32(int32(-a.own.slope * (1 << 32)))
 	v.rates = join(skew, skew)
@@ -1319,7 +1325,6 @@ func (a *association) view(x float64, near uint64) (v view) {
 		wrong := max(-a.roundTrip(), 0) // by so much the floors are wrong at least: no round trip is shorter than nothing
 		v.bound, v.dispersion = a.interval.bound()+wrong+float32(dispersion*max(x-readerMargin-a.at, 0)), float32(dispersion)
 	}
-	return v
 }
 
 // ---- The way to the peer, from its reports ----
@@ -1429,8 +1434,14 @@ type look struct {
 	roundTrip  float32 // us
 	correction float32 // us: offset minus midpoint
 	deadBand   float32 // us: two looks at the same round trip differ by less
-	spread     float32 // us: how closely datagrams approach the own floor
-	legacy     bool    // the peer tells late that its floor rose
+	conditions
+}
+
+// conditions are apart from a look, since the compiler keeps structs of up to four fields in registers. In memory
+// their copies have to wait for what was just written.
+type conditions struct {
+	spread float32 // us: how closely datagrams approach the own floor
+	legacy bool    // the peer tells late that its floor rose
 }
 
 // restart takes the round trip for the reference. It is taken to be symmetric.
@@ -1885,11 +1896,11 @@ type tripState struct {
 // endBucket looks at the fastest datagrams of a bucket and says what happened: the floor was kept,
 // refitted, rose, or the bucket was congested.
 func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
-	f.earlyBuckets++
-	if !f.earlyNow {
+	if f.earlyNow {
+		f.earlyBuckets, f.earlyNow = f.earlyBuckets+1, false
+	} else {
 		f.earlyBuckets = 0
 	}
-	f.earlyNow = false
 	if b.fastest == math.MaxInt32 {
 		return event{} // nothing but early outliers
 	}
@@ -1897,7 +1908,7 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	before, leastBefore := f.residual, f.least
 	f.residual = float32(b.fastest)
 	f.least = min(f.residual, before)
-	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
+	since := float32(x - b.from - bucketTime) // its datagrams: a silence may have ended it
 	slopeError := f.slopeError(x)
 	f.tooLow = min(f.tooLow+slopeError*float32(x-b.from), f.residual+slopeError*since)
 	gate := f.upperGate(x)
@@ -1906,13 +1917,16 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	}
 	if f.residual <= gate {
 		f.learnSpread(b, before-f.residual)
-		e.resolutionKnown = b.many() && f.learnResolution(float64(b.runnerUp-b.fastest))
+		e.resolutionKnown = b.many() && f.learnResolution(int64(b.runnerUp-b.fastest))
 		f.congestedFor, f.persists, f.lastNear = 0, false, b.from
 		f.addCandidate(b.from+bucketTime/2, f.residual, trip.now+f.residual)
 	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == rose {
 		return e
 	}
-	fit := f.refit(x, trip.stable, b)
+	var fit event
+	if x-b.from > congestedTime || f.isDue(x) { // else refit does nothing, and a call costs more than this
+		fit = f.refit(x, trip.stable, b)
+	}
 	if e.kind == kept {
 		e.kind = fit.kind
 	}
@@ -1959,20 +1973,26 @@ func (f *floor) learnSpread(b *bucket, fall float32) {
 // of stamps and the slope of the floor. Where a queue grows or a path flaps, d is often the same, too:
 // late buckets and those of few datagrams are not to be told here. It reports whether the resolution
 // is known from now on.
-func (f *floor) learnResolution(d float64) (resolutionKnown bool) {
+func (f *floor) learnResolution(d int64) (resolutionKnown bool) {
 	d = abs(d)
-	alike, candidate := 1<<ts24Shift+2+abs(f.slope)*bucketTime, float64(f.candidate)
-	switch {
-	case d <= alike || d > maxResolution:
-	case candidate > 6*alike && abs(d-candidate*math.RoundToEven(d/candidate)) <= alike:
-		if f.hits = min(f.hits+1, longRun); f.hits == enoughHits && f.jointResolution() > 0 {
-			f.widenSlope(priorSkew) // datagrams with the same delta told no slope
-			return true
-		}
-	default:
-		f.candidate, f.hits = uint16(d), 0
+	alike := 1<<ts24Shift + 2 + abs(f.slope)*bucketTime
+	if float64(d) <= alike || d > maxResolution {
+		return false
 	}
-	return false
+	candidate, hits := int64(f.candidate), min(int64(f.hits)+1, longRun)
+	rest, short := int64(uint32(d)%max(uint32(f.candidate), 1)), candidate <= int64(6*alike)
+	if min(rest, candidate-rest) > int64(alike) { // without && or else, no branch: nobody can predict which it is
+		candidate, hits = d, 0
+	}
+	if short {
+		candidate, hits = d, 0
+	}
+	f.candidate, f.hits = uint16(candidate), uint8(hits)
+	if hits != enoughHits || f.jointResolution() == 0 {
+		return false
+	}
+	f.widenSlope(priorSkew) // datagrams with the same delta told no slope
+	return true
 }
 
 // jointResolution returns the resolution of both clocks together, us: 0 where one of them is not coarse, or
@@ -2333,8 +2353,8 @@ func secant(points []point) (slope, span float64) {
 	first, last := float64(points[0].x), float64(points[len(points)-1].x)
 	span = last - first
 	from, to := first+span/4, last-span/4
-	var low [2]float64 // the hull at from and to
-	for p := 0; p < len(points)-1; {
+	var lowFrom, lowTo float64 // the hull there
+	for p := 0; p < len(points)-1 && float64(points[p].x) <= to; {
 		x, y, next := float64(points[p].x), float64(points[p].y), p+1 // the least slope from p; products are faster than quotients
 		run, fall := float64(points[next].x)-x, float64(points[next].y)-y
 		for i := p + 2; i < len(points); i++ {
@@ -2343,14 +2363,12 @@ func secant(points []point) (slope, span float64) {
 			}
 		}
 		least := fall / run
-		for i, at := range [2]float64{from, to} {
-			if x <= at {
-				low[i] = y + least*(at-x)
-			}
+		if x <= from {
+			lowFrom = y + least*(from-x)
 		}
-		p = next
+		lowTo, p = y+least*(to-x), next
 	}
-	return (low[1] - low[0]) / (span / 2), span
+	return (lowTo - lowFrom) / (span / 2), span
 }
 
 // ---- What readers see ----
@@ -2439,12 +2457,14 @@ const reported, confirmed, synced, disturbed = 1 << 28, 1 << 29, 1 << 30, 1 << 3
 func (s *published) show(v *view) {
 	seq := s.seq.Load()
 	s.seq.Store(seq + 1)
-	for i, w := range [...]uint64{
-		v.from, v.whole, v.rates, v.rest, join(v.report, v.steps),
-		joinFloats(v.delay, v.toPeer), joinFloats(v.bound, v.dispersion), joinFloats(v.undisturbed, v.jitter),
-	} {
-		s.words[i].Store(w)
-	}
+	s.words[0].Store(v.from)
+	s.words[1].Store(v.whole)
+	s.words[2].Store(v.rates)
+	s.words[3].Store(v.rest)
+	s.words[4].Store(join(v.report, v.steps))
+	s.words[5].Store(joinFloats(v.delay, v.toPeer))
+	s.words[6].Store(joinFloats(v.bound, v.dispersion))
+	s.words[7].Store(joinFloats(v.undisturbed, v.jitter))
 	s.seq.Store((seq+2)<<4>>4 | v.state)
 }
 

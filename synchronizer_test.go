@@ -332,7 +332,7 @@ func TestGrid(t *testing.T) {
 	for _, step := range []float64{200, 1000, 15_600} {
 		f := floor{line: line{slope: 40e-6}}
 		for range 100 {
-			f.learnResolution(step*float64(rng.IntN(3)) + 8*rng.Float64() - 8*rng.Float64())
+			f.learnResolution(int64(step*float64(rng.IntN(3)) + 8*rng.Float64() - 8*rng.Float64()))
 		}
 		if got := float64(f.jointResolution()); abs(got-step) > 8 {
 			t.Errorf("clocks that step by %v us: %v us", step, got)
@@ -341,7 +341,7 @@ func TestGrid(t *testing.T) {
 	for _, jitter := range []float64{1, 10, 100, 1000, 10_000} {
 		f, had := floor{spread: float32(jitter)}, 0
 		for range 10_000 {
-			if f.learnResolution(rng.ExpFloat64() * jitter); f.jointResolution() > 0 {
+			if f.learnResolution(int64(rng.ExpFloat64() * jitter)); f.jointResolution() > 0 {
 				had++
 			}
 		}
@@ -534,7 +534,7 @@ func (r *trial) look() look {
 	return look{
 		roundTrip:  float32(r.toHere + r.toPeer + noise),
 		correction: float32(r.off - (r.toPeer-r.toHere)/2),
-		deadBand:   float32(r.deadBand), spread: 10, legacy: r.legacy,
+		deadBand:   float32(r.deadBand), conditions: conditions{spread: 10, legacy: r.legacy},
 	}
 }
 
@@ -644,7 +644,7 @@ func TestMatches(t *testing.T) {
 		{"at the start, not quite by as much", 3, 900, 1210, 5 * s, true, false},
 	} {
 		r := newTrial(1, c.known)
-		l := look{roundTrip: r.reference - float32(c.lack), deadBand: 250, spread: 10}
+		l := look{roundTrip: r.reference - float32(c.lack), deadBand: 250, conditions: conditions{spread: 10}}
 		if got := r.matches(c.rise, l, c.congested, c.abrupt); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
