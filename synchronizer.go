@@ -831,7 +831,7 @@ type association struct {
 // start begins with the level of the first datagram.
 func (a *association) start(level float64) {
 	*a = association{dirty: true}
-	a.interval.event = -settledTime
+	a.interval.event, a.interval.unsure = -settledTime, extrapolated
 	a.peer.legacy = legacyReports
 	a.own.start(level)
 }
@@ -845,12 +845,12 @@ func (a *association) sane(from float64) bool {
 	const far = 1 << 62
 	f, r, i := &a.own, &a.arbiter, &a.interval
 	finite := f.level + a.toPeer + a.offset + i.event + f.lastNear + f.end + a.at
-	delays := float64(r.reference + r.symmetric + r.asymmetry + r.candidate + r.correctionBeforeFall + i.drifted + i.slack[lower] + i.slack[upper])
+	delays := float64(r.reference + r.symmetric + r.asymmetry + r.candidate + r.correctionBeforeFall + i.slack[lower] + i.slack[upper])
 	return abs(finite) < far && abs(delays) < 32*maxOffset && // and so no part of a sum is a NaN or infinite
 		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 &&
 		f.spacing >= bucketTime && f.spacing <= longestWindow && f.n <= maxPoints && abs(f.end-from) < far && f.end <= from+second &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
-		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.roundTripBeforeFall) < 32*maxOffset &&
+		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && i.unsure >= 0 && abs(r.roundTripBeforeFall) < 32*maxOffset &&
 		a.unreviewed <= 8000 // longer without a report: what was learnt alone may be a queue's
 }
 
@@ -892,8 +892,8 @@ func (a *association) deadBand() float32 {
 // unseen returns by how much a floor may have moved in a silence that ended less than 6 s ago, us: no clock was set
 // for that.
 func (a *association) unseen() float32 {
-	if a.interval.sinceSilence < warmUp/1000 {
-		return a.interval.drifted
+	if a.interval.sinceSilence < warmUp/1e5 {
+		return float32(a.interval.drifted) * 100
 	}
 	return 0
 }
@@ -980,7 +980,7 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 	y = int32(d)
 	if silence > 2*second && a.peer.known { // the datagram may be as late or early as that
 		if !a.arbiter.isEarly() {
-			a.interval.drifted, a.interval.sinceSilence = max(a.unseen(), float32(a.dispersion()*silence)), 0
+			a.interval.endSilence(max(a.unseen(), float32(a.dispersion()*silence)))
 		}
 		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+float32(y)), a.interval.slack[upper]+float32(max(-y, 0)))
 		a.arbiter.adjusted = a.arbiter.adjusted || silence > congestedTime
@@ -1013,12 +1013,18 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 func (a *association) impossible(l look) bool { return l.roundTrip < -l.deadBand-a.unseen() }
 
 // limitAfterFall takes that a floor fell by -d, so that on its side the offset is at most limit
-// from the truth. If that is news to the interval, a clock was set. In the first seconds it may have
-// been a queue: then the other side may be wrong by as much.
+// from the truth. If that is news to the interval, a clock was set. What the upper slack was widened by is no news:
+// the peer may take back a rise that it told early, and a datagram may confirm its floor seldom. A fall counts with what
+// makes the round trip shorter than the reference one, since queues drain by and by. In the first seconds it
+// may have been a queue: then the other side may be wrong by as much.
 func (a *association) limitAfterFall(x float64, d float32, limit float64, side int) {
 	surprise := a.interval.slack[side] - float32(limit) // on the ring: of a fall of half of it or more it says nothing
+	if side == upper && !a.arbiter.warmingUp() {
+		surprise -= a.interval.unsure
+	}
+	fall := max(-d, a.arbiter.reference-a.roundTrip())
 	switch {
-	case d > -1.5*a.deadBand()-a.unseen() || d > -maxOffset && surprise < max(a.deadBand(), -d/2):
+	case d > -1.5*a.deadBand()-a.unseen() || d > -maxOffset && surprise < max(a.deadBand(), fall/2):
 	case !a.arbiter.warmingUp() || d < -second || a.impossible(a.look()): // no queue explains it
 		a.interval.clockStep(x)
 	case x < 2*warmUp:
@@ -1106,7 +1112,7 @@ func (a *association) tripState() tripState {
 func (a *association) review(x float64, e event, b *bucket) {
 	a.advance(x)
 	dt := float32(a.unreviewed) * 1000
-	a.interval.sinceSilence = min(a.interval.sinceSilence+a.unreviewed, math.MaxUint16/2)
+	a.interval.sinceSilence = uint8(min(float32(a.interval.sinceSilence)+dt/1e5, math.MaxUint8))
 	a.unreviewed, a.calm = 0, false
 	a.peer.stepPending = a.peer.stepPending && a.interval.undisturbed(x) <= warmUp // later, reports of before have all arrived
 	a.leak(dt)
@@ -1608,14 +1614,17 @@ const (
 
 const lower, upper = 0, 1 // sides of the interval
 
+// extrapolated is what an upper slack is unsure by that no datagram confirmed.
+var extrapolated = float32(math.Inf(1))
+
 // interval contains the true offset while no clock is set: no delay is negative, so each datagram
 // limits the offset from below, and each report from above. It only ages.
 type interval struct {
 	slack        [2]float32 // us: the truth is at most so far below the offset, and above it; set keeps both within half the ring
-	confirmed    bool       // the upper slack is from a confirmed report
+	unsure       float32    // us: so far the upper slack was widened since a confirmed report; infinite if it is from no such report
+	drifted      uint16     // 0.1 ms: the clocks may have run apart by so much in the last silence
+	sinceSilence uint8      // 0.1 s: since it ended, at most 25.5 s
 	renewing     uint8      // 3 after a clock step: of three buckets the first began before it, the other two replace the lower slack, even by a wider one
-	sinceSilence uint16     // ms: since the last silence ended, at most half of 65 s
-	drifted      float32    // us: the clocks may have run apart by so much in it
 	event        float64    // x of the last clock step; at the start -settledTime
 }
 
@@ -1638,7 +1647,13 @@ func (i *interval) bound() float32 { return max(i.slack[lower], i.slack[upper], 
 
 // widen says that the truth may be farther below the offset, and above it, than known.
 func (i *interval) widen(below, above float32) {
+	i.unsure = max(i.unsure+above, 0)
 	i.set(i.slack[lower]+below, i.slack[upper]+above)
+}
+
+// endSilence says that a silence ended, in which the clocks may have run apart by drifted.
+func (i *interval) endSilence(drifted float32) {
+	i.drifted, i.sinceSilence = uint16(min(drifted/100+1, math.MaxUint16)), 0
 }
 
 // set sets the slacks. No offset is farther from another than half the ring.
@@ -1653,7 +1668,7 @@ func (i *interval) datagram(x, below float64) {
 	}
 	i.renewing -= min(i.renewing, 1)
 	if i.noteIfEmpty(x) {
-		i.slack[upper], i.confirmed = maxOffset, false
+		i.slack[upper], i.unsure = maxOffset, extrapolated
 	}
 }
 
@@ -1662,7 +1677,9 @@ func (i *interval) datagram(x, below float64) {
 func (i *interval) report(x, above float64, confirmed bool) {
 	if float32(above) < i.slack[upper] || i.undisturbed(x) < settledTime {
 		i.set(i.slack[lower], float32(above))
-		i.confirmed = confirmed
+		if i.unsure = 0; !confirmed {
+			i.unsure = extrapolated
+		}
 	}
 	if i.noteIfEmpty(x) {
 		i.slack[lower], i.renewing = maxOffset, 2
@@ -1675,7 +1692,7 @@ func (i *interval) noteIfEmpty(x float64) (set bool) {
 	if -i.slack[lower] <= i.slack[upper] {
 		return false
 	}
-	if !i.confirmed {
+	if i.unsure == extrapolated {
 		i.slack[upper] = maxOffset
 		return false
 	}
@@ -1811,6 +1828,9 @@ func (f *floor) lateness() float32 {
 		return f.residual
 	}
 	if f.sigma > priorSkew && f.n < fitPoints { // rule: a new line is about to learn
+		return 0
+	}
+	if f.least < 2*f.spread { // two buckets may be as late by chance
 		return 0
 	}
 	return f.least // rule: what is near may be late

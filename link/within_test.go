@@ -259,3 +259,61 @@ func TestSilenceIsNoStep(t *testing.T) {
 		}
 	}
 }
+
+// disturbed runs a wire until a time, and returns for which share of the time from 1 min on Within said that a clock was set.
+func (w *wire) disturbed(until time.Duration) float64 {
+	said, asked := 0, 0
+	w.asked = func(side int) {
+		if s, ok := w.links[side].Snapshot(w.clocks[side].Usec(w.now)); ok && w.now > time.Minute {
+			asked++
+			if errors.Is(s.Within(time.Hour), timesync.ErrDisturbed) {
+				said++
+			}
+		}
+	}
+	w.run(until)
+	return float64(said) / float64(asked)
+}
+
+// TestJitterIsNoStep: on short paths datagrams of half a second share their jitter. A rise that lasts for two of them is
+// told to the peer, and taken back. No clock was set.
+func TestJitterIsNoStep(t *testing.T) {
+	const sessions, lasts = 8, 10 * time.Minute
+	for _, rate := range []float64{4, 20} {
+		share := 0.0
+		for seed := range uint64(sessions) {
+			w := newWire(48_120_000+seed, [2]float64{rate, rate}, 0, 0, 0, 0)
+			for side := range w.out {
+				w.out[side].Base = sim.Fixed(time.Millisecond)
+				w.out[side].Delay = sim.Shared(500*time.Millisecond, sim.Exp(5*time.Millisecond))
+			}
+			share += w.disturbed(lasts) / sessions
+		}
+		t.Logf("%v datagrams a second: a clock seems to be set for %.2f %% of the time", rate, 100*share)
+		if share > 0.05 {
+			t.Errorf("%v datagrams a second", rate)
+		}
+	}
+}
+
+// TestDrainIsNoStep: one way has a queue for 5 min. Neither its swaying nor its end is a clock that was set.
+func TestDrainIsNoStep(t *testing.T) {
+	const sessions, from, lasts = 12, 100 * time.Second, 5 * time.Minute
+	for _, c := range []struct {
+		rate   float64
+		height time.Duration
+		jitter time.Duration
+		most   float64 // share of the time
+	}{{4, 100 * time.Millisecond, time.Millisecond, 0.03}, {60, 20 * time.Millisecond, time.Millisecond, 0.002}} {
+		share := 0.0
+		for seed := range uint64(sessions) {
+			w := newWire(48_130_000+seed, [2]float64{c.rate, c.rate}, c.jitter, 0, 0, 0)
+			w.out[0].Delay = sim.Sum(w.out[0].Delay, sim.StandingQueue(from, lasts, c.height))
+			share += w.disturbed(from+lasts+30*time.Second) / sessions
+		}
+		t.Logf("a queue of %v, %v datagrams a second: a clock seems to be set for %.2f %% of the time", c.height, c.rate, 100*share)
+		if share > c.most {
+			t.Errorf("a queue of %v, %v datagrams a second", c.height, c.rate)
+		}
+	}
+}
