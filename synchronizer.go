@@ -829,7 +829,7 @@ type association struct {
 func (a *association) start(level float64) {
 	*a = association{dirty: true}
 	a.interval.event = -settledTime
-	a.peer.legacy = legacyReports
+	a.peer.legacy, a.peer.unsure = legacyReports, 1
 	a.own.start(level)
 }
 
@@ -847,7 +847,7 @@ func (a *association) sane(from float64) bool {
 		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 &&
 		f.spacing >= bucketTime && f.spacing <= longestWindow && f.n <= maxPoints && abs(f.end-from) < far && f.end <= from+second &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
-		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.roundTripBeforeFall) < 32*maxOffset &&
+		a.peer.noise >= 0 && a.peer.noise <= second && a.peer.unsure >= 0 && a.peer.unsure <= 1 && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.roundTripBeforeFall) < 32*maxOffset &&
 		a.unreviewed <= 8000 // longer without a report: what was learnt alone may be a queue's
 }
 
@@ -1211,18 +1211,20 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 
 // learnSkew takes a report that the peer sent at sent. While all datagrams from there queue, they say
 // nothing about the slope, and little at first, but reports do: the peer's floor falls as the own one rises. Each
-// report of a confirmed floor may be off by 0.1 ms, its noise and the resolution of the own clock. Two of them
-// tell the slope to twice that, over the time between them.
+// report of a confirmed floor may be off by 0.1 ms, or if nearly all are confirmed by less, since then datagrams come
+// much nearer to the floor than that; by its noise; and by the resolution of the own clock. Two of them tell the slope
+// to twice that, over the time between them.
 func (a *association) learnSkew(sent float64, r report) {
 	if r.quality != confirmedMark || a.own.n > maxPoints { // memory broke: the next datagram starts anew
 		return
 	}
 	moved, lasted := a.peer.moved(sent)
 	turn := -moved/lasted - a.own.slope
-	sigma := 2 * (hostJitter + a.peer.noise + float32(a.own.ownResolution)) / float32(lasted)
+	off := rounding + min(2*a.peer.unsure, 1)*hostJitter + a.peer.noise
+	sigma := 2 * (off + float32(a.own.ownResolution)) / float32(lasted)
 	counts := a.own.congestedFor > second || a.own.rateUncertain() && 1.5*sigma < a.own.sigma
 	switch {
-	case lasted > longestWindow || abs(turn)*lasted > 4*float64(a.own.sigma)*lasted+float64(a.deadBand()):
+	case lasted > longestWindow || abs(turn) > 4*float64(a.own.sigma)+2*float64(sigma):
 		a.peer.confirm(sent) // the earlier one is old, or no slope explains the later one
 	case counts && sigma < a.own.sigma: // rule: reports tell the skew
 		a.own.setSlope(turn, sigma)
@@ -1340,6 +1342,7 @@ type report struct {
 // peer is what is known of the reports of the other end. It knows neither the ways nor the offset.
 type peer struct {
 	noise       float32   // us: mean difference of reports from what they were expected to say
+	unsure      float32   // share of reports that were not confirmed, of late; at the start 1
 	last        Counter24 // report, 0 at first; it may come before the first datagram
 	confirmed   Counter24 // an earlier one that was confirmed, 0 at first
 	confirmedAt uint32    // ms: x when the peer sent that, modulo 49 days
@@ -1364,6 +1367,9 @@ func (p *peer) decode(minDelta Counter24) report {
 		r.repeated, r.quality = minDelta == p.last, legacyMark
 	}
 	p.last = minDelta
+	if p.unsure -= p.unsure / 16; r.quality != confirmedMark {
+		p.unsure += 1. / 16
+	}
 	return r
 }
 
@@ -2235,9 +2241,9 @@ func (l *line) fit(points []point, spread, resolution float32, stable, evicted b
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }
 
-// rateUncertain reports whether the slope is not known to 10 ppm, and nobody suspects a slew: what was known
+// rateUncertain reports whether the slope is not known to 3 ppm, and nobody suspects a slew: what was known
 // before the points is what crystals do.
-func (l *line) rateUncertain() bool { return l.sigma > rampSkew && l.priorVar < crystalVar }
+func (l *line) rateUncertain() bool { return l.sigma > rampSkew/3 && l.priorVar < crystalVar }
 
 // clockSlope returns what is a clock's of a slope during which the round trip changed by ramp, and how uncertain that
 // is at least. No clock makes a round trip longer or shorter: either this way changed, or the other one did and the
