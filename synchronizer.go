@@ -829,7 +829,7 @@ type association struct {
 func (a *association) start(level float64) {
 	*a = association{dirty: true}
 	a.interval.event = -settledTime
-	a.peer.legacy, a.peer.unsure = legacyReports, 1
+	a.peer.legacy, a.peer.unsure = legacyReports, math.MaxUint8
 	a.own.start(level)
 }
 
@@ -847,7 +847,7 @@ func (a *association) sane(from float64) bool {
 		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 &&
 		f.spacing >= bucketTime && f.spacing <= longestWindow && f.n <= maxPoints && abs(f.end-from) < far && f.end <= from+second &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
-		a.peer.noise >= 0 && a.peer.noise <= second && a.peer.unsure >= 0 && a.peer.unsure <= 1 && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.roundTripBeforeFall) < 32*maxOffset &&
+		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.roundTripBeforeFall) < 32*maxOffset &&
 		a.unreviewed <= 8000 // longer without a report: what was learnt alone may be a queue's
 }
 
@@ -1220,7 +1220,7 @@ func (a *association) learnSkew(sent float64, r report) {
 	}
 	moved, lasted := a.peer.moved(sent)
 	turn := -moved/lasted - a.own.slope
-	off := rounding + min(2*a.peer.unsure, 1)*hostJitter + a.peer.noise
+	off := rounding + min(float32(a.peer.unsure)/128, 1)*hostJitter + a.peer.noise
 	sigma := 2 * (off + float32(a.own.ownResolution)) / float32(lasted)
 	counts := a.own.congestedFor > second || a.own.rateUncertain() && 1.5*sigma < a.own.sigma
 	switch {
@@ -1342,11 +1342,11 @@ type report struct {
 // peer is what is known of the reports of the other end. It knows neither the ways nor the offset.
 type peer struct {
 	noise       float32   // us: mean difference of reports from what they were expected to say
-	unsure      float32   // share of reports that were not confirmed, of late; at the start 1
 	last        Counter24 // report, 0 at first; it may come before the first datagram
 	confirmed   Counter24 // an earlier one that was confirmed, 0 at first
 	confirmedAt uint32    // ms: x when the peer sent that, modulo 49 days
 	legacy      uint8     // other reports until the peer counts as one of ours: it starts as an original
+	unsure      uint8     // 1/255: share of reports that were not confirmed, of late; at the start all
 	known       bool      // a report has come, so the offset is known
 	stepPending bool      // a report of a clock step is to come, too; until then the round trip is what it was
 }
@@ -1367,8 +1367,8 @@ func (p *peer) decode(minDelta Counter24) report {
 		r.repeated, r.quality = minDelta == p.last, legacyMark
 	}
 	p.last = minDelta
-	if p.unsure -= p.unsure / 16; r.quality != confirmedMark {
-		p.unsure += 1. / 16
+	if p.unsure -= uint8((uint16(p.unsure) + 15) / 16); r.quality != confirmedMark {
+		p.unsure += 16
 	}
 	return r
 }
