@@ -832,7 +832,7 @@ type association struct {
 func (a *association) start(level float64) {
 	*a = association{dirty: true}
 	a.interval.event, a.interval.unsure = -settledTime, extrapolated
-	a.peer.legacy = legacyReports
+	a.peer.legacy, a.peer.unconfirmed = legacyReports, math.MaxUint8
 	a.own.start(level)
 }
 
@@ -1222,18 +1222,20 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 
 // learnSkew takes a report that the peer sent at sent. While all datagrams from there queue, they say
 // nothing about the slope, and little at first, but reports do: the peer's floor falls as the own one rises. Each
-// report of a confirmed floor may be off by 0.1 ms, its noise and the resolution of the own clock. Two of them
-// tell the slope to twice that, over the time between them.
+// report of a confirmed floor may be off by 0.1 ms, or if nearly all are confirmed by less, since then datagrams come
+// much nearer to the floor than that; by its noise; and by the resolution of the own clock. Two of them tell the slope
+// to twice that, over the time between them.
 func (a *association) learnSkew(sent float64, r report) {
 	if r.quality != confirmedMark || a.own.n > maxPoints { // memory broke: the next datagram starts anew
 		return
 	}
 	moved, lasted := a.peer.moved(sent)
 	turn := -moved/lasted - a.own.slope
-	sigma := 2 * (hostJitter + a.peer.noise + float32(a.own.ownResolution)) / float32(lasted)
+	off := rounding + min(float32(a.peer.unconfirmed)/128, 1)*hostJitter + a.peer.noise
+	sigma := 2 * (off + float32(a.own.ownResolution)) / float32(lasted)
 	counts := a.own.congestedFor > second || a.own.rateUncertain() && 1.5*sigma < a.own.sigma
 	switch {
-	case lasted > longestWindow || abs(turn)*lasted > 4*float64(a.own.sigma)*lasted+float64(a.deadBand()):
+	case lasted > longestWindow || abs(turn) > 4*float64(a.own.sigma)+2*float64(sigma):
 		a.peer.confirm(sent) // the earlier one is old, or no slope explains the later one
 	case counts && sigma < a.own.sigma: // rule: reports tell the skew
 		a.own.setSlope(turn, sigma)
@@ -1355,6 +1357,7 @@ type peer struct {
 	confirmed   Counter24 // an earlier one that was confirmed, 0 at first
 	confirmedAt uint32    // ms: x when the peer sent that, modulo 49 days
 	legacy      uint8     // other reports until the peer counts as one of ours: it starts as an original
+	unconfirmed uint8     // 1/255: share of reports that were not confirmed, of late; at the start all
 	known       bool      // a report has come, so the offset is known
 	stepPending bool      // a report of a clock step is to come, too; until then the round trip is what it was
 }
@@ -1375,6 +1378,9 @@ func (p *peer) decode(minDelta Counter24) report {
 		r.repeated, r.quality = minDelta == p.last, legacyMark
 	}
 	p.last = minDelta
+	if p.unconfirmed -= uint8((uint16(p.unconfirmed) + 15) / 16); r.quality != confirmedMark {
+		p.unconfirmed += 16
+	}
 	return r
 }
 
@@ -2275,9 +2281,9 @@ func (l *line) fit(points []point, spread, resolution float32, stable, evicted b
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }
 
-// rateUncertain reports whether the slope is not known to 10 ppm, and nobody suspects a slew: what was known
+// rateUncertain reports whether the slope is not known to 3 ppm, and nobody suspects a slew: what was known
 // before the points is what crystals do.
-func (l *line) rateUncertain() bool { return l.sigma > rampSkew && l.priorVar < crystalVar }
+func (l *line) rateUncertain() bool { return l.sigma > rampSkew/3 && l.priorVar < crystalVar }
 
 // clockSlope returns what is a clock's of a slope during which the round trip changed by ramp, and how uncertain that
 // is at least. No clock makes a round trip longer or shorter: either this way changed, or the other one did and the
