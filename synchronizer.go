@@ -1231,7 +1231,7 @@ func (a *association) learnSkew(sent float64, r report) {
 	}
 	moved, lasted := a.peer.moved(sent)
 	turn := -moved/lasted - a.own.slope
-	off := rounding + min(float32(a.peer.unconfirmed)/128, 1)*hostJitter + a.peer.noise
+	off := 2*rounding + min(float32(a.peer.unconfirmed)/128, 1)*hostJitter + a.peer.noise
 	sigma := 2 * (off + float32(a.own.ownResolution)) / float32(lasted)
 	counts := a.own.congestedFor > second || a.own.rateUncertain() && 1.5*sigma < a.own.sigma
 	switch {
