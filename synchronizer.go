@@ -1124,7 +1124,7 @@ func (a *association) leak(dt float32) {
 func (a *association) learn(x float64, dt float32, l look) {
 	// While one end does not know how far apart the clocks are, the round trip seems too short.
 	fast := abs(a.own.slope) > 2*priorSkew+sigmas*float64(a.own.sigma)
-	if a.arbiter.learn(dt, l, a.peer.last%marks == extrapolatedMark, fast, a.interval.stepped()) {
+	if a.arbiter.learn(dt, l, a.peer.last%marks == extrapolatedMark, fast) {
 		a.interval.clockStep(x)
 	}
 	a.arbiter.decay(dt, l)
@@ -1183,9 +1183,6 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 	if r.repeated && !a.peer.stepPending && -a.own.slope > float64(a.own.sigma) { // the floor rises, and an old minimum is below it
 		d = 0
 	}
-	if d > hostJitter && d < 4*maxSkew*second && a.arbiter.matches(d, l, a.own.congestedFor, a.own.abrupt) { // rule: a clock may be slewed, says the peer
-		a.own.widenSlope(slewSkew)
-	}
 	a.toPeer += float64(a.peer.update(d, l.deadBand))
 	a.learnSkew(sent, r)
 	a.limitAfterFall(x, d, above, &a.interval.above, &a.interval.below)
@@ -1225,10 +1222,9 @@ func (a *association) learnSkew(sent float64, r report) {
 }
 
 // limit takes a report by which the offset is at most above higher, and which differs from the
-// peer's floor by surprise. A floor that was extrapolated limits nothing, except within 15 s of a clock
-// step. That of a legacy peer is a minimum of ten seconds.
+// peer's floor by surprise. The peer may have extrapolated its floor since the last clock step, so what is not known of
+// the rates counts since then. That of a legacy peer is a minimum of ten seconds.
 func (a *association) limit(x float64, r report, above, surprise float64) {
-	dispersion := a.dispersion()
 	if r.quality != confirmedMark {
 		above += float64(a.arbiter.unreportedRise(a.roundTrip()))
 	}
@@ -1242,11 +1238,9 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 		}
 	case r.quality == confirmedMark:
 		above += hostJitter + 2*float64(a.peer.noise)
-	case a.interval.undisturbed(x) < settledTime:
-		tilted := a.interval.undisturbed(x) * (a.own.tilt(x) + a.excessSlope()) // the peer may extrapolate since then
-		above += 2*gateSpreads*float64(a.peer.noise) + 2*second*dispersion + 2*surprise + float64(tilted)
-	default: // rule: what is extrapolated limits nothing
-		return
+	default:
+		dispersion := a.dispersion() + float64(a.own.tilt(x)+a.excessSlope())
+		above += 2*gateSpreads*float64(a.peer.noise) + 2*surprise + dispersion*max(x-a.interval.event, 2*second)
 	}
 	a.interval.report(x, above, r.quality == confirmedMark)
 }
@@ -1464,8 +1458,8 @@ func (r *arbiter) correct(l look) float32 {
 // learn learns the reference round trip from one that lasted dt, and reports whether a clock was
 // set in the first seconds. What the peer extrapolated teaches none: a peer that is cut off cannot
 // take it back, and one that does not know its skew yet is wrong for long. fast says that the
-// clocks seem too far apart, stepped that one was set once.
-func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (set bool) {
+// clocks seem too far apart.
+func (r *arbiter) learn(dt float32, l look, extrapolated, fast bool) (set bool) {
 	d, sure := l.roundTrip-r.reference, dt
 	r.sinceFall = uint8(min(float32(r.sinceFall)+dt/1e5, math.MaxUint8))
 	if r.fellLate && r.sinceFall > settledTime/1e5 {
@@ -1491,26 +1485,24 @@ func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (s
 		if r.candidateAge > 2*second && r.wasSet(d, l) { // rule: a clock was set if one floor falls and the other one rises
 			r.roundTripBeforeFall = 0
 			if l.correction = r.correctionBeforeFall; r.fellLate {
-				r.adopt(l, stepped)
+				r.adopt(l)
 			} else {
 				r.restart(l.roundTrip)
 			}
 			return true
 		}
 		if r.candidateAge > settledTime && !extrapolated { // rule: another round trip that lasts is learnt
-			r.adopt(l, stepped)
+			r.adopt(l)
 		}
 	}
 	return false
 }
 
-// adopt takes the round trip for the reference, and the offset for right there.
-func (r *arbiter) adopt(l look, stepped bool) {
+// adopt takes the round trip for the reference, and the offset for right there. An asymmetry lasts for twice as
+// long as what it rests on was known, at least as long as a line holds, and at most as long as a queue.
+func (r *arbiter) adopt(l look) {
 	if r.asymmetry == 0 {
-		r.expiry = longestQueue
-		if stepped && r.isEarly() { // rule: a clock that is set early leaves a wrong asymmetry
-			r.expiry = 2 * r.age
-		}
+		r.expiry = min(max(2*r.age, longestWindow), longestQueue)
 	}
 	r.asymmetry, r.reference, r.candidateAge = l.correction, l.roundTrip, 0
 }
@@ -1783,15 +1775,15 @@ func (f *floor) lowerGate(x float64) float32 {
 }
 
 // lateness returns how late all datagrams are: those of the last congested bucket, or of the
-// last two where they came near.
+// last two where they came near. While a line has few points, it is to learn from those.
 func (f *floor) lateness() float32 {
-	if f.congestedFor > 0 {
+	switch {
+	case f.congestedFor > 0:
 		return f.residual
+	case f.n >= fitPoints: // rule: what is near may be late
+		return f.least
 	}
-	if f.sigma > priorSkew && f.n < fitPoints { // rule: a new line is about to learn
-		return 0
-	}
-	return f.least // rule: what is near may be late
+	return 0
 }
 
 // persistentRise returns by how much the floor may have risen: by as much as both of the last two buckets
@@ -2148,11 +2140,7 @@ func (l *line) endSpan(x float64, spread, resolution float32, stable bool) {
 		l.fit(points, spread, resolution, stable, evicted)
 		l.ownResolution = resolutionOf(l.points[:l.n], spread, l.ownResolution)
 	} else if points[0].x < -congestedTime { // rule: few points are recent ones
-		for len(points) > 1 && points[0].x < -congestedTime {
-			points = points[1:] // so few say nothing about the slope, and old ones nothing
-		}
-		low, _, _ := residuals(points, 0)
-		l.rotate(low, 0)
+		l.rotate(float64(best.y), 0) // so few say nothing about the slope, and old ones nothing
 	}
 }
 
@@ -2216,7 +2204,7 @@ func (l *line) fit(points []point, spread, resolution float32, stable, evicted b
 	low, _, mean = residuals(points, turn)
 	l.rotate(low, turn)
 	if l.meanResidual == second || !surprising {
-		l.meanResidual = min(float32(mean), max(1.5*l.meanResidual+1, resolution/2), second/2) // rule: noise grows by halves
+		l.meanResidual = min(float32(mean), second/2)
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }
