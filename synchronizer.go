@@ -321,9 +321,9 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()
 //
 //	1  confirmed: so recent a datagram was so near to the floor that the floor is at most 100 us
 //	   too low, with what is not known of the clocks' rates since: 6 standard errors of the slope.
-//	   The peer's error bound rests on these alone, but for the first three of a session, which it
-//	   trusts the less the older the session is, and for Settled after a clock was set
-//	0  extrapolated: the floor is where the line says
+//	   The peer's error bound rests on these
+//	0  extrapolated: the floor is where the line says. To the peer it says the less the longer ago the session
+//	   began, or a clock was set
 //	2  never returned: an original says it, which reports minima of 10 s. One such report and the
 //	   peer counts as an original until 64 reports, each unlike the one before, had another
 //	   quality. The error bound then allows for a minimum 11 s old: 0.4 ms at 40 ppm
@@ -1124,7 +1124,7 @@ func (a *association) leak(dt float32) {
 func (a *association) learn(x float64, dt float32, l look) {
 	// While one end does not know how far apart the clocks are, the round trip seems too short.
 	fast := abs(a.own.slope) > 2*priorSkew+sigmas*float64(a.own.sigma)
-	if a.arbiter.learn(dt, l, a.peer.last%marks == extrapolatedMark, fast) {
+	if a.arbiter.learn(dt, l, a.peer.last%marks == extrapolatedMark, fast, a.interval.stepped()) {
 		a.interval.clockStep(x)
 	}
 	a.arbiter.decay(dt, l)
@@ -1182,6 +1182,9 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 	above := ring(a.delayToPeer()+float64(d), offsetBits)
 	if r.repeated && !a.peer.stepPending && -a.own.slope > float64(a.own.sigma) { // the floor rises, and an old minimum is below it
 		d = 0
+	}
+	if d > hostJitter && d < 4*maxSkew*second && a.arbiter.matches(d, l, a.own.congestedFor, a.own.abrupt) { // rule: a clock may be slewed, says the peer
+		a.own.widenSlope(slewSkew)
 	}
 	a.toPeer += float64(a.peer.update(d, l.deadBand))
 	a.learnSkew(sent, r)
@@ -1458,8 +1461,8 @@ func (r *arbiter) correct(l look) float32 {
 // learn learns the reference round trip from one that lasted dt, and reports whether a clock was
 // set in the first seconds. What the peer extrapolated teaches none: a peer that is cut off cannot
 // take it back, and one that does not know its skew yet is wrong for long. fast says that the
-// clocks seem too far apart.
-func (r *arbiter) learn(dt float32, l look, extrapolated, fast bool) (set bool) {
+// clocks seem too far apart, stepped that one was set once.
+func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (set bool) {
 	d, sure := l.roundTrip-r.reference, dt
 	r.sinceFall = uint8(min(float32(r.sinceFall)+dt/1e5, math.MaxUint8))
 	if r.fellLate && r.sinceFall > settledTime/1e5 {
@@ -1485,24 +1488,26 @@ func (r *arbiter) learn(dt float32, l look, extrapolated, fast bool) (set bool) 
 		if r.candidateAge > 2*second && r.wasSet(d, l) { // rule: a clock was set if one floor falls and the other one rises
 			r.roundTripBeforeFall = 0
 			if l.correction = r.correctionBeforeFall; r.fellLate {
-				r.adopt(l)
+				r.adopt(l, stepped)
 			} else {
 				r.restart(l.roundTrip)
 			}
 			return true
 		}
 		if r.candidateAge > settledTime && !extrapolated { // rule: another round trip that lasts is learnt
-			r.adopt(l)
+			r.adopt(l, stepped)
 		}
 	}
 	return false
 }
 
-// adopt takes the round trip for the reference, and the offset for right there. An asymmetry lasts for twice as
-// long as what it rests on was known, at least as long as a line holds, and at most as long as a queue.
-func (r *arbiter) adopt(l look) {
+// adopt takes the round trip for the reference, and the offset for right there.
+func (r *arbiter) adopt(l look, stepped bool) {
 	if r.asymmetry == 0 {
-		r.expiry = min(max(2*r.age, longestWindow), longestQueue)
+		r.expiry = longestQueue
+		if stepped && r.isEarly() { // rule: a clock that is set early leaves a wrong asymmetry
+			r.expiry = 2 * r.age
+		}
 	}
 	r.asymmetry, r.reference, r.candidateAge = l.correction, l.roundTrip, 0
 }

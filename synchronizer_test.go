@@ -516,6 +516,7 @@ type trial struct {
 	toPeer   float64
 	off      float64 // us: the offset that it makes, minus the truth
 	deadBand float64
+	stepped  bool // a clock was set once
 	set      bool // it said that one was set early
 	legacy   bool
 }
@@ -540,7 +541,7 @@ func (r *trial) look() look {
 // run looks each fifth of a second, and returns the farthest that the offset was off.
 func (r *trial) run(s float64) (worst float64) {
 	for range int(5 * s) {
-		r.set = r.learn(bucketTime, r.look(), false, false) || r.set
+		r.set = r.learn(bucketTime, r.look(), false, false, r.stepped) || r.set
 		r.decay(bucketTime, r.look())
 		l := r.look()
 		r.off += float64(r.correct(l) - l.correction)
@@ -563,22 +564,24 @@ func (r *trial) lasts(by float64) (s float64) {
 func TestArbiter(t *testing.T) {
 	const ever = 1000
 	for _, c := range []struct {
-		name   string
-		known  float64 // s, before the way is longer
-		happen func(r *trial)
-		kept   float64 // s from then on
+		name    string
+		known   float64 // s, before the way is longer
+		stepped bool    // a clock was set then
+		happen  func(r *trial)
+		kept    float64 // s from then on
 	}{
-		{"a long queue", 120, func(*trial) {}, 235},
-		{"a long queue, and the path known for a while", 80, func(*trial) {}, 2*80 + 15},
-		{"a long queue, and the path hardly known", 25, func(*trial) {}, 15 + longestWindow/1e6},
-		{"the round trip returns", 60, func(r *trial) { r.toHere, r.toPeer = 20e3, 20e3 }, ever},
-		{"the offset jumped", 120, func(r *trial) { r.adjusted = true }, 30 + longestWindow/1e6},
-		{"a clock is set by as much", 120, func(r *trial) { r.off += r.toHere + r.toPeer - 40e3 }, 235},
-		{"the round trip returns as a clock is set", 60, func(r *trial) { r.toHere, r.toPeer, r.off = 20e3, 20e3, r.off+float64(r.asymmetry) }, ever},
+		{"a long queue", 60, false, func(*trial) {}, 235},
+		{"the round trip returns", 60, false, func(r *trial) { r.toHere, r.toPeer = 20e3, 20e3 }, ever},
+		{"the offset jumped", 60, false, func(r *trial) { r.adjusted = true }, 30 + longestWindow/1e6},
+		{"a clock was set, and the path hardly known", 25, true, func(r *trial) {}, 2*25 + 15},
+		{"a clock was set, and the path known", 40, true, func(r *trial) {}, 235},
+		{"a clock is set by as much", 60, false, func(r *trial) { r.off += r.toHere + r.toPeer - 40e3 }, 235},
+		{"the round trip returns as a clock is set", 60, false, func(r *trial) { r.toHere, r.toPeer, r.off = 20e3, 20e3, r.off+float64(r.asymmetry) }, ever},
 	} {
 		for seed := range uint64(50) {
 			longer := 1000 * math.Exp(rand.New(rand.NewPCG(seed, 'A')).Float64()*3.5) // us
 			r := newTrial(seed, c.known)
+			r.stepped = c.stepped
 			if seed%2 == 0 {
 				r.toHere += longer
 			} else {
