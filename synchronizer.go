@@ -321,9 +321,9 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()
 //
 //	1  confirmed: so recent a datagram was so near to the floor that the floor is at most 100 us
 //	   too low, with what is not known of the clocks' rates since: 6 standard errors of the slope.
-//	   The peer's error bound rests on these
-//	0  extrapolated: the floor is where the line says. To the peer it says the less the longer ago the session
-//	   began, or a clock was set
+//	   The peer's error bound rests on these alone, but for the first three of a session, which it
+//	   trusts the less the older the session is, and for Settled after a clock was set
+//	0  extrapolated: the floor is where the line says
 //	2  never returned: an original says it, which reports minima of 10 s. One such report and the
 //	   peer counts as an original until 64 reports, each unlike the one before, had another
 //	   quality. The error bound then allows for a minimum 11 s old: 0.4 ms at 40 ppm
@@ -1225,9 +1225,10 @@ func (a *association) learnSkew(sent float64, r report) {
 }
 
 // limit takes a report by which the offset is at most above higher, and which differs from the
-// peer's floor by surprise. The peer may have extrapolated its floor since the last clock step, so what is not known of
-// the rates counts since then. That of a legacy peer is a minimum of ten seconds.
+// peer's floor by surprise. A floor that was extrapolated limits nothing, except within 15 s of a clock
+// step. That of a legacy peer is a minimum of ten seconds.
 func (a *association) limit(x float64, r report, above, surprise float64) {
+	dispersion := a.dispersion()
 	if r.quality != confirmedMark {
 		above += float64(a.arbiter.unreportedRise(a.roundTrip()))
 	}
@@ -1241,9 +1242,11 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 		}
 	case r.quality == confirmedMark:
 		above += hostJitter + 2*float64(a.peer.noise)
-	default:
-		dispersion := a.dispersion() + float64(a.own.tilt(x)+a.excessSlope())
-		above += 2*gateSpreads*float64(a.peer.noise) + 2*surprise + dispersion*max(x-a.interval.event, 2*second)
+	case a.interval.undisturbed(x) < settledTime:
+		tilted := a.interval.undisturbed(x) * (a.own.tilt(x) + a.excessSlope()) // the peer may extrapolate since then
+		above += 2*gateSpreads*float64(a.peer.noise) + 2*second*dispersion + 2*surprise + float64(tilted)
+	default: // rule: what is extrapolated limits nothing
+		return
 	}
 	a.interval.report(x, above, r.quality == confirmedMark)
 }

@@ -53,6 +53,7 @@ var rules = []rule{
 	{name: "a step that came by and by may be a slew"},
 	{name: "a clock may be slewed, says the peer"},
 	{name: "reports tell the skew"},
+	{"what is extrapolated limits nothing", `default:`, `case false:`},
 	{name: "rises are told early"},
 	{name: "originals are told apart"},
 	{"what rounding may be is believed slowly", ` - min\(.*`, ``},
