@@ -691,20 +691,13 @@ func (s Snapshot) Then(next Snapshot) Snapshot {
 	return both
 }
 
-const (
-	snapshotVersion = 1
-	snapshotSize    = 55 // bytes
-
-	flagSnapshotDisturbed, flagSnapshotJitter = 1, 2 // the other bits are 0
-)
-
 var errSnapshot = errors.New("timesync: not a snapshot, or one of a version that is not known")
 
 // AppendBinary appends the 55 bytes of a Snapshot that travels. The error is always nil. Integers
 // are little-endian:
 //
 //	version             1 byte: 1
-//	flags               1 byte: 1 Disturbed, 2 JitterKnown
+//	flags               1 byte: 1 Disturbed, 2 JitterKnown; the other bits are 0
 //	mappings            1 byte: how many Then put behind the first one
 //	local clock         8 bytes, us: when it was taken
 //	RemoteUsec          8 bytes
@@ -741,12 +734,12 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 	}
 	flags := byte(0)
 	if s.Disturbed {
-		flags |= flagSnapshotDisturbed
+		flags |= 1
 	}
 	if s.JitterKnown {
-		flags |= flagSnapshotJitter
+		flags |= 2
 	}
-	b = append(b, snapshotVersion, flags, s.more)
+	b = append(b, 1, flags, s.more)
 	b = binary.LittleEndian.AppendUint64(b, s.localUsec())
 	b = binary.LittleEndian.AppendUint64(b, s.RemoteUsec)
 	for _, n := range [...]uint32{
@@ -763,7 +756,7 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 // ErrLength, or another one if data is no Snapshot; s is what it was then. Whoever could forge data
 // can move the clock, as with a stamp.
 func (s *Snapshot) UnmarshalBinary(data []byte) error {
-	if len(data) != snapshotSize {
+	if len(data) != 55 { // AppendBinary has the format
 		return ErrLength
 	}
 	flags, local, remote := data[1], binary.LittleEndian.Uint64(data[3:]), binary.LittleEndian.Uint64(data[11:])
@@ -783,12 +776,12 @@ func (s *Snapshot) UnmarshalBinary(data []byte) error {
 		Skew:               float64(int32(n[6])) * 1e6 / (1 << 32),
 		SkewError:          float64(n[7]) * 1e6 / (1 << 32),
 		Steps:              n[8],
-		Disturbed:          flags&flagSnapshotDisturbed != 0,
-		JitterKnown:        flags&flagSnapshotJitter != 0,
+		Disturbed:          flags&1 != 0,
+		JitterKnown:        flags&2 != 0,
 		more:               data[2],
 	}
 	switch {
-	case data[0] != snapshotVersion, flags&^(flagSnapshotDisturbed|flagSnapshotJitter) != 0,
+	case data[0] != 1, flags&^(1|2) != 0,
 		got.ErrorBound == 0 && got != Snapshot{}, got.Jitter != 0 && !got.JitterKnown, int32(n[6]) == math.MinInt32:
 		return errSnapshot
 	}
@@ -845,7 +838,7 @@ func (a *association) sane(from float64) bool {
 	const far = 1 << 62
 	f, r, i := &a.own, &a.arbiter, &a.interval
 	finite := f.level + a.toPeer + a.offset + i.event + f.lastNear + f.end + a.at
-	delays := float64(r.reference + r.symmetric + r.asymmetry + r.candidate + r.correctionBeforeFall + i.slack[lower] + i.slack[upper])
+	delays := float64(r.reference + r.symmetric + r.asymmetry + r.candidate + r.correctionBeforeFall + i.below + i.above)
 	return abs(finite) < far && abs(delays) < 32*maxOffset && // and so no part of a sum is a NaN or infinite
 		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 &&
 		f.spacing >= bucketTime && f.spacing <= longestWindow && f.n <= maxPoints && abs(f.end-from) < far && f.end <= from+second &&
@@ -950,7 +943,7 @@ func (a *association) adjust(d float64) {
 		return
 	}
 	a.offset += d
-	a.interval.set(a.interval.slack[lower]+float32(d), a.interval.slack[upper]-float32(d))
+	a.interval.set(a.interval.below+float32(d), a.interval.above-float32(d))
 	a.markDirty()
 }
 
@@ -982,7 +975,7 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 		if !a.arbiter.isEarly() {
 			a.interval.endSilence(max(a.unseen(), float32(a.dispersion()*silence)))
 		}
-		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+float32(y)), a.interval.slack[upper]+float32(max(-y, 0)))
+		a.interval.set(max(a.interval.below, float32(a.delay())+float32(y)), a.interval.above+float32(max(-y, 0)))
 		a.arbiter.adjusted = a.arbiter.adjusted || silence > congestedTime
 		a.markDirty()
 	}
@@ -992,11 +985,11 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 	case lowered:
 		b.lower(int32(-e.by))
 		a.markDirty()
-	case fell:
+	case shifted:
 		b.begin(x)
 		a.markDirty()
 		a.arbiter.levelMoved(x, e.by, true, a.lookBefore(e.by))
-		a.limitAfterFall(x, e.by, a.delay(), lower)
+		a.limitAfterFall(x, e.by, a.delay(), &a.interval.below, &a.interval.above)
 		if a.peer.known && a.impossible(a.look()) && a.arbiter.reference > -a.deadBand() {
 			a.peer.stepPending = true
 			a.interval.clockStep(x)
@@ -1012,14 +1005,14 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 // impossible reports whether the round trip is shorter than nothing: a clock was set.
 func (a *association) impossible(l look) bool { return l.roundTrip < -l.deadBand-a.unseen() }
 
-// limitAfterFall takes that a floor fell by -d, so that on its side the offset is at most limit
+// limitAfterFall takes that a floor fell by -d, so that on the side of slack the offset is at most limit
 // from the truth. If that is news to the interval, a clock was set. What the upper slack was widened by is no news:
 // the peer may take back a rise that it told early, and a datagram may confirm its floor seldom. A fall counts with what
 // makes the round trip shorter than the reference one, since queues drain by and by. In the first seconds it
 // may have been a queue: then the other side may be wrong by as much.
-func (a *association) limitAfterFall(x float64, d float32, limit float64, side int) {
-	surprise := a.interval.slack[side] - float32(limit) // on the ring: of a fall of half of it or more it says nothing
-	if side == upper && !a.arbiter.warmingUp() {
+func (a *association) limitAfterFall(x float64, d float32, limit float64, slack, other *float32) {
+	surprise := *slack - float32(limit) // on the ring: of a fall of half of it or more it says nothing
+	if slack == &a.interval.above && !a.arbiter.warmingUp() {
 		surprise -= a.interval.unsure
 	}
 	fall := max(-d, a.arbiter.reference-a.roundTrip())
@@ -1028,7 +1021,7 @@ func (a *association) limitAfterFall(x float64, d float32, limit float64, side i
 	case !a.arbiter.warmingUp() || d < -second || a.impossible(a.look()): // no queue explains it
 		a.interval.clockStep(x)
 	case x < 2*warmUp:
-		a.interval.slack[1-side] = min(a.interval.slack[1-side]-d, maxOffset)
+		*other = min(*other-d, maxOffset)
 	}
 }
 
@@ -1043,19 +1036,19 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 		trip.now = a.pointRoundTrip()
 	}
 	a.unreviewed = min(a.unreviewed+uint16(min(uint64(x-b.from), second)/1000), math.MaxUint16/2) // long ones say little about what they span
-	if a.peer.known && b.fastest < math.MaxInt32 && (float32(b.delay)+float32(b.fastest) < a.interval.slack[lower] || a.interval.renewing > 0) {
+	if a.peer.known && b.fastest < math.MaxInt32 && (float32(b.delay)+float32(b.fastest) < a.interval.below || a.interval.renewing > 0) {
 		a.advance(x)
 		a.interval.datagram(x, a.delay()+float64(b.fastest)+a.dispersion()*(x-b.from))
 	}
 	if rise := a.own.persistentRise(); a.peer.known && rise > second { // what makes all datagrams so late is a clock
-		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+rise), a.interval.slack[upper])
+		a.interval.set(max(a.interval.below, float32(a.delay())+rise), a.interval.above)
 		a.markDirty()
 	}
 	e := a.own.endBucket(x, trip, b)
 	if e.resolutionKnown {
 		a.allowForResolution()
 	}
-	if e.kind == rose {
+	if e.kind == shifted {
 		b.begin(x)
 		a.arbiter.levelMoved(x, e.by, true, a.lookBefore(e.by))
 	}
@@ -1124,7 +1117,8 @@ func (a *association) review(x float64, e event, b *bucket) {
 		a.own.congestedFor = bucketTime // a matched step has to wait anew
 	}
 	a.updateOffset()
-	a.calm = e.kind != congested && a.own.spreads > enoughSpreads && a.interval.renewing == 0 && a.unchanged()
+	// Of 12 buckets or less the mean spread says little where datagrams share their delay.
+	a.calm = e.kind != congested && a.own.spreads > 12 && a.interval.renewing == 0 && a.unchanged()
 }
 
 // leak moves the offset towards where the midpoint and the asymmetry put it, by half of what the slope may
@@ -1205,12 +1199,12 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 	}
 	a.toPeer += float64(a.peer.update(d, l.deadBand))
 	a.learnSkew(sent, r)
-	a.limitAfterFall(x, d, above, upper)
-	was := a.interval.slack[upper]
+	a.limitAfterFall(x, d, above, &a.interval.above, &a.interval.below)
+	was := a.interval.above
 	a.limit(x, r, above, float64(abs(d)))
 	a.peer.stepPending = false
 	urgent = abs(d) >= rounding
-	if urgent || a.interval.slack[upper] < was-rounding || a.interval.renewing > 0 { // else the next review will do
+	if urgent || a.interval.above < was-rounding || a.interval.renewing > 0 { // else the next review will do
 		a.markDirty()
 	}
 	if urgent {
@@ -1618,20 +1612,19 @@ const (
 	sigmas    = 6.0                   // standard errors of a slope: a few points far from normal gave them
 )
 
-const lower, upper = 0, 1 // sides of the interval
-
 // extrapolated is what an upper slack is unsure by that no datagram confirmed.
 var extrapolated = float32(math.Inf(1))
 
 // interval contains the true offset while no clock is set: no delay is negative, so each datagram
 // limits the offset from below, and each report from above. It only ages.
 type interval struct {
-	slack        [2]float32 // us: the truth is at most so far below the offset, and above it; set keeps both within half the ring
-	unsure       float32    // us: so far the upper slack was widened since a confirmed report; infinite if it is from no such report
-	drifted      uint16     // 0.1 ms: the clocks may have run apart by so much in the last silence
-	sinceSilence uint8      // 0.1 s: since it ended, at most 25.5 s
-	renewing     uint8      // 3 after a clock step: of three buckets the first began before it, the other two replace the lower slack, even by a wider one
-	event        float64    // x of the last clock step; at the start -settledTime
+	below        float32 // us: the truth is at most so far below the offset
+	above        float32 // us: and so far above it; these are the slacks, and set keeps both within half the ring
+	unsure       float32 // us: so far the upper slack was widened since a confirmed report; infinite if it is from no such report
+	drifted      uint16  // 0.1 ms: the clocks may have run apart by so much in the last silence
+	sinceSilence uint8   // 0.1 s: since it ended, at most 25.5 s
+	renewing     uint8   // 3 after a clock step: of three buckets the first began before it, the other two replace the lower slack, even by a wider one
+	event        float64 // x of the last clock step; at the start -settledTime
 }
 
 // clockStep says that a clock was set, or seems to have been.
@@ -1649,12 +1642,12 @@ func (i *interval) stepped() bool { return i.event > -settledTime }
 func (i *interval) undisturbed(x float64) float32 { return float32(x - i.event) }
 
 // bound returns how far the offset may be off, us.
-func (i *interval) bound() float32 { return max(i.slack[lower], i.slack[upper], 0) + 3*rounding }
+func (i *interval) bound() float32 { return max(i.below, i.above, 0) + 3*rounding }
 
 // widen says that the truth may be farther below the offset, and above it, than known.
 func (i *interval) widen(below, above float32) {
 	i.unsure = max(i.unsure+above, 0)
-	i.set(i.slack[lower]+below, i.slack[upper]+above)
+	i.set(i.below+below, i.above+above)
 }
 
 // endSilence says that a silence ended, in which the clocks may have run apart by drifted.
@@ -1664,42 +1657,42 @@ func (i *interval) endSilence(drifted float32) {
 
 // set sets the slacks. No offset is farther from another than half the ring.
 func (i *interval) set(below, above float32) {
-	i.slack[lower], i.slack[upper] = min(max(below, -maxOffset), maxOffset), min(max(above, -maxOffset), maxOffset)
+	i.below, i.above = min(max(below, -maxOffset), maxOffset), min(max(above, -maxOffset), maxOffset)
 }
 
 // datagram takes the fastest datagram of a bucket: the truth is at most so far below the offset.
 func (i *interval) datagram(x, below float64) {
-	if float32(below) < i.slack[lower] && i.renewing == 0 || i.renewing == 1 || i.renewing == 2 {
-		i.set(float32(below), i.slack[upper])
+	if float32(below) < i.below && i.renewing == 0 || i.renewing == 1 || i.renewing == 2 {
+		i.set(float32(below), i.above)
 	}
 	i.renewing -= min(i.renewing, 1)
 	if i.noteIfEmpty(x) {
-		i.slack[upper], i.unsure = maxOffset, extrapolated
+		i.above, i.unsure = maxOffset, extrapolated
 	}
 }
 
 // report takes a report by which the offset is at most above higher. After a clock step the
 // last one counts.
 func (i *interval) report(x, above float64, confirmed bool) {
-	if float32(above) < i.slack[upper] || i.undisturbed(x) < settledTime {
-		i.set(i.slack[lower], float32(above))
+	if float32(above) < i.above || i.undisturbed(x) < settledTime {
+		i.set(i.below, float32(above))
 		if i.unsure = 0; !confirmed {
 			i.unsure = extrapolated
 		}
 	}
 	if i.noteIfEmpty(x) {
-		i.slack[lower], i.renewing = maxOffset, 2
+		i.below, i.renewing = maxOffset, 2
 	}
 }
 
 // noteIfEmpty notes that a clock was set if no offset is left, and reports whether that is so. If
 // the peer extrapolated the upper slack, then wrongly.
 func (i *interval) noteIfEmpty(x float64) (set bool) {
-	if -i.slack[lower] <= i.slack[upper] {
+	if -i.below <= i.above {
 		return false
 	}
 	if i.unsure == extrapolated {
-		i.slack[upper] = maxOffset
+		i.above = maxOffset
 		return false
 	}
 	i.clockStep(x)
@@ -1714,8 +1707,6 @@ const (
 	hostJitter    = 100.0 // us: hosts add so much, whatever the path
 	gateSpreads   = 8     // spreads: exponential jitter exceeds 8 times its mean in e^-8 of the cases
 	maxResolution = 16e3  // us: no system's clock is coarser
-	enoughHits    = 8     // so many differences in a row are hardly multiples of one number by chance
-	enoughSpreads = 12    // fewer say little about their mean where datagrams share their delay
 )
 
 // bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch this
@@ -1769,10 +1760,8 @@ type eventKind uint8
 
 const (
 	kept      eventKind = iota
-	refitted            // the line was laid below the points anew
 	lowered             // a datagram was a little faster than the floor
-	fell                // to another level
-	rose                // to another level
+	shifted             // it fell or rose to another level
 	congested           // all datagrams of the bucket queued, or may have
 	outlier             // a datagram was much too early
 )
@@ -1828,18 +1817,15 @@ func (f *floor) lowerGate(x float64) float32 {
 }
 
 // lateness returns how late all datagrams are: those of the last congested bucket, or of the
-// last two where they came near.
+// last two where they came near. While a line has few points, it is to learn from those.
 func (f *floor) lateness() float32 {
-	if f.congestedFor > 0 {
+	switch {
+	case f.congestedFor > 0:
 		return f.residual
+	case f.n >= fitPoints && f.least >= 2*f.spread: // rule: what is near may be late, more than two buckets by chance
+		return f.least
 	}
-	if f.sigma > priorSkew && f.n < fitPoints { // rule: a new line is about to learn
-		return 0
-	}
-	if f.least < 2*f.spread { // two buckets may be as late by chance
-		return 0
-	}
-	return f.least // rule: what is near may be late
+	return 0
 }
 
 // persistentRise returns by how much the floor may have risen: by as much as both of the last two buckets
@@ -1887,7 +1873,7 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y float64, e event) 
 		if f.outliers < 3 && f.earlyBuckets < 4 { // rule: outliers come neither three times, nor in each bucket
 			return y, event{kind: outlier}
 		}
-		e = event{kind: fell, by: f.earliest}
+		e = event{kind: shifted, by: f.earliest}
 		f.shift(x, f.earliest)
 		y -= float64(e.by)
 	}
@@ -1920,7 +1906,7 @@ type tripState struct {
 }
 
 // endBucket looks at the fastest datagrams of a bucket and says what happened: the floor was kept,
-// refitted, rose, or the bucket was congested.
+// rose, or the bucket was congested.
 func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	if f.earlyNow {
 		f.earlyBuckets, f.earlyNow = f.earlyBuckets+1, false
@@ -1946,35 +1932,32 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 		e.resolutionKnown = b.many() && f.learnResolution(int64(b.runnerUp-b.fastest))
 		f.congestedFor, f.persists, f.lastNear = 0, false, b.from
 		f.addCandidate(b.from+bucketTime/2, f.residual, trip.now+f.residual)
-	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == rose {
+	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == shifted {
 		return e
 	}
-	var fit event
+	visible := false
 	if x-b.from > congestedTime || f.isDue(x) { // else refit does nothing, and a call costs more than this
-		fit = f.refit(x, trip.stable, b)
+		visible = f.refit(x, trip.stable, b)
 	}
-	if e.kind == kept {
-		e.kind = fit.kind
-	}
-	e.visible = fit.visible || f.persistentRise() != wasRise || f.confirmed() != wasConfirmed
+	e.visible = visible || f.persistentRise() != wasRise || f.confirmed() != wasConfirmed
 	return e
 }
 
-// refit ends the line's span if it is due.
-func (f *floor) refit(x float64, stable bool, b *bucket) event {
+// refit ends the line's span if it is due, and reports whether that changed what readers or the peer are told.
+func (f *floor) refit(x float64, stable bool, b *bucket) (visible bool) {
 	switch silence := x - b.from; {
 	case silence > longestWindow, silence > congestedTime && f.n >= fitPoints && silence > float64(f.span(b.from)): // the points are old
 		f.restart(x)
 		f.widenSlope(max(f.sigma, min(skewDrift*float32(silence), priorSkew)))
-		return event{kind: refitted}
+		return true
 	case !f.isDue(x):
-		return event{}
+		return false
 	}
 	level, slope := f.levelAt(x), f.slope
 	f.endSpan(x, f.spread, f.jointResolution(), stable)
 	d := level - f.levelAt(x)
 	f.tooLow = max(f.tooLow+float32(d), 0)
-	return event{kind: refitted, visible: d != 0 || f.slope != slope}
+	return d != 0 || f.slope != slope
 }
 
 // learnSpread learns the spread from a bucket whose fastest datagram was faster than that of the
@@ -2001,7 +1984,7 @@ func (f *floor) learnSpread(b *bucket, fall float32) {
 // is known from now on.
 func (f *floor) learnResolution(d int64) (resolutionKnown bool) {
 	d = abs(d)
-	alike := 1<<ts24Shift + 2 + abs(f.slope)*bucketTime
+	was, alike := f.jointResolution(), 1<<ts24Shift+2+abs(f.slope)*bucketTime
 	if float64(d) <= alike || d > maxResolution {
 		return false
 	}
@@ -2014,7 +1997,7 @@ func (f *floor) learnResolution(d int64) (resolutionKnown bool) {
 		candidate, hits = d, 0
 	}
 	f.candidate, f.hits = uint16(candidate), uint8(hits)
-	if hits != enoughHits || f.jointResolution() == 0 {
+	if f.jointResolution() <= was {
 		return false
 	}
 	f.widenSlope(priorSkew) // datagrams with the same delta told no slope
@@ -2022,9 +2005,10 @@ func (f *floor) learnResolution(d int64) (resolutionKnown bool) {
 }
 
 // jointResolution returns the resolution of both clocks together, us: 0 where one of them is not coarse, or
-// where it is not known yet or small beside the jitter.
+// where it is not known yet or small beside the jitter. Eight differences in a row are hardly multiples of one
+// number by chance.
 func (f *floor) jointResolution() float32 {
-	if f.hits < enoughHits || f.candidate <= hostJitter || float32(f.candidate) < 2*f.spread {
+	if f.hits < 8 || f.candidate <= hostJitter || float32(f.candidate) < 2*f.spread {
 		return 0
 	}
 	return float32(f.candidate) // rule: both clocks may be coarse
@@ -2052,7 +2036,7 @@ func (f *floor) congest(x float64, before, leastBefore, room float32, b *bucket)
 		by := f.plateau
 		f.climb(x, by, room)
 		f.spreads = min(f.spreads, fitPoints) // a longer path may have more jitter
-		return event{kind: rose, by: by, visible: true}
+		return event{kind: shifted, by: by, visible: true}
 	}
 	return event{kind: congested}
 }
@@ -2089,12 +2073,11 @@ const (
 	fitPoints     = 4     // the fewest that show both a slope and noise
 	longestWindow = 130e6 // us: oscillators keep no rate for longer
 
-	priorSkew  = 100e-6                    // two crystals of 50 ppm
-	crystalVar = 2 * priorSkew * priorSkew // a slope whose variance is less is that of two crystals: no slew is allowed for
-	slewSkew   = 500e-6                    // NTP's fastest slew
-	maxSkew    = 1000e-6                   // no computer's clock is as wrong
-	skewDrift  = 0.1e-6 / 1e6              // a skew changes so fast, per microsecond: temperature
-	rampSkew   = 10e-6                     // a slope known so well is not another one because a path changes
+	priorSkew = 100e-6       // two crystals of 50 ppm
+	slewSkew  = 500e-6       // NTP's fastest slew
+	maxSkew   = 1000e-6      // no computer's clock is as wrong
+	skewDrift = 0.1e-6 / 1e6 // a skew changes so fast, per microsecond: temperature
+	rampSkew  = 10e-6        // a slope known so well is not another one because a path changes
 )
 
 // line is the floor as a straight line below the points that tell it: the fastest datagrams
@@ -2208,11 +2191,7 @@ func (l *line) endSpan(x float64, spread, resolution float32, stable bool) {
 		l.fit(points, spread, resolution, stable, evicted)
 		l.ownResolution = resolutionOf(l.points[:l.n], spread, l.ownResolution)
 	} else if points[0].x < -congestedTime { // rule: few points are recent ones
-		for len(points) > 1 && points[0].x < -congestedTime {
-			points = points[1:] // so few say nothing about the slope, and old ones nothing
-		}
-		low, _, _ := residuals(points, 0)
-		l.rotate(low, 0)
+		l.rotate(float64(best.y), 0) // so few say nothing about the slope, and old ones nothing
 	}
 }
 
@@ -2276,14 +2255,16 @@ func (l *line) fit(points []point, spread, resolution float32, stable, evicted b
 	low, _, mean = residuals(points, turn)
 	l.rotate(low, turn)
 	if l.meanResidual == second || !surprising {
-		l.meanResidual = min(float32(mean), max(1.5*l.meanResidual+1, resolution/2), second/2) // rule: noise grows by halves
+		l.meanResidual = min(float32(mean), second/2)
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }
 
 // rateUncertain reports whether the slope is not known to 3 ppm, and nobody suspects a slew: what was known
 // before the points is what crystals do.
-func (l *line) rateUncertain() bool { return l.sigma > rampSkew/3 && l.priorVar < crystalVar }
+func (l *line) rateUncertain() bool {
+	return l.sigma > rampSkew/3 && l.priorVar < 2*priorSkew*priorSkew
+}
 
 // clockSlope returns what is a clock's of a slope during which the round trip changed by ramp, and how uncertain that
 // is at least. No clock makes a round trip longer or shorter: either this way changed, or the other one did and the
@@ -2292,7 +2273,7 @@ func (l *line) clockSlope(slope, ramp, priorVar float64) (clock, leastVar float6
 	switch {
 	case priorVar < rampSkew*rampSkew:
 		return median(l.slope, slope, slope-ramp), 100 * priorVar
-	case priorVar < crystalVar && abs(slope) > 2*priorSkew:
+	case priorVar < 2*priorSkew*priorSkew && abs(slope) > 2*priorSkew:
 		return median(0, slope, slope-ramp), priorVar
 	}
 	return slope, 0

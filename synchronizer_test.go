@@ -311,7 +311,7 @@ func (w *way) hears(late ...float64) (e event) {
 			continue
 		case lowered:
 			w.bucket.lower(int32(-e.by))
-		case fell:
+		case shifted:
 			w.bucket.begin(w.x)
 		}
 		w.bucket.add(int32(y))
@@ -320,7 +320,7 @@ func (w *way) hears(late ...float64) (e event) {
 }
 
 func (w *way) note(e event) {
-	if w.events[e.kind]++; e.kind == fell || e.kind == rose {
+	if w.events[e.kind]++; e.kind == shifted {
 		w.moved = e.by
 	}
 }
@@ -360,54 +360,54 @@ func TestFloor(t *testing.T) {
 		by     float64                       // far: by how much the floor moves
 	}{
 		{"calm", func(w *way, _ float64) { w.run(60) },
-			func(e [outlier + 1]int) bool { return e[refitted] > 0 && e[congested] < 4 && e[outlier] == 0 }, 0},
+			func(e [outlier + 1]int) bool { return e[congested] < 4 && e[outlier] == 0 }, 0},
 		{"two early ones in each second", func(w *way, far float64) {
 			for range 30 {
 				w.hears(-far, -2*far)
 				w.run(1)
 			}
-		}, func(e [outlier + 1]int) bool { return e[outlier] == 60 && e[fell] == 0 }, 0},
+		}, func(e [outlier + 1]int) bool { return e[outlier] == 60 && e[shifted] == 0 }, 0},
 		{"two early ones, and a third later in the bucket", func(w *way, far float64) {
 			w.hears(-far, -far, w.jitter, -far)
-		}, func(e [outlier + 1]int) bool { return e[outlier] == 3 && e[fell] == 0 }, 0},
+		}, func(e [outlier + 1]int) bool { return e[outlier] == 3 && e[shifted] == 0 }, 0},
 		{"three early ones in a row", func(w *way, far float64) {
 			w.hears(-far, -2*far, -1.5*far)
 			w.level -= 2 * far
 			w.run(30)
-		}, func(e [outlier + 1]int) bool { return e[outlier] == 2 && e[fell] == 1 && e[rose] == 0 }, -2},
+		}, func(e [outlier + 1]int) bool { return e[outlier] == 2 && e[shifted] == 1 }, -2},
 		{"an early one in each fifth of a second", func(w *way, far float64) {
 			for range 6 {
 				w.hears(-far)
 				w.run(0.2)
 			}
-		}, func(e [outlier + 1]int) bool { return e[outlier] >= 3 && e[fell] == 1 }, -1},
+		}, func(e [outlier + 1]int) bool { return e[outlier] >= 3 && e[shifted] == 1 }, -1},
 		{"a datagram a little faster", func(w *way, _ float64) {
 			if e := w.hears(w.levelAt(w.x) - w.level - 7); e.kind != lowered || e.by > -6 || e.by < -8 {
-				w.events[fell] = 99
+				w.events[shifted] = 99
 			}
-		}, func(e [outlier + 1]int) bool { return e[lowered] == 1 && e[fell] == 0 }, 0},
+		}, func(e [outlier + 1]int) bool { return e[lowered] == 1 && e[shifted] == 0 }, 0},
 		{"a queue of 9 s", func(w *way, far float64) {
 			w.level += far
 			w.run(9)
 			w.level -= far
 			w.run(1)
-		}, func(e [outlier + 1]int) bool { return e[congested] > 40 && e[congested] < 50 && e[fell]+e[rose] == 0 }, 0},
+		}, func(e [outlier + 1]int) bool { return e[congested] > 40 && e[congested] < 50 && e[shifted] == 0 }, 0},
 		{"a queue of 25 s that grows", func(w *way, far float64) {
 			for range 125 {
 				w.level += far
 				w.run(0.2)
 			}
 			w.level -= 125 * far
-		}, func(e [outlier + 1]int) bool { return e[congested] > 120 && e[fell]+e[rose] == 0 }, 0},
+		}, func(e [outlier + 1]int) bool { return e[congested] > 120 && e[shifted] == 0 }, 0},
 		{"a path that is longer for 9.5 s", func(w *way, far float64) {
 			w.level += far
 			w.run(9.5)
 			w.level -= far
-		}, func(e [outlier + 1]int) bool { return e[congested] > 40 && e[rose] == 0 }, 0},
+		}, func(e [outlier + 1]int) bool { return e[congested] > 40 && e[shifted] == 0 }, 0},
 		{"a path that is longer for 12 s", func(w *way, far float64) {
 			w.level += far
 			w.run(12)
-		}, func(e [outlier + 1]int) bool { return e[congested] >= 49 && e[rose] == 1 && e[fell] == 0 }, 1},
+		}, func(e [outlier + 1]int) bool { return e[congested] >= 49 && e[shifted] == 1 }, 1},
 	} {
 		for _, jitter := range []float64{0, 20, 300, 3000} {
 			for seed := range uint64(20) {
@@ -700,6 +700,8 @@ type limit struct{ at, x float64 }
 
 const widens = 1e-5
 
+const lower, upper = 0, 1 // sides of the interval
+
 func newSpan(seed uint64) *span {
 	s := &span{rng: rand.New(rand.NewPCG(seed, 'i')), interval: interval{event: -settledTime}}
 	s.set(maxOffset, maxOffset)
@@ -719,7 +721,7 @@ func (s *span) run(buckets int, confirmed bool, each func()) {
 		if s.rng.IntN(10) == 0 { // the offset is adjusted
 			d := 100 * s.rng.NormFloat64()
 			s.offset += d
-			s.set(s.slack[lower]+float32(d), s.slack[upper]-float32(d))
+			s.set(s.below+float32(d), s.above-float32(d))
 		}
 		s.datagram(s.x, s.offset-limit0.at+widens*(s.x-from))
 		s.limits[lower] = append(s.limits[lower], limit0)
@@ -734,7 +736,7 @@ func (s *span) run(buckets int, confirmed bool, each func()) {
 // inside reports whether the truth is in the interval.
 func (s *span) inside() bool {
 	off := s.truth - s.offset
-	return -off <= float64(s.slack[lower])+0.1 && off <= float64(s.slack[upper])+0.1
+	return -off <= float64(s.below)+0.1 && off <= float64(s.above)+0.1
 }
 
 // TestInterval: the truth is inside, the interval is what all limits leave, and while no clock is set
@@ -751,7 +753,7 @@ func TestInterval(t *testing.T) {
 				want[upper] = min(want[upper], l.at-s.offset+widens*(s.x-l.x))
 			}
 			for side, w := range want {
-				if got := float64(s.slack[side]); math.Abs(got-w) > 1 && w < maxOffset {
+				if got := float64([...]float32{s.below, s.above}[side]); math.Abs(got-w) > 1 && w < maxOffset {
 					t.Fatalf("seed %d, %.1f s: slack %d is %v, want %v", seed, s.x/1e6, side, got, w)
 				}
 			}
@@ -798,7 +800,7 @@ func TestContradiction(t *testing.T) {
 		s.truth += 100e3 * float64(1-2*int(seed%2))
 		gaveWay := false
 		s.run(30, confirmed, func() {
-			if gaveWay = gaveWay || s.slack[upper] > 1e6; s.stepped() && !s.inside() {
+			if gaveWay = gaveWay || s.above > 1e6; s.stepped() && !s.inside() {
 				t.Errorf("seed %d: %.1f s after the step %v us from the truth: %+v", seed, (s.x-set)/1e6, s.truth-s.offset, s.interval)
 			}
 		})
