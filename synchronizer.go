@@ -989,7 +989,7 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 		b.begin(x)
 		a.markDirty()
 		a.arbiter.levelMoved(x, e.by, true, a.lookBefore(e.by))
-		a.limitAfterFall(x, e.by, a.delay(), &a.interval.below, &a.interval.above)
+		a.limitAfterFall(x, e.by, a.interval.below-float32(a.delay()), &a.interval.above)
 		if a.peer.known && a.impossible(a.look()) && a.arbiter.reference > -a.deadBand() {
 			a.peer.stepPending = true
 			a.interval.clockStep(x)
@@ -1005,19 +1005,14 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 // impossible reports whether the round trip is shorter than nothing: a clock was set.
 func (a *association) impossible(l look) bool { return l.roundTrip < -l.deadBand-a.unseen() }
 
-// limitAfterFall takes that a floor fell by -d, so that on the side of slack the offset is at most limit
-// from the truth. If that is news to the interval, a clock was set. What the upper slack was widened by is no news:
-// the peer may take back a rise that it told early, and a datagram may confirm its floor seldom. A fall counts with what
-// makes the round trip shorter than the reference one, since queues drain by and by. In the first seconds it
-// may have been a queue: then the other side may be wrong by as much.
-func (a *association) limitAfterFall(x float64, d float32, limit float64, slack, other *float32) {
-	surprise := *slack - float32(limit) // on the ring: of a fall of half of it or more it says nothing
-	if slack == &a.interval.above && !a.arbiter.warmingUp() {
-		surprise -= a.interval.unsure
-	}
+// limitAfterFall takes that a floor fell by -d, and how much nearer than was known the limit of the offset on its side
+// is then. If that is news to the interval, a clock was set. A fall counts with what makes the round trip shorter than
+// the reference one, since queues drain by and by. In the first seconds it may have been a queue: then the limit on
+// the other side may be wrong by as much.
+func (a *association) limitAfterFall(x float64, d, surprise float32, other *float32) {
 	fall := max(-d, a.arbiter.reference-a.roundTrip())
 	switch {
-	case d > -1.5*a.deadBand()-a.unseen() || d > -maxOffset && surprise < max(a.deadBand(), fall/2):
+	case d > -1.5*a.deadBand()-a.unseen() || d > -maxOffset && surprise < max(a.deadBand(), fall/2): // half the ring or more says nothing
 	case !a.arbiter.warmingUp() || d < -second || a.impossible(a.look()): // no queue explains it
 		a.interval.clockStep(x)
 	case x < 2*warmUp:
@@ -1199,7 +1194,11 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 	}
 	a.toPeer += float64(a.peer.update(d, l.deadBand))
 	a.learnSkew(sent, r)
-	a.limitAfterFall(x, d, above, &a.interval.above, &a.interval.below)
+	surprise := a.interval.above - float32(above)
+	if !a.arbiter.warmingUp() { // a peer may take back a rise that it told early, and confirm its floor seldom
+		surprise -= a.interval.unsure
+	}
+	a.limitAfterFall(x, d, surprise, &a.interval.below)
 	was := a.interval.above
 	a.limit(x, r, above, float64(abs(d)))
 	a.peer.stepPending = false
@@ -1217,8 +1216,8 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 // learnSkew takes a report that the peer sent at sent. While all datagrams from there queue, they say
 // nothing about the slope, and little at first, but reports do: the peer's floor falls as the own one rises. Each
 // report of a confirmed floor may be off by 0.1 ms, or if nearly all are confirmed by less, since then datagrams come
-// much nearer to the floor than that; by its noise; and by the resolution of the own clock. Two of them tell the slope
-// to twice that, over the time between them.
+// much nearer to the floor than that; by its noise, and the rounding of both; and by the resolution of the own clock.
+// Two of them tell the slope to twice that, over the time between them.
 func (a *association) learnSkew(sent float64, r report) {
 	if r.quality != confirmedMark || a.own.n > maxPoints { // memory broke: the next datagram starts anew
 		return
@@ -1822,8 +1821,8 @@ func (f *floor) lateness() float32 {
 	switch {
 	case f.congestedFor > 0:
 		return f.residual
-	case f.n >= fitPoints && f.least >= 2*f.spread: // rule: what is near may be late, more than two buckets by chance
-		return f.least
+	case f.n >= fitPoints && f.least >= 2*f.spread: // rule: what is near may be late
+		return f.least // less may be chance
 	}
 	return 0
 }
@@ -2255,7 +2254,7 @@ func (l *line) fit(points []point, spread, resolution float32, stable, evicted b
 	low, _, mean = residuals(points, turn)
 	l.rotate(low, turn)
 	if l.meanResidual == second || !surprising {
-		l.meanResidual = min(float32(mean), second/2)
+		l.meanResidual = min(float32(mean), max(1.5*l.meanResidual+1, resolution/2), second/2) // rule: noise grows by halves
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }

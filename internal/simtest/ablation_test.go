@@ -77,6 +77,7 @@ var rules = []rule{
 	{name: "the spread is noise at first"},
 	{name: "the slope of a path is none of a clock"},
 	{"a surprising slope is not believed until it lasts", `:= .*`, `:= known && false`},
+	{"noise grows by halves", `1\.5\*l\.meanResidual\+1, `, ``},
 	{"skews drift", `:= `, `:= 0 * `},
 }
 
