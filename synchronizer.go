@@ -1217,7 +1217,8 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 // nothing about the slope, and little at first, but reports do: the peer's floor falls as the own one rises. Each
 // report of a confirmed floor may be off by 0.1 ms, or if nearly all are confirmed by less, since then datagrams come
 // much nearer to the floor than that; by its noise, and the rounding of both; and by the resolution of the own clock.
-// Two of them tell the slope to twice that, over the time between them.
+// Two of them tell the slope to twice that, over the time between them, and to half of what it may have drifted by since
+// the mean of that time.
 func (a *association) learnSkew(sent float64, r report) {
 	if r.quality != confirmedMark || a.own.n > maxPoints { // memory broke: the next datagram starts anew
 		return
@@ -1225,8 +1226,9 @@ func (a *association) learnSkew(sent float64, r report) {
 	moved, lasted := a.peer.moved(sent)
 	turn := -moved/lasted - a.own.slope
 	off := 2*rounding + min(float32(a.peer.unconfirmed)/128, 1)*hostJitter + a.peer.noise
-	sigma := 2 * (off + float32(a.own.ownResolution)) / float32(lasted)
-	counts := a.own.congestedFor > second || a.own.rateUncertain() && 1.5*sigma < a.own.sigma
+	sigma := 2*(off+float32(a.own.ownResolution))/float32(lasted) + skewDrift/4*float32(lasted)
+	noSlew := a.own.priorVar < 2*priorSkew*priorSkew // what was known before the points is what crystals do
+	counts := a.own.congestedFor > second || noSlew && 1.5*sigma < a.own.sigma
 	switch {
 	case lasted > longestWindow || abs(turn) > 4*float64(a.own.sigma)+2*float64(sigma):
 		a.peer.confirm(sent) // the earlier one is old, or no slope explains the later one
@@ -2257,12 +2259,6 @@ func (l *line) fit(points []point, spread, resolution float32, stable, evicted b
 		l.meanResidual = min(float32(mean), max(1.5*l.meanResidual+1, resolution/2), second/2) // rule: noise grows by halves
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
-}
-
-// rateUncertain reports whether the slope is not known to 3 ppm, and nobody suspects a slew: what was known
-// before the points is what crystals do.
-func (l *line) rateUncertain() bool {
-	return l.sigma > rampSkew/3 && l.priorVar < 2*priorSkew*priorSkew
 }
 
 // clockSlope returns what is a clock's of a slope during which the round trip changed by ramp, and how uncertain that

@@ -153,7 +153,8 @@
 // the remote clock agrees with the Welcome, the client goes on: EventStepped, which says by how
 // much game time differs, and EventSynced. It says Hello again. All this needs no call of yours:
 // with a Welcome a second both are in step within 2 s, mostly within one, even if the server
-// restarts twice in a second; where each way takes 100 ms or more, sometimes only within 5 s.
+// restarts twice in a second; one time in a hundred within 3 s, and where each way takes 100 ms or more,
+// sometimes only within 5 s.
 //
 // A Welcome of an earlier epoch is refused: it was delayed on the way. But the server's wall
 // clock may also have been set back before it restarted. So the client remembers that Welcome. It

@@ -240,7 +240,7 @@ func (m *match) recovered() time.Duration { return m.lastApart - m.markedAt }
 
 func (m *match) check(t *testing.T) {
 	t.Helper()
-	if m.recovered() > 2*sec {
+	if m.recovered() > 3*sec {
 		t.Errorf("out of step for %v", m.recovered())
 	}
 	for _, w := range m.wrong {
