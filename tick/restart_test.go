@@ -28,7 +28,8 @@ func newRestart(t *testing.T, seed uint64, stop sim.ClockEvent) *match {
 }
 
 // Either side is killed after 20 s and started again, or the client is away: they are in step within
-// 3 s without help (10 of 1,500 clients take longer than 2 s), and take nothing from the old life. A client says what it did not run.
+// 3 s without help, 10 of 1,500 clients later than 2 s, and take nothing from the old life. A client says
+// what it did not run.
 func TestRestart(t *testing.T) {
 	life := ms(20_500) // ends between two Welcomes of one a second
 	server := func(m *match) {
