@@ -824,7 +824,7 @@ type association struct {
 // start begins with the level of the first datagram.
 func (a *association) start(level float64) {
 	*a = association{dirty: true}
-	a.interval.event, a.interval.unsure = -settledTime, extrapolated
+	a.interval.event, a.interval.unsure = -settledTime, infinite
 	a.peer.legacy, a.peer.unconfirmed = legacyReports, math.MaxUint8
 	a.own.start(level)
 }
@@ -1084,7 +1084,7 @@ func (a *association) pointRoundTrip() float32 {
 
 // tripState returns what the own floor is told of the round trip.
 func (a *association) tripState() tripState {
-	t := tripState{now: a.pointRoundTrip(), room: float32(math.Inf(1))}
+	t := tripState{now: a.pointRoundTrip(), room: infinite}
 	if !a.peer.known {
 		return t
 	}
@@ -1151,7 +1151,7 @@ func (a *association) matchStep(x float64, b *bucket) look {
 	if a.own.congestedFor == 0 || !a.own.abrupt { // rule: a step that came by and by may be a slew
 		unknown = slewSkew
 	}
-	a.own.climb(x, by, float32(math.Inf(1)))
+	a.own.climb(x, by, infinite)
 	b.begin(x)
 	a.own.widenSlope(max(a.own.sigma, unknown))
 	if by > a.unseen() {
@@ -1613,8 +1613,8 @@ const (
 	sigmas    = 6.0                   // standard errors of a slope: a few points far from normal gave them
 )
 
-// extrapolated is what an upper slack is unsure by that no datagram confirmed.
-var extrapolated = float32(math.Inf(1))
+// infinite is more than any delay or distance: an upper slack that no datagram confirmed is unsure by that.
+var infinite = float32(math.Inf(1))
 
 // interval contains the true offset while no clock is set: no delay is negative, so each datagram
 // limits the offset from below, and each report from above. It only ages.
@@ -1668,7 +1668,7 @@ func (i *interval) datagram(x, below float64) {
 	}
 	i.renewing -= min(i.renewing, 1)
 	if i.noteIfEmpty(x) {
-		i.above, i.unsure = maxOffset, extrapolated
+		i.above, i.unsure = maxOffset, infinite
 	}
 }
 
@@ -1678,7 +1678,7 @@ func (i *interval) report(x, above float64, confirmed bool) {
 	if float32(above) < i.above || i.undisturbed(x) < settledTime {
 		i.set(i.below, float32(above))
 		if i.unsure = 0; !confirmed {
-			i.unsure = extrapolated
+			i.unsure = infinite
 		}
 	}
 	if i.noteIfEmpty(x) {
@@ -1692,7 +1692,7 @@ func (i *interval) noteIfEmpty(x float64) (set bool) {
 	if -i.below <= i.above {
 		return false
 	}
-	if i.unsure == extrapolated {
+	if i.unsure == infinite {
 		i.above = maxOffset
 		return false
 	}
@@ -2109,7 +2109,7 @@ type point struct {
 }
 
 // noPoint is slower than any datagram.
-var noPoint = point{y: float32(math.Inf(1))}
+var noPoint = point{y: infinite}
 
 // levelAt returns the level at x.
 func (l *line) levelAt(x float64) float64 { return l.level + l.slope*(x-l.end) }
