@@ -1227,8 +1227,7 @@ func (a *association) learnSkew(sent float64, r report) {
 	turn := -moved/lasted - a.own.slope
 	off := 2*rounding + min(float32(a.peer.unconfirmed)/128, 1)*hostJitter + a.peer.noise
 	sigma := 2*(off+float32(a.own.ownResolution))/float32(lasted) + skewDrift/4*float32(lasted)
-	noSlew := a.own.priorVar < 2*priorSkew*priorSkew // what was known before the points is what crystals do
-	counts := a.own.congestedFor > second || noSlew && 1.5*sigma < a.own.sigma
+	counts := a.own.congestedFor > second || onlyCrystals(float64(a.own.priorVar)) && 1.5*sigma < a.own.sigma
 	switch {
 	case lasted > longestWindow || abs(turn) > 4*float64(a.own.sigma)+2*float64(sigma):
 		a.peer.confirm(sent) // the earlier one is old, or no slope explains the later one
@@ -2261,6 +2260,9 @@ func (l *line) fit(points []point, spread, resolution float32, stable, evicted b
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }
 
+// onlyCrystals reports whether a slope that is known with that variance is what two crystals do: no slew is allowed for.
+func onlyCrystals(variance float64) bool { return variance < 2*priorSkew*priorSkew }
+
 // clockSlope returns what is a clock's of a slope during which the round trip changed by ramp, and how uncertain that
 // is at least. No clock makes a round trip longer or shorter: either this way changed, or the other one did and the
 // slope is right. The clock's is nearest to what it was, or while nothing but what crystals do is known, to that.
@@ -2268,7 +2270,7 @@ func (l *line) clockSlope(slope, ramp, priorVar float64) (clock, leastVar float6
 	switch {
 	case priorVar < rampSkew*rampSkew:
 		return median(l.slope, slope, slope-ramp), 100 * priorVar
-	case priorVar < 2*priorSkew*priorSkew && abs(slope) > 2*priorSkew:
+	case onlyCrystals(priorVar) && abs(slope) > 2*priorSkew:
 		return median(0, slope, slope-ramp), priorVar
 	}
 	return slope, 0

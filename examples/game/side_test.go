@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/tick"
@@ -63,9 +64,7 @@ func newPlayerSide(t *testing.T) *playerSide {
 func open(t *testing.T, c config) *node {
 	t.Helper()
 	n, err := newNode(c, log.New(io.Discard, "", 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(func() { n.udp.Close() })
 	return n
 }

@@ -35,9 +35,7 @@ func TestRecord(t *testing.T) {
 	var receiving sync.WaitGroup
 	for i, p := range peers {
 		file, err := os.Create(filepath.Join(folder, names[i]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
 		defer file.Close()
 		recorders[i] = record.New(file)
 		p.Record(recorders[i])
@@ -56,9 +54,7 @@ func TestRecord(t *testing.T) {
 	a.conn.CloseWithError(0, "recorded")
 	receiving.Wait()
 	for i := range peers {
-		if err := recorders[i].Close(); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, recorders[i].Close())
 		if datagrams, _ := exampletest.Recording(t, filepath.Join(folder, names[i])); datagrams < 30 {
 			t.Errorf("end %d: %d datagrams", i, datagrams)
 		}

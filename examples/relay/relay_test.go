@@ -12,12 +12,8 @@ import (
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	r, err := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 16s"))
-	if err == nil {
-		err = r.check()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
+	exampletest.Must(t, r.check())
 	if t.Logf("%+v", r); r.Certain > r.Frames || r.BoundMs > 200 {
 		t.Errorf("%+v", r)
 	}

@@ -228,9 +228,7 @@ func TestFailures(t *testing.T) {
 	exampletest.Must(t, err)
 	defer busy.Close()
 	nowhere := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(nowhere, nil, 0o600); err != nil { // no folder can be there
-		t.Fatal(err)
-	}
+	exampletest.Must(t, os.WriteFile(nowhere, nil, 0o600)) // no folder can be there
 	for _, c := range []struct{ args, stdout, stderr string }{
 		{"-record " + nowhere + " -for 200ms", "", "udp: "},
 		{"-loss 100 -for 200ms", "never", "never synchronized"},
@@ -304,9 +302,7 @@ func TestSignal(t *testing.T) {
 		command := exec.Command(os.Args[0], "-for", "1m", "-record", folder)
 		command.Env = append(os.Environ(), "UDP_TEST_MAIN=1")
 		command.Stdout, command.Stderr = &out, &errs
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, command.Start())
 		var files []string
 		exampletest.Eventually(t, "some blocks are written", func() bool {
 			files, _ = filepath.Glob(filepath.Join(folder, "udp-[ab]-*.tsr"))

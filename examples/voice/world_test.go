@@ -280,12 +280,8 @@ func TestFaults(t *testing.T) {
 
 func TestDemo(t *testing.T) {
 	r, err := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 12s"))
-	if err == nil {
-		err = r.check()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
+	exampletest.Must(t, r.check())
 	t.Logf("%+v", r)
 	stopped := false
 	for _, g := range r.Gaps {
