@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"maps"
-	"math"
 	"net/netip"
 	"time"
 
@@ -38,7 +37,6 @@ type playerSide struct {
 	ticks *tick.Client
 
 	// Guarded by node.mu.
-	counts  playerCounts
 	sentAt  time.Time            // when the last datagram was sent
 	held    buttons              // now
 	release tick.Tick            // when other buttons will be held
@@ -48,13 +46,6 @@ type playerSide struct {
 	states  map[tick.Tick]state // what the server said
 	latest  tick.Tick           // of states
 	showing bool                // the others have been shown
-}
-
-// playerCounts counts what a player sees.
-type playerCounts struct {
-	Corrected uint64 // states in which the own figure was not where predicted
-	Shown     uint64 // ticks for which the state of the others had arrived
-	Frozen    uint64 // and for which it had not
 }
 
 // moment is what was held in a tick, and where that led.
@@ -181,9 +172,6 @@ func (p *playerSide) sendInput(s tick.Info) {
 	m.Epoch, _ = p.ticks.Epoch()
 	for i := range m.Held {
 		m.Held[i] = p.past[s.Tick-tick.Tick(i)].held
-	}
-	if now, ok := p.ticks.PredictedTime(p.clock.Now()); ok {
-		m.Waited = uint32(min(max(now.Sub(s.PredictedTime).Microseconds(), 0), math.MaxUint32))
 	}
 	message := encode(m)
 	if hello, ok := p.ticks.Hello(); ok {

@@ -37,10 +37,8 @@ const (
 	longStall = 100 * time.Millisecond
 	// underWay is how long before its tick an input is sent, at most: predicted time is
 	// ahead by the delay, 34 to 40 ms, and the buffer. While it is under way
-	// a stall of the relay may delay it.
+	// a stall of this process may delay it.
 	underWay = 100 * time.Millisecond
-	// changes is for how long after a change of the network inputs may be late.
-	changes = 2 * time.Second
 )
 
 // span is a time, true.
@@ -51,27 +49,24 @@ type demo struct {
 	config
 	out      *log.Logger
 	network  *relay.Relay
-	servers  []*serverSide // all lives; the last one runs
-	players  []*playerSide // all lives
-	seats    []seat
-	meetings []*meeting // all
-	stalls   []span     // of this process
-}
-
-// seat is of a player with a number: the life that runs, and its meeting with the server that runs.
-type seat struct {
-	*playerSide
-	meeting *meeting
+	started  uint64        // ends, of all lives
+	server   *serverSide   // the one that runs
+	players  []*playerSide // those that run
+	meetings []*meeting    // all
+	stalls   []span        // of this process
+	result   result
 }
 
 // meeting is the time that one life of a server and one of a player have in common.
 type meeting struct {
-	Player, After string // After: which of the two began it
-	begun         time.Duration
-	Length        time.Duration
-	Out           time.Duration // from the beginning until in step for good
-	Stalled       time.Duration // of that, long stalls
-	Apart         time.Duration // the shared clocks, at most, then
+	server  *serverSide
+	player  *playerSide
+	After   string // which of the two began it
+	begun   time.Duration
+	Length  time.Duration
+	Out     time.Duration // from the beginning until in step for good
+	Stalled time.Duration // of that, long stalls
+	Apart   time.Duration // the shared clocks, at most, then
 }
 
 // see takes how far the shared clocks are apart at a time, if both ends are in one game.
@@ -85,75 +80,79 @@ func (m *meeting) see(now, apart time.Duration, same bool, tolerance time.Durati
 
 // playAll plays the whole game, and judges it. If ctx ends, it plays for less long.
 func playAll(ctx context.Context, c config, out *log.Logger) (*result, error) {
-	d := &demo{config: c, out: out, seats: make([]seat, c.players)}
+	d := &demo{config: c, out: out, players: make([]*playerSide, c.players)}
 	watching, stop := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
 	watch.Go(func() { d.watchStalls(watching) })
 	begun := program.True()
 	err := d.play(ctx)
-	for _, s := range d.seats {
-		if s.playerSide != nil {
-			err = errors.Join(err, s.kill())
+	for _, p := range d.players {
+		if p != nil {
+			err = errors.Join(err, d.kill(p.node))
 		}
 	}
 	if d.network != nil {
 		d.network.Close()
-		err = errors.Join(err, d.server().kill())
+	}
+	if d.server != nil {
+		err = errors.Join(err, d.kill(d.server.node))
 	}
 	stop()
 	watch.Wait()
-	if err != nil {
-		return nil, err
-	}
-	return d.judge(program.True() - begun), nil
+	d.result.Length = program.True() - begun
+	d.judge()
+	return &d.result, err
 }
 
 // play starts everything, kills the server after a third and a player after two thirds
 // of the time, and starts them anew.
 func (d *demo) play(ctx context.Context) error {
-	if err := d.open(); err != nil {
-		return err
-	}
-	if d.watch(ctx); ctx.Err() == nil {
-		old := d.server()
-		d.out.Printf("%-8s is killed and started anew", old.who)
-		if err := errors.Join(old.kill(), d.serve()); err != nil {
-			return err
-		}
-		d.network.Move(relay.Addr(old.udp), relay.Addr(d.server().udp))
-	}
-	if d.watch(ctx); ctx.Err() == nil {
-		old := d.seats[0]
-		d.out.Printf("%-8s is killed and started anew", old.who)
-		if err := errors.Join(old.kill(), d.join(0)); err != nil {
-			return err
-		}
-	}
-	d.watch(ctx)
-	return nil
-}
-
-// open starts a server, the network, and the players.
-func (d *demo) open() error {
 	err := d.serve()
 	if err == nil {
-		d.network, err = relay.New(d.Network, relay.Addr(d.server().udp))
+		d.network, err = relay.New(d.Network, relay.Addr(d.server.udp))
 	}
-	for i := range d.seats {
+	for i := range d.players {
 		if err == nil {
 			err = d.join(i)
 		}
 	}
+	if err == nil && d.watch(ctx) {
+		old := d.server.node
+		err = errors.Join(d.killed(old), d.serve())
+		d.network.Move(relay.Addr(old.udp), relay.Addr(d.server.udp))
+	}
+	if err == nil && d.watch(ctx) {
+		err = errors.Join(d.killed(d.players[0].node), d.join(0))
+	}
+	if err == nil {
+		d.watch(ctx)
+	}
 	return err
 }
 
-// server is the one that runs.
-func (d *demo) server() *serverSide { return d.servers[len(d.servers)-1] }
+// killed is kill in the middle of the game.
+func (d *demo) killed(n *node) error {
+	d.out.Printf("%-8s is killed and started anew", n.who)
+	return d.kill(n)
+}
+
+// kill ends an end; what it has counted counts.
+func (d *demo) kill(n *node) error {
+	err := n.kill()
+	r := &d.result
+	r.counts.add(n.counts)
+	r.lates = append(r.lates, n.lates...)
+	r.Ticks.Skipped += n.ledger.Counts.Skipped
+	r.Ticks.Repeated += n.ledger.Counts.Repeated
+	r.Ticks.Unreported += n.ledger.Counts.Unreported
+	return err
+}
 
 // end returns the configuration of the next end to start.
 func (d *demo) end() config {
+	d.started++
 	c := d.config
-	c.Network.Seed += uint64(len(d.servers)+len(d.players)) + 1
+	c.Network.Seed += d.started
 	return c
 }
 
@@ -165,10 +164,10 @@ func (d *demo) serve() error {
 	if err != nil {
 		return err
 	}
-	d.servers = append(d.servers, s.(*serverSide))
-	for i := range d.seats {
-		if d.seats[i].playerSide != nil {
-			d.meet(i, "server")
+	d.server = s.(*serverSide)
+	for _, p := range d.players {
+		if p != nil {
+			d.meet(p, "server")
 		}
 	}
 	return nil
@@ -182,46 +181,46 @@ func (d *demo) join(i int) error {
 	if err != nil {
 		return err
 	}
-	p := s.(*playerSide)
-	d.players, d.seats[i].playerSide = append(d.players, p), p
-	d.meet(i, p.who)
+	d.players[i] = s.(*playerSide)
+	d.meet(d.players[i], d.players[i].who)
 	return nil
 }
 
-// meet begins a meeting of the player on a seat and the server.
-func (d *demo) meet(i int, after string) {
-	m := &meeting{Player: d.seats[i].who, After: after, begun: program.True()}
-	d.meetings, d.seats[i].meeting = append(d.meetings, m), m
+// meet begins a meeting with the server.
+func (d *demo) meet(p *playerSide, after string) {
+	d.meetings = append(d.meetings, &meeting{server: d.server, player: p, After: after, begun: program.True()})
 }
 
-// watch looks for a third of the time, and prints how everybody is, once a second.
-func (d *demo) watch(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, d.For/3)
+// watch looks for a third of the time, and prints how everybody is, once a second. It reports
+// whether the game goes on.
+func (d *demo) watch(ctx context.Context) bool {
+	third, cancel := context.WithTimeout(ctx, d.For/3)
 	defer cancel()
-	second := time.NewTicker(time.Second)
-	defer second.Stop()
-	program.Every(ctx.Done(), lookEvery, func() {
+	printed := program.True()
+	program.Every(third.Done(), lookEvery, func() {
 		d.look()
-		select {
-		case <-second.C:
-			d.out.Print(d.server())
-			for _, s := range d.seats {
-				d.out.Print(s)
+		if now := program.True(); now-printed >= time.Second {
+			printed = now
+			d.out.Print(d.server)
+			for _, p := range d.players {
+				d.out.Print(p)
 			}
-		default:
 		}
 	})
+	return ctx.Err() == nil
 }
 
 // look compares the clocks of the server and all players at one moment.
 func (d *demo) look() {
 	usec := clock.Now()
-	truth, epoch := d.server().game(usec)
+	truth, epoch := d.server.game(usec)
 	// What the two ways differ by cannot be known, and half of it comes on top.
 	tolerance := tickLength + max(d.Network.Up.By, d.Network.Down.By)/2
-	for _, s := range d.seats {
-		game, own := s.game(usec)
-		s.meeting.see(program.Elapsed(usec), (game - truth).Abs(), own != 0 && own == epoch, tolerance)
+	for _, m := range d.meetings {
+		if m.server == d.server && slices.Contains(d.players, m.player) {
+			game, own := m.player.game(usec)
+			m.see(program.Elapsed(usec), (game - truth).Abs(), own != 0 && own == epoch, tolerance)
+		}
 	}
 }
 
@@ -237,71 +236,34 @@ func (d *demo) watchStalls(ctx context.Context) {
 	}
 }
 
-// result is what comes out.
+// result is what comes out: what all ends have counted, and how they met.
 type result struct {
+	counts
 	Length   time.Duration
 	Meetings []*meeting
-
-	Inputs  inputCounts // waited: also because of a stall
-	Late    float64     // percent that were late or missing, of all but waited and changed
-	Changed uint64      // late in the 2 s after -up or -down
-	stalls  []span      // of this process
-
-	Ticks  ledger.Counts // of all ends
-	Player playerCounts  // of all players
+	Waited   uint64        // of the late inputs, those that a stall explains; not in Late
+	Wrong    float64       // percent that were late or missing, of all but those
+	Ticks    ledger.Counts // that did not run as they should
+	lates    []span
+	stalls   []span
 }
 
-// judge sums up what all have counted.
-func (d *demo) judge(length time.Duration) *result {
-	r := &result{Length: length, Meetings: d.meetings, stalls: d.stalls}
-	var changed time.Duration // true time; 0: never
-	for _, e := range []relay.Extra{d.Network.Up, d.Network.Down} {
-		if e.By > 0 {
-			changed = max(changed, d.meetings[0].begun+e.From)
+// judge asks of what went wrong whether a stall explains it.
+func (d *demo) judge() {
+	r := &d.result
+	r.Meetings, r.stalls = d.meetings, d.stalls
+	for _, late := range r.lates {
+		if stalled(d.stalls, late.from-underWay, late.to) > 0 {
+			r.Late--
+			r.Waited++
 		}
 	}
-	for _, s := range d.servers {
-		r.ticks(s.counted())
-		r.inputs(s.inputs, s.lates, d.stalls, changed)
-	}
-	for _, p := range d.players {
-		r.ticks(p.counted())
-		r.Player.Corrected += p.counts.Corrected
-		r.Player.Shown += p.counts.Shown
-		r.Player.Frozen += p.counts.Frozen
-	}
-	wrong := r.Inputs.Late + r.Inputs.Missing
-	r.Late = 100 * float64(wrong) / float64(max(r.Inputs.InTime+wrong, 1))
+	wrong := r.Late + r.Missing
+	r.Wrong = 100 * float64(wrong) / float64(max(r.InTime+wrong, 1))
 	long := slices.DeleteFunc(slices.Clone(d.stalls), func(s span) bool { return s.to-s.from < longStall })
 	for _, m := range d.meetings {
 		m.Stalled = stalled(long, m.begun, m.begun+m.Out)
 	}
-	return r
-}
-
-func (r *result) ticks(c ledger.Counts) {
-	r.Ticks.Ran += c.Ran
-	r.Ticks.Skipped += c.Skipped
-	r.Ticks.Repeated += c.Repeated
-	r.Ticks.Unreported += c.Unreported
-}
-
-// inputs adds the counts of a server, with the times from a tick to its late input.
-func (r *result) inputs(c inputCounts, lates, stalls []span, changed time.Duration) {
-	for _, late := range lates {
-		switch {
-		case stalled(stalls, late.from-underWay, late.to) > 0:
-			c.Late--
-			c.Waited++
-		case changed > 0 && late.to > changed && late.to < changed+changes:
-			c.Late--
-			r.Changed++
-		}
-	}
-	r.Inputs.InTime += c.InTime
-	r.Inputs.Missing += c.Missing
-	r.Inputs.Late += c.Late
-	r.Inputs.Waited += c.Waited
 }
 
 // stalled returns how much of a time was stalled. The stalls are in the order in which
@@ -323,7 +285,7 @@ func (r *result) check() (err error) {
 	for _, m := range r.Meetings {
 		if m.Out-m.Stalled > mayTake {
 			err = fmt.Errorf("%s was out of step for %.1f s after the start of %s, of which the machine stalled for %.1f s",
-				m.Player, m.Out.Seconds(), m.After, m.Stalled.Seconds())
+				m.player.who, m.Out.Seconds(), m.After, m.Stalled.Seconds())
 		}
 	}
 	return err
@@ -332,7 +294,7 @@ func (r *result) check() (err error) {
 func (r *result) print(out io.Writer, seed uint64) {
 	fmt.Fprintf(out, "\n%.1f s; -seed %d\n", r.Length.Seconds(), seed)
 	for _, m := range r.Meetings {
-		fmt.Fprintf(out, "%s, since the start of %s: ", m.Player, m.After)
+		fmt.Fprintf(out, "%s, since the start of %s: ", m.player.who, m.After)
 		if m.Out < m.Length {
 			fmt.Fprintf(out, "in step after %.1f s, then within %.1f ms for %.1f s\n",
 				m.Out.Seconds(), m.Apart.Seconds()*1e3, (m.Length - m.Out).Seconds())
@@ -340,9 +302,8 @@ func (r *result) print(out io.Writer, seed uint64) {
 			fmt.Fprintf(out, "not in step after %.1f s\n", m.Length.Seconds())
 		}
 	}
-	i, p, ticks := r.Inputs, r.Player, r.Ticks
-	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; besides, ", i.InTime, i.Late, i.Missing, r.Late)
-	fmt.Fprintf(out, "%d waited for a processor, %d were late after a change\n", i.Waited, r.Changed)
-	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", ticks.Skipped, ticks.Repeated, ticks.Unreported)
-	fmt.Fprintf(out, "others   %d times shown, %d frozen; own figure %d times corrected\n", p.Shown, p.Frozen, p.Corrected)
+	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; besides, ", r.InTime, r.Late, r.Missing, r.Wrong)
+	fmt.Fprintf(out, "%d waited for a processor\n", r.Waited)
+	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Ticks.Skipped, r.Ticks.Repeated, r.Ticks.Unreported)
+	fmt.Fprintf(out, "others   %d times shown, %d frozen; own figure %d times corrected\n", r.Shown, r.Frozen, r.Corrected)
 }

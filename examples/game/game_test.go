@@ -19,10 +19,8 @@ import (
 // the server is killed and started again, and then a player. Clocks and ticks have to be
 // right however busy the machine is.
 //
-// After 5 s the way to the server, and it alone, becomes 50 ms longer for good. In the 2 s after
-// that, the inputs that are late are those of two round trips, for each player. Of the others less
-// than 1 % have to be late. Not counted are those that are late because a player,
-// by its own measure, was, or because the process stalled while they were under way. On a
+// Less than 1 % of the inputs have to be late. Not counted are those that are late because the process
+// stalled while they were under way. On a
 // machine that stalls for a tenth of the time there are stalls that nobody sees, and 5 %
 // must do: with "ServerBuffer: -1" in newPlayer, 15 % and more are late. A run that does not do has a second
 // chance. If most inputs waited, or it stalled for 80 % of the time, nothing can be said.
@@ -33,25 +31,22 @@ func TestGame(t *testing.T) {
 	}
 	for try := range 2 {
 		r := runGame(t, length)
-		i, p := r.Inputs, r.Player
-		inputs := i.InTime + i.Late + i.Missing + i.Waited
-		// 2 players, 2 round trips of 130 ms.
-		mayBeLate, mayBeInChange := 1.0, uint64(2*2*130*ticksPerSecond/1000)
-		busy := stalledShare(r)
+		inputs := r.InTime + r.Late + r.Missing + r.Waited
+		mayBeLate, busy := 1.0, stalledShare(r)
 		if busy > 10 {
-			mayBeLate, mayBeInChange = 5, 2*mayBeInChange
+			mayBeLate = 5
 		}
 		switch {
 		case float64(inputs) < 60*r.Length.Seconds() && busy <= 80:
 			// Of 120, less the time that they are not in step.
 			t.Errorf("%d inputs in %v", inputs, r.Length)
-		case r.Late < mayBeLate && r.Changed <= mayBeInChange && 3*p.Frozen < p.Shown && 2*i.Waited < inputs:
+		case r.Wrong < mayBeLate && 3*r.Frozen < r.Shown && 2*r.Waited < inputs:
 			return
 		case try == 0:
-		case 2*i.Waited >= inputs || busy > 80:
+		case 2*r.Waited >= inputs || busy > 80:
 			t.Skip("this machine is too busy to say whether inputs are late")
 		default:
-			t.Errorf("%+v; want below %v %% late, %d in the change", r, mayBeLate, mayBeInChange)
+			t.Errorf("%+v; want below %v %% late", r, mayBeLate)
 		}
 	}
 }
@@ -69,7 +64,7 @@ func stalledShare(r *result) float64 {
 func runGame(t *testing.T, length string) *result {
 	t.Helper()
 	folder := t.TempDir()
-	c := exampletest.Config(t, (*config).flags, (*config).check, "-up 50ms@5s -for "+length+" -record "+folder)
+	c := exampletest.Config(t, (*config).flags, (*config).check, "-for "+length+" -record "+folder)
 	var out exampletest.Output
 	r, err := playAll(t.Context(), c, log.New(&out, "", 0))
 	if err == nil {

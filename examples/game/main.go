@@ -11,9 +11,8 @@
 // (seal, link), with the kernel's receive times where it has them (rxtime).
 //
 // Each end counts what tick promises it: inputs that came too late, and ticks that were
-// skipped or ran twice. An input that came too late only because an end or the relay had
-// to wait for a processor is counted as one that waited: that says something about the
-// machine.
+// skipped or ran twice. An input that came too late only because this process had to wait for a
+// processor is counted as one that waited: that says something about the machine.
 //
 // Without -listen or -dial all run here, with a bad network in between. After a third of the time the
 // server is killed, without a word to anybody, and after two thirds a player. Each starts again.

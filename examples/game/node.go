@@ -41,11 +41,31 @@ type node struct {
 	stop   context.CancelFunc
 	tasks  sync.WaitGroup
 
-	mu sync.Mutex // guards the state of the game
+	out *log.Logger
 
-	out    *log.Logger
-	order  sync.Mutex // guards the ledger
+	mu     sync.Mutex // guards the state of the game, and what follows
 	ledger ledger.Ledger
+	counts counts
+	lates  []span // of a server: from a tick to its late input
+}
+
+// counts counts inputs, at the server, each of a tick that has run once, and what players see.
+type counts struct {
+	InTime    uint64 // inputs that came before their tick
+	Late      uint64 // and after it
+	Missing   uint64 // and never, though a later one did
+	Corrected uint64 // states in which the own figure was not where predicted
+	Shown     uint64 // ticks for which the state of the others had arrived
+	Frozen    uint64 // and for which it had not
+}
+
+func (c *counts) add(o counts) {
+	c.InTime += o.InTime
+	c.Late += o.Late
+	c.Missing += o.Missing
+	c.Corrected += o.Corrected
+	c.Shown += o.Shown
+	c.Frozen += o.Frozen
 }
 
 func newNode(c config, out *log.Logger) (*node, error) {
@@ -73,30 +93,21 @@ func (n *node) say(sentence string) {
 // told takes what package tick reports.
 func (n *node) told(e tick.Event) {
 	n.say(e.String())
-	n.order.Lock()
-	defer n.order.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.ledger.Event(e)
 }
 
-// ran notes that a tick runs.
+// ran notes that a tick runs; mu is held.
 func (n *node) ran(at tick.Tick) {
-	n.order.Lock()
-	defer n.order.Unlock()
 	if wrong := n.ledger.Ran(at); wrong != "" {
 		n.say(wrong)
 	}
 }
 
-// counted returns what the ledger has counted.
-func (n *node) counted() ledger.Counts {
-	n.order.Lock()
-	defer n.order.Unlock()
-	return n.ledger.Counts
-}
-
-// line is how a line about an end begins.
+// line is how a line about an end begins; mu is held.
 func (n *node) line() string {
-	return fmt.Sprintf("%-8s %5.1f s  %v", n.who, (program.True() - n.begun).Seconds(), n.counted())
+	return fmt.Sprintf("%-8s %5.1f s  %v", n.who, (program.True() - n.begun).Seconds(), n.ledger.Counts)
 }
 
 // record records a link into a file of its own, whose name says what it is and when it began.

@@ -31,17 +31,7 @@ type serverSide struct {
 	*node
 	ticks   *tick.Server
 	players [maxPlayers]*player
-	inputs  inputCounts
-	lates   []span // from a tick to its late input, since the start
 	figures [maxPlayers]figure
-}
-
-// inputCounts counts the inputs for ticks that the server has run. Each is counted once.
-type inputCounts struct {
-	InTime  uint64 // came before their tick
-	Late    uint64 // came after it
-	Waited  uint64 // the same, but because an end did not run
-	Missing uint64 // never came, though a later one did
 }
 
 // player is one of them as the server knows it.
@@ -146,7 +136,7 @@ func (s *serverSide) enter(p *player, m input, recvUsec uint64) {
 		case late && p.missed[n]:
 			delete(p.missed, n)
 			p.behind = true
-			s.late(n, m.Waited, recvUsec)
+			s.late(n)
 		}
 	}
 	s.giveUp(p, p.newest-overdue)
@@ -159,22 +149,17 @@ func (s *serverSide) giveUp(p *player, before tick.Tick) {
 		if n < before {
 			delete(p.missed, n)
 			if n < p.newest {
-				s.inputs.Missing++
+				s.counts.Missing++
 			}
 		}
 	}
 }
 
 // late counts an input that came after its tick.
-func (s *serverSide) late(n tick.Tick, waitedUsec uint32, recvUsec uint64) {
-	now := s.clock.Now()
+func (s *serverSide) late(n tick.Tick) {
+	now, at := s.clock.Now(), program.True()
 	start, _ := s.ticks.StartUsec(n, now)
-	if int64(recvUsec-start) <= int64(waitedUsec) {
-		s.inputs.Waited++
-		return
-	}
-	s.inputs.Late++
-	at := program.True()
+	s.counts.Late++
 	s.lates = append(s.lates, span{at - time.Duration(now-start)*time.Microsecond, at})
 }
 
@@ -188,7 +173,7 @@ func (s *serverSide) tick(t tick.Info) {
 		switch {
 		case ok:
 			p.held = held
-			s.inputs.InTime++
+			s.counts.InTime++
 		case p.playing && t.Tick >= p.first && p.present():
 			p.missed[t.Tick] = true
 		}
@@ -223,8 +208,8 @@ func (s *serverSide) send(n tick.Tick) {
 func (s *serverSide) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	line := s.line() + fmt.Sprintf("; %d playing; inputs: %d in time, ", s.present(), s.inputs.InTime)
-	return line + fmt.Sprintf("%d late, %d missing", s.inputs.Late+s.inputs.Waited, s.inputs.Missing)
+	c := s.counts
+	return fmt.Sprintf("%s; %d playing; inputs: %d in time, %d late, %d missing", s.line(), s.present(), c.InTime, c.Late, c.Missing)
 }
 
 // present returns how many players are heard.

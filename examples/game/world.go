@@ -52,10 +52,8 @@ func (f figure) move(b buttons) figure {
 // input is what a player sends at each tick, and before it knows the ticks, too. Perhaps a
 // tick.Hello follows.
 type input struct {
-	Epoch  uint64    // 0: no ticks yet
-	Newest tick.Tick // predicted
-	// How long after the start of that tick it was sent, microseconds.
-	Waited uint32
+	Epoch  uint64          // 0: no ticks yet
+	Newest tick.Tick       // predicted
 	Held   [resent]buttons // in ticks Newest, Newest-1, ...
 }
 
