@@ -4,11 +4,11 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
@@ -50,7 +50,7 @@ type peer struct {
 	conn       *net.UDPConn
 	server     netip.AddrPort
 	here       *seal.End // to the server
-	token      token
+	token      string
 	registered net.Conn // TCP to the server; nil: UDP
 	tasks      sync.WaitGroup
 	stop       chan struct{}
@@ -74,17 +74,16 @@ func newPeer(c config, server netip.AddrPort) (*peer, error) {
 		return nil, err
 	}
 	p := &peer{
-		config: c, conn: conn, server: unmapped(server), here: seal.New(c.key, 0),
+		config: c, conn: conn, server: unmapped(server), here: seal.New(c.key, 0), token: newToken(),
 		stop: make(chan struct{}), met: make(chan struct{}), heard: make(chan struct{}),
 	}
-	rand.Read(p.token[:])
 	if c.tcp {
 		// The server sees the port that the NAT gives to our TCP port. Its number is the one of the UDP port.
 		if p.registered, err = p.dialTCP(p.server, 5*time.Second); err != nil {
 			conn.Close()
 			return nil, err
 		}
-		p.registered.Write(p.token[:])
+		io.WriteString(p.registered, p.token)
 	}
 	p.tasks.Go(func() { seal.Receive(rxtime.NewConn(conn), p.take) })
 	return p, nil
@@ -123,7 +122,7 @@ func (p *peer) run(ctx context.Context) (result, error) {
 		return p.found(), err
 	}
 	if p.random {
-		program.Sleep(ctx, time.Duration(mathrand.Float64()*float64(p.ready)))
+		program.Sleep(ctx, time.Duration(rand.Float64()*float64(p.ready)))
 	} else if !program.Wait(p.left, ctx.Done()) {
 		return p.found(), ctx.Err()
 	}
@@ -175,7 +174,7 @@ func (p *peer) fire() {
 // send sends to the server until the first packet to the other peer, and then to that, without a payload.
 func (p *peer) send() {
 	if !p.fired {
-		join := p.here.Seal(nil, appendJoin(nil, p.token, p.room), clock.Now())
+		join := p.here.Seal(nil, encode(join{p.token, p.room}), clock.Now())
 		_, _ = p.conn.WriteToUDPAddrPort(join, p.server)
 	} else if !p.tcp || p.out != nil {
 		p.write(p.there.Seal(nil, nil, clock.Now()))
@@ -251,26 +250,33 @@ func (p *peer) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 // takeServer takes what the server says: whom to meet, and when.
 func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	payload, _, _, err := p.here.Open(datagram, from, recvUsec)
-	if err != nil || len(payload) == 0 {
+	if err != nil {
 		return
 	}
-	m, err := readMeeting(payload)
-	if err != nil || p.tcp && !m.tcp.IsValid() {
+	var m meeting
+	if err := json.Unmarshal(payload, &m); err != nil {
+		return // an answer without a meeting is empty
+	}
+	to, role := m.UDP, uint64(0)
+	if p.tcp {
+		to = m.TCP
+	}
+	if m.Answers {
+		role = 1
+	}
+	if !to.IsValid() {
 		return
 	}
-	at, err := link.AcceptInstant(recvUsec, m.instant)
+	at, err := link.AcceptInstant(recvUsec, m.Instant)
 	if err != nil && p.there != nil {
 		return // it has passed, and was known
 	}
 	if p.at = at; p.there != nil {
 		return
 	}
-	p.knownAt, p.result.Peer = time.Now(), m.udp
-	if p.tcp {
-		p.result.Peer = m.tcp
-	}
+	p.knownAt, p.result.Peer = time.Now(), to
 	// The server could compute it, too.
-	p.there = seal.New(program.SubKey(p.key, "punch: peers in "+p.room), m.role)
+	p.there = seal.New(program.SubKey(p.key, "punch: peers in "+p.room), role)
 	close(p.met)
 }
 

@@ -8,6 +8,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"net"
 	"net/netip"
 	"strings"
@@ -15,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"timesync"
 	"timesync/clock"
 	"timesync/examples/internal/exampletest"
 	"timesync/examples/seal"
@@ -86,30 +86,6 @@ func TestMeeting(t *testing.T) {
 	}
 }
 
-// TestSettling: nobody meets anybody before the clocks are known well, and then they do.
-func TestSettling(t *testing.T) {
-	s := &server{clients: map[netip.AddrPort]*client{}, settling: settling}
-	var peers [2]*client
-	var far [2]link.Link
-	for i := range peers {
-		peers[i] = &client{end: seal.New(testKey, 1), room: "x"}
-		s.clients[netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(i))] = peers[i]
-	}
-	now := uint64(0)
-	for ; now < 2*settling && peers[0].other == nil; now += 20_000 {
-		// A path of 10 ms each way, clocks that agree.
-		for i, c := range peers {
-			c.heard = now
-			c.end.Link.Open(far[i].AppendHeader(nil, now), now+10_000)
-			far[i].Open(c.end.Link.AppendHeader(nil, now), now+10_000)
-		}
-		s.pair(peers[0], now)
-	}
-	if now < settling || peers[0].other != peers[1] || peers[1].other != peers[0] || peers[0].at != peers[1].at {
-		t.Errorf("after %d us: %+v, %+v", now, peers[0], peers[1])
-	}
-}
-
 // room is a server and its clients in virtual time, with paths of 10 ms.
 type room struct {
 	server
@@ -117,13 +93,13 @@ type room struct {
 }
 
 func newRoom() *room {
-	return &room{server{clients: map[netip.AddrPort]*client{}, tcps: map[token]netip.AddrPort{}, settling: settling}, map[*client]*link.Link{}}
+	return &room{server{clients: map[netip.AddrPort]*client{}, tcps: map[net.Conn]string{}, settling: settling}, map[*client]*link.Link{}}
 }
 
 // enter makes a client that is heard from nowUsec on, at a port.
 func (r *room) enter(port uint16, nowUsec uint64) *client {
 	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1}), port)
-	c := &client{end: seal.New(testKey, 1), from: at, room: "x", since: nowUsec, heard: nowUsec}
+	c := &client{end: seal.New(testKey, 1), from: at, join: join{Room: "x"}, since: nowUsec, heard: nowUsec}
 	r.clients[at], r.far[c] = c, new(link.Link)
 	return c
 }
@@ -138,8 +114,20 @@ func (r *room) talk(c *client, nowUsec uint64, answered bool) (m meeting, told b
 		return meeting{}, false
 	}
 	r.far[c].Open(header, nowUsec+10_000)
-	m, err := readMeeting(answer)
-	return m, err == nil
+	return m, json.Unmarshal(answer, &m) == nil
+}
+
+// TestSettling: nobody meets anybody before the clocks are known well, and then they do.
+func TestSettling(t *testing.T) {
+	r, now := newRoom(), uint64(1e6)
+	one, two := r.enter(1000, now), r.enter(2000, now)
+	for ; now < 8e6 && one.other == nil; now += 20_000 {
+		r.talk(one, now, true)
+		r.talk(two, now, true)
+	}
+	if now < 1e6+settling || one.other != two || two.other != one || one.at != two.at || one.answers == two.answers {
+		t.Errorf("after %d us: %+v, %+v", now, one, two)
+	}
 }
 
 // TestGhost: a peer that starts anew from another port does not meet what it was before.
@@ -192,12 +180,12 @@ func TestLate(t *testing.T) {
 
 // TestForget: who is silent makes room for others.
 func TestForget(t *testing.T) {
-	s := &server{clients: map[netip.AddrPort]*client{}, tcps: map[token]netip.AddrPort{{1}: {}}}
-	s.clients[netip.MustParseAddrPort("1.2.3.4:5")] = &client{heard: 0, token: token{1}}
+	s := &server{clients: map[netip.AddrPort]*client{}}
+	s.clients[netip.MustParseAddrPort("1.2.3.4:5")] = &client{heard: 0}
 	s.clients[netip.MustParseAddrPort("1.2.3.4:6")] = &client{heard: gone}
 	s.forget(gone + 1)
-	if len(s.clients) != 1 || len(s.tcps) != 0 {
-		t.Errorf("%d clients, %d connections", len(s.clients), len(s.tcps))
+	if len(s.clients) != 1 {
+		t.Errorf("%d clients", len(s.clients))
 	}
 }
 
@@ -266,13 +254,13 @@ func TestStrangers(t *testing.T) {
 	for range maxClients {
 		client, server := net.Pipe()
 		defer client.Close()
-		s.open[server] = true
+		s.tcps[server] = ""
 	}
 	s.mu.Unlock()
 	for range 20 {
 		open()
 	}
-	recorded := seal.New(testKey, 0).Seal(nil, appendJoin(nil, token{1}, "x"), 5)
+	recorded := seal.New(testKey, 0).Seal(nil, encode(join{"1", "x"}), 5)
 	now := clock.Now()
 	for i := range 2 * maxClients {
 		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, byte(i >> 8), byte(i)}), 9)
@@ -281,7 +269,7 @@ func TestStrangers(t *testing.T) {
 	genuine, from := seal.New(testKey, 0), netip.MustParseAddrPort("127.0.0.1:9")
 	for range 5 {
 		now += 20_000
-		s.take(genuine.Seal(nil, appendJoin(nil, token{2}, "x"), now), from, now)
+		s.take(genuine.Seal(nil, encode(join{"2", "x"}), now), from, now)
 		s.mu.Lock()
 		if c := s.clients[from]; c != nil {
 			genuine.Open(c.end.Seal(nil, nil, now), from, now)
@@ -289,47 +277,12 @@ func TestStrangers(t *testing.T) {
 		s.mu.Unlock()
 	}
 	s.mu.Lock()
-	if s.clients[from] == nil || len(s.clients) > maxClients || len(s.open) > maxClients {
-		t.Errorf("%d clients, %d TCP connections; the genuine one: %v", len(s.clients), len(s.open), s.clients[from])
+	if s.clients[from] == nil || len(s.clients) > maxClients || len(s.tcps) > maxClients {
+		t.Errorf("%d clients, %d TCP connections; the genuine one: %v", len(s.clients), len(s.tcps), s.clients[from])
 	}
 	s.mu.Unlock()
 	ends(t, "close", s.close)
 	ends(t, "a connection", stop.Wait)
-}
-
-func TestWire(t *testing.T) {
-	v4, v6 := netip.MustParseAddrPort("1.2.3.4:5"), netip.MustParseAddrPort("[2001:db8::1]:65535")
-	for _, m := range []meeting{
-		{0, timesync.NewCounter23(0), v4, netip.AddrPort{}},
-		{1, timesync.NewCounter23(1<<23 - 1), v6, v4},
-	} {
-		got, err := readMeeting(m.append(nil))
-		if err != nil || got != m {
-			t.Errorf("%+v becomes %+v, %v", m, got, err)
-		}
-		for i := range m.append(nil) {
-			if got, err := readMeeting(m.append(nil)[:i]); err == nil {
-				t.Errorf("%d bytes of %+v are %+v", i, m, got)
-			}
-		}
-	}
-}
-
-// FuzzWire: no message panics, and what is read is written the same.
-func FuzzWire(f *testing.F) {
-	f.Add((&meeting{1, 5, netip.MustParseAddrPort("1.2.3.4:5"), netip.AddrPort{}}).append(nil))
-	f.Add(appendJoin(nil, token{1}, "room"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if m, err := readMeeting(b); err == nil {
-			again, err := readMeeting(m.append(nil))
-			if err != nil || again != m {
-				t.Errorf("%+v becomes %+v, %v", m, again, err)
-			}
-		}
-		if x, room, err := readJoin(b); err == nil && !bytes.Equal(appendJoin(nil, x, room), b) {
-			t.Errorf("%x becomes %v %q", b, x, room)
-		}
-	})
 }
 
 func TestFlags(t *testing.T) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -43,23 +44,21 @@ type server struct {
 	mu       sync.Mutex
 	settling int64 // us
 	clients  map[netip.AddrPort]*client
-	tcps     map[token]netip.AddrPort
-	open     map[net.Conn]bool // TCP connections
+	tcps     map[net.Conn]string // connections with the token that each says; empty: none yet
 	closed   bool
 	tasks    sync.WaitGroup
 }
 
 // client is a peer as the server knows it.
 type client struct {
-	end   *seal.End
-	from  netip.AddrPort
-	room  string
-	token token
-	since uint64 // when it came
-	heard uint64
-	other *client
-	role  uint64
-	at    uint64 // local time of the instant
+	join
+	end     *seal.End
+	from    netip.AddrPort
+	since   uint64 // when it came
+	heard   uint64
+	other   *client
+	answers bool   // the other calls
+	at      uint64 // local time of the instant
 }
 
 func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
@@ -75,7 +74,7 @@ func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
 	}
 	s := &server{
 		key: key, conn: conn, settling: settling, tcp: tcp,
-		clients: map[netip.AddrPort]*client{}, tcps: map[token]netip.AddrPort{}, open: map[net.Conn]bool{},
+		clients: map[netip.AddrPort]*client{}, tcps: map[net.Conn]string{},
 	}
 	s.tasks.Go(func() { seal.Receive(rxtime.NewConn(conn), s.take) })
 	s.tasks.Go(s.accept)
@@ -87,37 +86,14 @@ func (s *server) close() {
 	s.tcp.Close()
 	s.mu.Lock()
 	s.closed = true
-	for conn := range s.open {
+	for conn := range s.tcps {
 		conn.Close()
 	}
 	s.mu.Unlock()
 	s.tasks.Wait()
 }
 
-// keep remembers a TCP connection, and closes any other one if there are too many: anybody can open them,
-// without the key.
-func (s *server) keep(conn net.Conn) (ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.open) >= maxClients {
-		for other := range s.open {
-			delete(s.open, other)
-			other.Close()
-			break
-		}
-	}
-	s.open[conn] = true
-	return !s.closed
-}
-
-func (s *server) drop(conn net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, conn)
-	conn.Close()
-}
-
-// accept notes where TCP connections come from, by the token that each says.
+// accept takes TCP connections.
 func (s *server) accept() {
 	for {
 		conn, err := s.tcp.Accept()
@@ -128,29 +104,65 @@ func (s *server) accept() {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		s.tasks.Go(func() {
-			defer s.drop(conn)
-			if !s.keep(conn) {
-				return
-			}
-			var t token
-			conn.SetDeadline(time.Now().Add(5 * time.Second))
-			if _, err := io.ReadFull(conn, t[:]); err != nil {
-				return
-			}
-			s.mu.Lock()
-			if len(s.tcps) >= maxClients {
-				s.forgetUnclaimed()
-			}
-			if _, taken := s.tcps[t]; !taken && len(s.tcps) < maxClients {
-				s.tcps[t] = unmapped(conn.RemoteAddr().(*net.TCPAddr).AddrPort())
-			}
-			s.mu.Unlock()
-			// Until the peer closes: the NAT keeps its port meanwhile.
-			conn.SetDeadline(time.Now().Add(waiting))
-			conn.Read(t[:])
-		})
+		s.tasks.Go(func() { s.note(conn) })
 	}
+}
+
+// note notes the token that a TCP connection says, until the peer closes it: meanwhile the NAT keeps its port.
+func (s *server) note(conn net.Conn) {
+	defer conn.Close()
+	if !s.keep(conn) {
+		return
+	}
+	var token [tokenLen]byte
+	conn.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := io.ReadFull(conn, token[:]); err == nil {
+		s.mu.Lock()
+		if said := string(token[:]); !s.port(said).IsValid() { // else somebody has seen it, and repeats it
+			s.tcps[conn] = said
+		}
+		s.mu.Unlock()
+		conn.SetDeadline(time.Now().Add(waiting + gone*time.Microsecond))
+		conn.Read(token[:])
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tcps, conn)
+}
+
+// keep remembers a TCP connection. If there are too many, it closes one of which no peer has said that it is its own:
+// anybody can open those, without the key.
+func (s *server) keep(conn net.Conn) (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.tcps) >= maxClients {
+		claimed := map[string]bool{}
+		for _, c := range s.clients {
+			claimed[c.Token] = true
+		}
+		for other, token := range s.tcps {
+			if token == "" || !claimed[token] {
+				delete(s.tcps, other)
+				other.Close()
+				break
+			}
+		}
+	}
+	if s.closed || len(s.tcps) >= maxClients {
+		return false
+	}
+	s.tcps[conn] = ""
+	return true
+}
+
+// port returns where the TCP connection with a token comes from.
+func (s *server) port(token string) (from netip.AddrPort) {
+	for conn, said := range s.tcps {
+		if said == token && token != "" {
+			from = unmapped(conn.RemoteAddr().(*net.TCPAddr).AddrPort())
+		}
+	}
+	return from
 }
 
 // take takes a datagram, and answers each: so the peer keeps time, too.
@@ -178,7 +190,7 @@ func (s *server) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	if err != nil {
 		return
 	}
-	if c.token, c.room, err = readJoin(d.Payload); err != nil {
+	if json.Unmarshal(d.Payload, &c.join) != nil {
 		return
 	}
 	c.heard = recvUsec
@@ -201,8 +213,7 @@ func (s *server) meeting(c *client, nowUsec uint64) []byte {
 	} else if err != nil {
 		return nil // it is over, or a clock was set
 	}
-	m := meeting{c.role, instant, c.other.from, s.tcps[c.other.token]}
-	return m.append(nil)
+	return encode(meeting{c.answers, instant, c.other.from, s.port(c.other.Token)})
 }
 
 // pair looks for another peer in the room.
@@ -213,8 +224,8 @@ func (s *server) pair(c *client, nowUsec uint64) (found bool) {
 		return err == nil && int64(nowUsec-c.since) >= s.settling && int64(nowUsec-c.heard) <= fresh
 	}
 	for _, o := range s.clients {
-		if o != c && o.room == c.room && o.other == nil && ready(c) && ready(o) {
-			c.other, o.other, c.role, o.role, c.at, o.at = o, c, 0, 1, at, at
+		if o != c && o.Room == c.Room && o.other == nil && ready(c) && ready(o) {
+			c.other, o.other, o.answers, c.at, o.at = o, c, true, at, at
 			return true
 		}
 	}
@@ -226,7 +237,6 @@ func (s *server) forget(nowUsec uint64) {
 	for from, c := range s.clients {
 		if int64(nowUsec-c.heard) > gone {
 			delete(s.clients, from)
-			delete(s.tcps, c.token)
 		}
 	}
 }
@@ -240,20 +250,6 @@ func (s *server) forgetUnproven() (ok bool) {
 		}
 	}
 	return false
-}
-
-// forgetUnclaimed forgets the TCP connections of which no peer has said that they are its own: anybody can open
-// those, without the key.
-func (s *server) forgetUnclaimed() {
-	claimed := map[token]bool{}
-	for _, c := range s.clients {
-		claimed[c.token] = true
-	}
-	for t := range s.tcps {
-		if !claimed[t] {
-			delete(s.tcps, t)
-		}
-	}
 }
 
 // unmapped takes an IPv4 address out of IPv6, as a socket for both shows it.
