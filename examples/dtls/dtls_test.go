@@ -153,14 +153,17 @@ func TestNetwork(t *testing.T) {
 	right(t, <-accepted, -ahead)
 }
 
-// TestCertificate: a server with a certificate, and a client that trusts its issuer.
-func TestCertificate(t *testing.T) {
+// TestWho: a server with a certificate, and a client that trusts its issuer; and who has another name, issuer or key
+// than the other end wants.
+func TestWho(t *testing.T) {
 	certificate, roots, err := program.Certificate()
 	exampletest.Must(t, err)
 	at, accepted, _ := server(t, Certified(certificate))
 	agree(t, client(t, at, Trusting("localhost", roots)), accepted)
 	refused(t, "another name", at, Trusting("example.org", roots))
 	refused(t, "another issuer", at, Trusting("localhost", x509.NewCertPool()))
+	at, _, _ = server(t, shared("the key"))
+	refused(t, "another key", at, shared("another key"))
 }
 
 // refused fails if the handshake succeeds.
@@ -174,11 +177,6 @@ func refused(t *testing.T, name string, at netip.AddrPort, options []dtls.Option
 	if _, err := NewPeer(ctx, conn, timesync.NowUsec); err == nil {
 		t.Errorf("%s: there is a connection", name)
 	}
-}
-
-func TestAnotherKey(t *testing.T) {
-	at, _, _ := server(t, shared("the key"))
-	refused(t, "another key", at, shared("another key"))
 }
 
 // TestRestarts: a client that crashed dials anew and gets a new peer; a server that crashed says

@@ -76,11 +76,8 @@ func Listen(address string, options []dtls.Option) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []dtls.ServerOption
-	for _, o := range options {
-		all = append(all, o)
-	}
-	l, err := dtls.NewListenerWithOptions(guards{dtlsnet.PacketListenerFromListener(inner)}, all...)
+	guarded := guards{dtlsnet.PacketListenerFromListener(inner)}
+	l, err := dtls.NewListenerWithOptions(guarded, of[dtls.ServerOption](options)...)
 	if err != nil {
 		_ = inner.Close()
 	}
@@ -97,13 +94,17 @@ func Dial(address string, options []dtls.Option) (*dtls.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []dtls.ClientOption
-	for _, o := range options {
-		all = append(all, o)
-	}
-	c, err := dtls.ClientWithOptions(&guard{PacketConn: conn}, at, all...)
+	c, err := dtls.ClientWithOptions(&guard{PacketConn: conn}, at, of[dtls.ClientOption](options)...)
 	if err != nil {
 		_ = conn.Close()
 	}
 	return c, err
+}
+
+// of returns options of both ends as those of one.
+func of[T any](options []dtls.Option) (all []T) {
+	for _, o := range options {
+		all = append(all, o.(T))
+	}
+	return all
 }

@@ -49,11 +49,11 @@ type demo struct {
 	config
 	out      *log.Logger
 	network  *relay.Relay
-	started  uint64        // ends, of all lives
-	server   *serverSide   // the one that runs
-	players  []*playerSide // those that run
-	meetings []*meeting    // all
-	stalls   []span        // of this process
+	started  uint64         // ends, of all lives
+	server   *serverSide    // the one that runs
+	players  [2]*playerSide // those that run
+	meetings []*meeting     // all
+	stalls   []span         // of this process
 	result   result
 }
 
@@ -80,7 +80,7 @@ func (m *meeting) see(now, apart time.Duration, same bool, tolerance time.Durati
 
 // playAll plays the whole game, and judges it. If ctx ends, it plays for less long.
 func playAll(ctx context.Context, c config, out *log.Logger) (*result, error) {
-	d := &demo{config: c, out: out, players: make([]*playerSide, c.players)}
+	d := &demo{config: c, out: out}
 	watching, stop := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
 	watch.Go(func() { d.watchStalls(watching) })
@@ -217,7 +217,7 @@ func (d *demo) look() {
 	// What the two ways differ by cannot be known, and half of it comes on top.
 	tolerance := tickLength + max(d.Network.Up.By, d.Network.Down.By)/2
 	for _, m := range d.meetings {
-		if m.server == d.server && slices.Contains(d.players, m.player) {
+		if m.server == d.server && slices.Contains(d.players[:], m.player) {
 			game, own := m.player.game(usec)
 			m.see(program.Elapsed(usec), (game - truth).Abs(), own != 0 && own == epoch, tolerance)
 		}

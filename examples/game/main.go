@@ -45,8 +45,8 @@ import (
 
 type config struct {
 	program.Flags
-	player, players int
-	record          string // folder; empty: none
+	player int
+	record string // folder; empty: none
 }
 
 func main() { program.Main(run) }
@@ -60,20 +60,17 @@ const usage = `usage: game [flags]                        a server and players h
 func (c *config) flags(f *flag.FlagSet) {
 	c.Add(f, 15*time.Second)
 	f.IntVar(&c.player, "player", 1, "`number` of the player, 1 to 8, each its own, with -dial")
-	f.IntVar(&c.players, "players", 2, "how `many` players there are, 1 to 8")
 	f.StringVar(&c.record, "record", "", "record what the clocks are told in this `folder`, a file for each end")
 }
 
 // check refuses what cannot be meant.
 func (c *config) check(f *flag.FlagSet) error {
-	if err := c.Check(f, []string{"players"}, []string{"player"}); err != nil {
+	if err := c.Check(f, nil, []string{"player"}); err != nil {
 		return err
 	}
 	switch {
 	case c.player < 1 || c.player > maxPlayers:
 		return fmt.Errorf("-player %d: must be from 1 to %d", c.player, maxPlayers)
-	case c.players < 1 || c.players > maxPlayers:
-		return fmt.Errorf("-players %d: must be from 1 to %d", c.players, maxPlayers)
 	case program.Given(f, "player") && c.Dial == "":
 		return errors.New("-player: needs -dial")
 	case !c.Alone() && c.For < leastDemo:

@@ -23,6 +23,7 @@ import (
 
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
+	"timesync/session"
 )
 
 type config struct {
@@ -102,26 +103,25 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	defer p.close()
 	ctx, stop := c.Limit(ctx)
 	defer stop()
-	for {
+	var r session.Reading
+	known := false
+	for ctx.Err() == nil {
 		// Peers that agree print the same second at the same moment.
 		wait := time.Second
-		now := p.clock.Now()
-		if r, known := p.member.Read(now); known {
+		if known {
 			at, _ := p.member.LocalTime((r.Usec/1e6 + 1) * 1e6)
-			wait = passed(at, now)
+			wait = passed(at, p.clock.Now())
 		}
 		program.Sleep(ctx, wait)
-		r, known := p.member.Read(p.clock.Now())
-		switch {
-		case known && ctx.Err() != nil:
-			return nil
-		case ctx.Err() != nil:
-			return errors.New("no session")
-		case !known:
-			fmt.Fprintln(stdout, "no session yet")
-		default:
+		if r, known = p.member.Read(p.clock.Now()); known {
 			fmt.Fprintf(stdout, "%.6f s +-%v, from the host's +-%v; host %d, generation %d, %d steps\n",
 				float64(r.Usec)/1e6, r.Bound, r.HostBound, r.Host, r.Generation, r.Steps)
+		} else {
+			fmt.Fprintln(stdout, "no session yet")
 		}
 	}
+	if !known {
+		return errors.New("no session")
+	}
+	return nil
 }

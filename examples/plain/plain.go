@@ -32,22 +32,26 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	at, err := netip.ParseAddrPort(*listen)
-	if err == nil && !at.Addr().IsLoopback() {
-		err = fmt.Errorf("%v is not of this machine only", at)
-	}
-	if err != nil {
+	if err := run(ctx, *listen); err != nil {
 		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, listen string) error {
+	at, err := netip.ParseAddrPort(listen)
+	if err != nil {
+		return err
+	}
+	if !at.Addr().IsLoopback() {
+		return fmt.Errorf("%v is not of this machine only", at)
 	}
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer conn.Close()
 	fmt.Println("listening on", conn.LocalAddr())
-	if err := serve(ctx, conn, os.Stdout); err != nil {
-		log.Fatal(err)
-	}
+	return serve(ctx, conn, os.Stdout)
 }
 
 // serve answers whoever sent last, until ctx is done.
@@ -97,16 +101,13 @@ func serve(ctx context.Context, conn *net.UDPConn, out io.Writer) error {
 		show("out", header, "")
 		if s, _ := peer.Snapshot(now); time.Since(spoke) >= time.Second {
 			spoke = time.Now()
+			reliable := "yes"
+			if err := s.Within(30 * time.Millisecond); err != nil {
+				reliable = "no, " + err.Error()
+			}
 			ago, _ := peer.Heard(now)
-			fmt.Fprintf(out, "%v; to be relied on to 30 ms: %v; heard %v ago\n", s, reliable(s.Within(30*time.Millisecond)), ago)
+			fmt.Fprintf(out, "%v; to be relied on to 30 ms: %s; heard %v ago\n", s, reliable, ago)
 		}
 	}
 	return nil
-}
-
-func reliable(err error) string {
-	if err != nil {
-		return "no, " + err.Error()
-	}
-	return "yes"
 }

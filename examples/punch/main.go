@@ -96,7 +96,8 @@ func meet(ctx context.Context, c config, server netip.AddrPort, stdout io.Writer
 		return err
 	}
 	defer p.close()
-	r, err := p.run(ctx)
+	err = p.run(ctx)
+	r := p.found()
 	if c.once {
 		json.NewEncoder(stdout).Encode(r)
 		if err == nil {

@@ -110,7 +110,7 @@ func (p *peer) close() {
 }
 
 // run joins the room, and connects to who else is there.
-func (p *peer) run(ctx context.Context) (result, error) {
+func (p *peer) run(ctx context.Context) error {
 	p.tasks.Go(func() {
 		program.Every(p.stop, every, func() {
 			p.mu.Lock()
@@ -119,16 +119,15 @@ func (p *peer) run(ctx context.Context) (result, error) {
 		})
 	})
 	if err := await(ctx, p.met, waiting, "nobody else came"); err != nil {
-		return p.found(), err
+		return err
 	}
 	if p.random {
 		program.Sleep(ctx, time.Duration(rand.Float64()*float64(p.ready)))
 	} else if !program.Wait(p.left, ctx.Done()) {
-		return p.found(), ctx.Err()
+		return ctx.Err()
 	}
 	p.fire()
-	err := await(ctx, p.heard, p.giveUp, "no connection")
-	return p.found(), err
+	return await(ctx, p.heard, p.giveUp, "no connection")
 }
 
 // found is how it went so far.
