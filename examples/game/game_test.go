@@ -84,6 +84,11 @@ func runGame(t *testing.T, length string) *result {
 			t.Errorf("%+v", m)
 		}
 	}
+	for _, s := range r.stalls {
+		if s.to-s.from < stallProbe+stallLeast {
+			t.Errorf("stalled from and to %v, which is no stall", s)
+		}
+	}
 	names, _ := filepath.Glob(filepath.Join(folder, "*.tsr")) // its error is of the pattern
 	names = slices.DeleteFunc(names, func(name string) bool {
 		datagrams, _ := exampletest.Recording(t, name)

@@ -170,8 +170,13 @@ func TestLate(t *testing.T) {
 		if one.other != nil && paired == 0 {
 			paired = now
 		}
-		if _, ok := r.talk(two, now, paired == 0 || now > paired+600_000); ok {
+		if m, ok := r.talk(two, now, paired == 0 || now > paired+600_000); ok {
 			told = now
+			// The clocks agree, and are known to a fraction of a millisecond.
+			at, _ := link.AcceptInstant(now, m.Instant)
+			if off := int64(at - one.at); max(off, -off) > 1000 || m.UDP != one.from {
+				t.Errorf("told to meet %v at %d us, not %v at %d us", m.UDP, at, one.from, one.at)
+			}
 		}
 	}
 	if paired == 0 || told < one.at || told > one.at+1e6 {
