@@ -151,11 +151,9 @@ func (b *block) answer(localUsec uint64, a *Answer) {
 	b.b[at] = byte(len(b.b) - at - 1)
 }
 
-// setNumber writes the number of the block.
-func (b *block) setNumber(n uint32) { binary.LittleEndian.PutUint32(b.b[headNumber:], n) }
-
-// seal writes the rest of the head of a block.
-func seal(b []byte, wall time.Time) {
+// seal writes the head of a block.
+func seal(b []byte, number uint32, wall time.Time) {
+	binary.LittleEndian.PutUint32(b[headNumber:], number)
 	binary.LittleEndian.PutUint16(b[headLength:], uint16(len(b)-headLen))
 	ms := uint64(wall.UnixMilli())
 	binary.LittleEndian.PutUint32(b[headWall:], uint32(ms))
@@ -178,148 +176,118 @@ var errEvent = errors.New("an event is malformed")
 type events struct {
 	last
 	b    []byte
+	bad  bool // b ended within an event
 	wall time.Time
 }
 
-// take returns the next n bytes, or zeros and false.
-func (e *events) take(n int) (v [8]byte, ok bool) {
-	if len(e.b) < n {
-		return v, false
+// number takes an integer of n bytes, 8 at most; 0 if there are fewer.
+func (e *events) number(n int) uint64 {
+	var v [8]byte
+	if e.bad = e.bad || len(e.b) < n; e.bad {
+		return 0
 	}
 	copy(v[:], e.b[:n])
 	e.b = e.b[n:]
-	return v, true
+	return binary.LittleEndian.Uint64(v[:])
 }
 
-func (e *events) number(n int) (uint64, bool) {
-	v, ok := e.take(n)
-	return binary.LittleEndian.Uint64(v[:]), ok
+func (e *events) varint() int64 {
+	v, n := binary.Varint(e.b)
+	e.skip(n)
+	return v
 }
+
+func (e *events) uvarint() uint64 {
+	v, n := binary.Uvarint(e.b)
+	e.skip(n)
+	return v
+}
+
+// skip skips a varint of n bytes, if there is one.
+func (e *events) skip(n int) {
+	if e.bad = e.bad || n <= 0; !e.bad {
+		e.b = e.b[n:]
+	}
+}
+
+func (e *events) when() uint64 { return e.recv + uint64(e.varint()) }
 
 // next returns the next event; there must be one.
 func (e *events) next() (x Event, err error) {
-	head := e.b[0]
-	e.b = e.b[1:]
-	x.Wall = e.wall
-	ok := false
+	head := byte(e.number(1))
 	if head&other != other {
-		x.Kind = Datagram
-		ok = e.near(head)
+		e.near(head)
 	} else {
 		x.Kind = Kind(head >> kindShift)
-		ok = e.rest(&x)
+		e.rest(&x)
 	}
-	if !ok {
+	if e.bad {
 		return Event{}, errEvent
 	}
-	if x.Kind == Datagram {
+	if x.Wall = e.wall; x.Kind == Datagram {
 		x.Counter, x.LocalUsec = timesync.Counter24(e.stamp), e.recv
 	}
 	return x, nil
 }
 
 // near takes a datagram that differs little from the last one.
-func (e *events) near(head byte) bool {
-	turn, ok := e.number(int(head >> 2 & 3))
-	delta, whole := e.number(int(head&other) + 1)
-	if !ok || !whole {
-		return false
-	}
-	e.step += unzigzag(uint32(turn)<<lowBits | uint32(head>>(8-lowBits)))
+func (e *events) near(head byte) {
+	turn := uint32(e.number(int(head >> 2 & 3)))
+	delta := uint32(e.number(int(head&other) + 1))
+	e.step += unzigzag(turn<<lowBits | uint32(head>>(8-lowBits)))
 	e.stamp = (e.stamp + uint32(e.step)) & (1<<24 - 1)
-	e.recv += uint64(int64(e.step)*unit + int64(unzigzag(uint32(delta))))
-	return true
+	e.recv += uint64(int64(e.step)*unit + int64(unzigzag(delta)))
 }
 
 // rest takes what follows the kind of an event.
-func (e *events) rest(x *Event) (ok bool) {
-	var v uint64
-	whole := true
+func (e *events) rest(x *Event) {
 	switch x.Kind {
 	case Datagram:
-		v, ok = e.number(3)
-		e.last = last{stamp: uint32(v)}
-		e.recv, whole = e.number(8)
+		e.last = last{stamp: uint32(e.number(3)), recv: e.number(8)}
 	case Report:
-		v, ok = e.number(3)
-		x.Counter = timesync.Counter24(v)
-		x.LocalUsec, whole = e.when()
+		x.Counter, x.LocalUsec = timesync.Counter24(e.number(3)), e.when()
 	case Anchor:
-		x.LocalUsec, ok = e.when()
-		x.RemoteUsec, whole = e.number(8)
+		x.LocalUsec, x.RemoteUsec = e.when(), e.number(8)
 	case Reset:
-		ok = true
 	case Answered:
-		ok = e.answer(x)
+		e.answer(x)
+	default:
+		e.bad = true
 	}
-	return ok && whole
-}
-
-func (e *events) varint() (int64, bool) {
-	v, n := binary.Varint(e.b)
-	return v, e.skip(n)
-}
-
-func (e *events) uvarint() (uint64, bool) {
-	v, n := binary.Uvarint(e.b)
-	return v, e.skip(n)
-}
-
-// skip skips a varint of n bytes, if there is one.
-func (e *events) skip(n int) (ok bool) {
-	if n > 0 {
-		e.b = e.b[n:]
-	}
-	return n > 0
-}
-
-func (e *events) when() (uint64, bool) {
-	d, ok := e.varint()
-	return e.recv + uint64(d), ok
 }
 
 // answer takes an answer. What a later version says behind it is skipped.
-func (e *events) answer(x *Event) bool {
-	n, ok := e.number(1)
-	if !ok || uint64(len(e.b)) < n {
-		return false
+func (e *events) answer(x *Event) {
+	n := int(e.number(1))
+	if e.bad = e.bad || len(e.b) < n; e.bad {
+		return
 	}
 	in := events{last: e.last, b: e.b[:n]}
 	e.b = e.b[n:]
-	x.LocalUsec, ok = in.when()
-	datagrams, ok1 := in.uvarint()
-	late, ok2 := in.uvarint()
-	x.Answer.Stats = timesync.Stats{Datagrams: datagrams, LateBuckets: uint32(late)}
-	if !ok || !ok1 || !ok2 || len(in.b) == 0 {
-		return ok && ok1 && ok2
+	x.LocalUsec = in.when()
+	x.Answer.Stats = timesync.Stats{Datagrams: in.uvarint(), LateBuckets: uint32(in.uvarint())}
+	if x.Answer.OK = len(in.b) > 0; x.Answer.OK {
+		in.snapshot(&x.Answer.Snapshot, x.LocalUsec)
 	}
-	x.Answer.OK = true
-	return in.snapshot(&x.Answer.Snapshot, x.LocalUsec)
+	e.bad = in.bad
 }
 
 // snapshot takes what an answer says if the clock of the peer is known.
-func (e *events) snapshot(s *timesync.Snapshot, localUsec uint64) bool {
-	offset, ok := e.varint()
-	s.OffsetUsec = offset
+func (e *events) snapshot(s *timesync.Snapshot, localUsec uint64) {
+	s.OffsetUsec = e.varint()
 	s.RemoteUsec = localUsec + uint64(s.OffsetUsec)
 	for _, d := range [...]*time.Duration{&s.ErrorBound, &s.MinimumOneWayDelay, &s.Jitter, &s.Age, &s.Undisturbed} {
-		v, whole := e.varint()
-		*d, ok = time.Duration(v), ok && whole
+		*d = time.Duration(e.varint())
 	}
 	if s.JitterKnown = s.Jitter < unknownJitter; !s.JitterKnown {
 		s.Jitter = 0
 	}
-	skew, ok1 := e.number(8)
-	steps, ok2 := e.uvarint()
-	s.Skew, s.Steps = math.Float64frombits(skew), uint32(steps)
-	s.SkewError = math.Inf(1)
-	if !ok || !ok1 || !ok2 || len(e.b) == 0 { // recordings of before 2026-11-23 end here
-		return ok && ok1 && ok2
+	s.Skew, s.Steps = math.Float64frombits(e.number(8)), uint32(e.uvarint())
+	if len(e.b) == 0 { // recordings of before 2026-11-23 end here
+		s.SkewError = math.Inf(1)
+		return
 	}
-	toPeer, ok := e.varint()
-	s.MinimumDelayToPeer = time.Duration(toPeer)
-	flags, ok1 := e.number(1)
-	skewError, ok2 := e.number(8)
-	s.Disturbed, s.SkewError = flags&flagDisturbed != 0, math.Float64frombits(skewError)
-	return ok && ok1 && ok2
+	s.MinimumDelayToPeer = time.Duration(e.varint())
+	s.Disturbed = e.number(1)&flagDisturbed != 0
+	s.SkewError = math.Float64frombits(e.number(8))
 }

@@ -181,7 +181,7 @@ func (r *Recorder) handOver() bool {
 	if r.free == nil {
 		return false
 	}
-	r.filling.setNumber(r.number)
+	seal(r.filling.b, r.number, time.Now())
 	r.ready, r.number = r.filling.b, r.number+1
 	r.filling.begin(r.free)
 	r.free = nil
@@ -253,7 +253,6 @@ func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
 			if block, due = r.next(block, due); block == nil {
 				break
 			}
-			seal(block, time.Now())
 			rest = block
 		}
 		if flushed != nil {
