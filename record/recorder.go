@@ -73,14 +73,19 @@ func start(w io.Writer, tick <-chan time.Time, stop func()) *Recorder {
 	go func() {
 		defer close(r.done)
 		defer stop()
-		ended := false
+		unfinished, why := true, errExited
 		defer func() {
-			if !ended {
-				r.lost(true, errExited)
+			// A recording is no reason to end the program. How much the writer took, nobody knows.
+			if v := recover(); v != nil {
+				why = fmt.Errorf("the io.Writer panicked: %v", v)
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.err = cmp.Or(why, r.err); unfinished {
+				r.dropped++
 			}
 		}()
-		r.write(&careful{to: w}, tick)
-		ended = true
+		unfinished, why = r.write(w, tick), nil
 	}()
 	return r
 }
@@ -230,6 +235,14 @@ func (r *Recorder) Close() error {
 	<-r.done
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.ready != nil {
+		r.dropped++
+	}
+	if !r.filling.empty() {
+		r.dropped++
+	}
+	r.ready = nil
+	r.filling.begin(r.filling.b)
 	switch {
 	case r.dropped == 0:
 		return nil
@@ -240,8 +253,9 @@ func (r *Recorder) Close() error {
 }
 
 // write writes blocks until Close. What an io.Writer does not take, it is offered again at
-// the next tick, so that a block is in the recording as a whole or not at all.
-func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
+// the next tick, so that a block is in the recording as a whole or not at all. In the end it reports
+// whether a block was not taken.
+func (r *Recorder) write(to io.Writer, tick <-chan time.Time) (unfinished bool) {
 	rest := []byte(magic) // of what is being written
 	var block []byte      // of which rest is the rest, or nil
 	var flushed chan struct{}
@@ -260,8 +274,7 @@ func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
 			flushed = nil
 		}
 		if over {
-			r.lost(len(rest) > 0 && block != nil, nil)
-			return
+			return len(rest) > 0 && block != nil
 		}
 		select {
 		case <-tick:
@@ -275,26 +288,6 @@ func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
 		}
 		r.mu.Unlock()
 	}
-}
-
-// careful is an io.Writer that survives a panic of another one, since a recording is no reason
-// to end the program. It writes no more then: how much the other took, nobody knows.
-type careful struct {
-	to  io.Writer
-	err error // why it writes no more
-}
-
-func (c *careful) Write(b []byte) (n int, err error) {
-	if c.err != nil {
-		return 0, c.err
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			c.err = fmt.Errorf("the io.Writer panicked: %v", v)
-			n, err = 0, c.err
-		}
-	}()
-	return c.to.Write(b)
 }
 
 // offer writes, and returns what was not taken.
@@ -329,16 +322,4 @@ func (r *Recorder) next(written []byte, due bool) (block []byte, stillDue bool) 
 	}
 	block, r.ready = r.ready, nil
 	return block, due
-}
-
-// lost counts, at the end, what was not written, and remembers why if that is not known yet.
-func (r *Recorder) lost(unfinished bool, why error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.err = cmp.Or(r.err, why)
-	for _, b := range [...]bool{unfinished, r.ready != nil, !r.filling.empty()} {
-		if b {
-			r.dropped++
-		}
-	}
 }
