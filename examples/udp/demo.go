@@ -145,9 +145,6 @@ func (w *world) table(out io.Writer) {
 		row("  one-way delay", func(j *judge) any { return stat.SpreadOf(of(j).owd) })
 		row("  payload timestamp", func(j *judge) any { return stat.SpreadOf(of(j).event) })
 	}
-	perDatagram := func(name string, bytes func(j *judge) int) {
-		row(name, func(j *judge) any { return fmt.Sprintf("%.2f", float64(bytes(j))/float64(max(j.sent, 1))) })
-	}
 
 	fmt.Fprintln(out)
 	row("", func(j *judge) any { return j.name })
@@ -167,8 +164,6 @@ func (w *world) table(out io.Writer) {
 	row("  sent", func(j *judge) any { return j.sent })
 	row("  accepted", func(j *judge) any { return j.tally(nil).n })
 	row("  accepted, but never sent", func(j *judge) any { return j.intruders })
-	perDatagram("bytes per datagram", func(j *judge) int { return j.bytes })
-	perDatagram("  stamp and reports", func(j *judge) int { return j.header })
 	title("rejected / injected")
 	for i, k := range kinds {
 		row("  "+k.name, func(j *judge) any { return fmt.Sprintf("%d / %d", j.tally(k.err).n, w.injected(j, i)) })

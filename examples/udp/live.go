@@ -19,7 +19,6 @@ import (
 type state struct {
 	Seconds  float64 `json:"s"`
 	Local    uint64  `json:"local_us"` // reading of this end's clock
-	Sent     int
 	Accepted int
 	Rejected int
 	Trouble  string
@@ -32,9 +31,6 @@ func (p *peer) state() state {
 	for _, k := range kinds {
 		s.Rejected += p.tally(k.err).n
 	}
-	p.mu.Lock()
-	s.Sent = p.sent
-	p.mu.Unlock()
 	s.Snapshot, _ = p.end.Link.Snapshot(s.Local)
 	return s
 }
@@ -49,15 +45,9 @@ func (s state) String() string {
 }
 
 // summary is what remains when the program ends.
-func (p *peer) summary(out io.Writer) {
-	s := p.state()
-	fmt.Fprintf(out, "\n%.1f s: %d datagrams sent, %d accepted\n", s.Seconds, s.Sent, s.Accepted)
-	for _, k := range kinds {
-		fmt.Fprintf(out, "rejected as %v: %d\n", k.err, p.tally(k.err).n)
-	}
+func (s state) summary(out io.Writer) {
 	if s.ErrorBound > 0 {
 		fmt.Fprintf(out, "offset %+.6f s, at most %.3f ms wrong\n", float64(s.OffsetUsec)/1e6, s.ErrorBound.Seconds()*1e3)
-		fmt.Fprintf(out, "shortest one-way delay %v, jitter %v\n", s.MinimumOneWayDelay, s.Jitter)
 	}
 }
 
@@ -100,7 +90,7 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	defer stop()
 	program.Every(ctx.Done(), time.Second, say)
 	if !c.json {
-		p.summary(stdout)
+		p.state().summary(stdout)
 	}
 	p.hush()
 	p.close()

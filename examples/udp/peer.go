@@ -51,8 +51,7 @@ type peer struct {
 	mu sync.Mutex
 	// By the error of Open; nil for those it took.
 	opened map[error]tally
-	// Datagrams, their bytes, and those of the header of link.
-	sent, bytes, header int
+	sent   int
 }
 
 // tally is how many datagrams there were of a kind.
@@ -94,8 +93,6 @@ func (p *peer) send() {
 	datagram := p.end.Seal(nil, payload, p.clock.at(sent))
 	p.mu.Lock()
 	p.sent++
-	p.bytes += len(datagram)
-	p.header += len(datagram) - len(payload) - seal.Overhead
 	p.mu.Unlock()
 	// An error is a loss like any other; the next datagram may fare better.
 	_, _ = p.conn.WriteToUDPAddrPort(datagram, to)
