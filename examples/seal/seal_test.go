@@ -559,29 +559,6 @@ func TestConcurrent(t *testing.T) {
 	tasks.Wait()
 }
 
-// FuzzOpen: whoever has no key is refused, whatever he sends, and so is what he
-// makes of a true datagram.
-func FuzzOpen(f *testing.F) {
-	a, b, now := pair(f)
-	datagram := a.Seal(nil, []byte("payload"), now)
-	f.Add(append(bytes.Clone(datagram[1:]), 0), uint16(0), byte(1))
-	f.Add([]byte{}, uint16(3), byte(0x80))
-	f.Add(make([]byte, Overhead), uint16(30), byte(7))
-	f.Fuzz(func(t *testing.T, raw []byte, at uint16, flip byte) {
-		if _, _, _, err := b.Open(raw, away, now); err != ErrForged {
-			t.Errorf("% x: got %v", raw, err)
-		}
-		if flip == 0 {
-			return
-		}
-		changed := bytes.Clone(datagram)
-		changed[int(at)%len(changed)] ^= flip
-		if _, _, _, err := b.Open(changed, away, now); err != ErrForged {
-			t.Errorf("byte %d changed by %02x: got %v", int(at)%len(changed), flip, err)
-		}
-	})
-}
-
 // flood is what attackers replay while a dialer wants to be served: recordings of dialers, at
 // the listener, from the dialer's own address or from any; and recordings of listeners, at
 // the dialer.
