@@ -27,7 +27,6 @@ type Moment struct {
 	Ends [2]*timesync.TimeSynchronizer
 }
 
-// errRecordings is what Replay says to any other number.
 var errRecordings = errors.New("record: a replay takes one recording or two")
 
 // Replay gives a recording to a fresh synchronizer, and returns an iterator over its events, an
@@ -49,7 +48,7 @@ func Replay(recordings ...io.Reader) func(yield func(Moment, error) bool) {
 					return
 				}
 			}
-			err = p.err
+			err = p.failure()
 		case 2:
 			var more bool
 			if more, err = replayBoth(recordings, yield); !more {
@@ -68,9 +67,8 @@ func Replay(recordings ...io.Reader) func(yield func(Moment, error) bool) {
 type replay struct {
 	reader *reader
 	sync   *timesync.TimeSynchronizer
-	ahead  Event // the next one, unless over
-	over   bool
-	err    error // why, unless it is the end
+	ahead  Event // the next one, if there are more
+	err    error // why there are no more
 }
 
 func newReplay(r io.Reader) *replay {
@@ -79,17 +77,17 @@ func newReplay(r io.Reader) *replay {
 	return p
 }
 
-func (p *replay) more() bool { return !p.over }
-
 // look reads the next event.
-func (p *replay) look() {
-	var err error
-	if p.ahead, err = p.reader.next(); err != nil {
-		p.over = true
-		if err != io.EOF {
-			p.err = err
-		}
+func (p *replay) look() { p.ahead, p.err = p.reader.next() }
+
+func (p *replay) more() bool { return p.err == nil }
+
+// failure returns what went wrong, after the last event.
+func (p *replay) failure() error {
+	if p.err == io.EOF {
+		return nil
 	}
+	return p.err
 }
 
 // play gives the next event to the synchronizer.
@@ -138,10 +136,10 @@ func replayBoth(recordings []io.Reader, yield func(Moment, error) bool) (more bo
 			return false, nil
 		}
 	}
-	if err = ends[1].err; err != nil {
+	if err = ends[1].failure(); err != nil {
 		err = fmt.Errorf("the second recording: %w", err)
 	}
-	return true, errors.Join(ends[0].err, err)
+	return true, errors.Join(ends[0].failure(), err)
 }
 
 // surveyed is what a recording says of the two clocks, the other minus the local one.
