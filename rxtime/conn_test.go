@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -225,6 +226,39 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: closed: %d bytes, %v", name, n, err)
 		}
 	}
+}
+
+// TestReceivedNothing: without a stamp among the messages the time is that of the call.
+func TestReceivedNothing(t *testing.T) {
+	udp, _ := open(t)
+	for _, c := range []*Conn{NewConn(udp), {}, NewConn(nil)} {
+		for _, control := range [][]byte{nil, {1}, make([]byte, ControlSize), bytes.Repeat([]byte{255}, ControlSize)} {
+			before := clock.Now()
+			if received := c.Received(control); received < before || received > clock.Received() {
+				t.Errorf("% x: %d, called at %d", control, received, before)
+			}
+		}
+	}
+}
+
+// TestReaders: several goroutines read one socket, each with its Conn.
+func TestReaders(t *testing.T) {
+	udp, at := open(t)
+	var tasks sync.WaitGroup
+	for range 4 {
+		c := NewConn(udp)
+		tasks.Go(func() {
+			for range burstSize / 4 {
+				if _, from, _, err := c.ReadFrom(make([]byte, 9)); err != nil || from != at {
+					t.Errorf("from %v, %v", from, err)
+				}
+			}
+		})
+	}
+	for range burstSize {
+		write(t, udp, []byte("a"), at)
+	}
+	tasks.Wait()
 }
 
 func TestNoAllocations(t *testing.T) {

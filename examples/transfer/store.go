@@ -131,13 +131,28 @@ func (s *store) finish() error {
 	if err := errors.Join(s.part.Sync(), s.close()); err != nil {
 		return s.kept(err)
 	}
-	if _, err := os.Lstat(s.path); err == nil {
-		return s.kept(fmt.Errorf("%s exists by now", s.path)) // a rename would replace it
+	// Link fails if something has that name by now; a rename would replace it.
+	if err := os.Link(s.path+".part", s.path); err != nil {
+		if _, exists := os.Lstat(s.path); exists == nil {
+			return s.kept(err)
+		}
+		// The disk may know no links.
+		if err := os.Rename(s.path+".part", s.path); err != nil {
+			return s.kept(err)
+		}
 	}
-	if err := os.Rename(s.path+".part", s.path); err != nil {
-		return s.kept(err)
+	os.Remove(s.path + ".part")
+	return errors.Join(os.Remove(s.path+".have"), syncFolder(filepath.Dir(s.path)))
+}
+
+// syncFolder makes the new name last through a loss of power, where folders can be synced.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
 	}
-	return os.Remove(s.path + ".have")
+	_ = folder.Sync() // Windows has none
+	return folder.Close()
 }
 
 func (s *store) close() error {

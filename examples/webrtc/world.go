@@ -39,14 +39,14 @@ func connect(ctx context.Context, r *channelbench.Run) error {
 }
 
 // loopback is WebRTC without any network but that of this machine.
-func loopback() *webrtc.API {
+func loopback(options ...func(*webrtc.API)) *webrtc.API {
 	var s webrtc.SettingEngine
 	Set(&s)
 	s.SetIncludeLoopbackCandidate(true)
 	s.SetInterfaceFilter(func(name string) bool { return name == "lo" || name == "lo0" })
 	s.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4})
 	s.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
-	return webrtc.NewAPI(webrtc.WithSettingEngine(s))
+	return webrtc.NewAPI(append(options, webrtc.WithSettingEngine(s))...)
 }
 
 // end is one end of a connection with two data channels.
@@ -88,22 +88,34 @@ func (e *end) channel(label string, id uint16, options webrtc.DataChannelInit) (
 // included.
 func introduce(ctx context.Context, client, server *webrtc.PeerConnection) error {
 	offer, err := client.CreateOffer(nil)
-	if err := errors.Join(err, describe(ctx, client, offer, server)); err != nil {
+	if err != nil {
+		return err
+	}
+	if err := describe(ctx, client, offer); err != nil {
+		return err
+	}
+	if err := server.SetRemoteDescription(*client.LocalDescription()); err != nil {
 		return err
 	}
 	answer, err := server.CreateAnswer(nil)
-	return errors.Join(err, describe(ctx, server, answer, client))
+	if err != nil {
+		return err
+	}
+	if err := describe(ctx, server, answer); err != nil {
+		return err
+	}
+	return client.SetRemoteDescription(*server.LocalDescription())
 }
 
-// describe sets the local description of one end, waits until it has the addresses, and tells the other.
-func describe(ctx context.Context, from *webrtc.PeerConnection, d webrtc.SessionDescription, to *webrtc.PeerConnection) error {
-	gathered := webrtc.GatheringCompletePromise(from)
-	if err := from.SetLocalDescription(d); err != nil {
+// describe sets a local description and waits until it has the addresses.
+func describe(ctx context.Context, conn *webrtc.PeerConnection, d webrtc.SessionDescription) error {
+	gathered := webrtc.GatheringCompletePromise(conn)
+	if err := conn.SetLocalDescription(d); err != nil {
 		return err
 	}
 	select {
 	case <-gathered:
-		return to.SetRemoteDescription(*from.LocalDescription())
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
