@@ -57,40 +57,36 @@ func (r Rate) orDefault() Rate {
 	return Rate{60, 1}
 }
 
-// start returns when tick n starts: sec seconds and nsec in [0, 1e9) nanoseconds of
-// game time. Only a result outside the range of sec is cut off there.
-func (r Rate) start(n Tick) (sec, nsec int64) {
-	r = r.orDefault()
-	periods, inside := floorDiv(int64(n), int64(r.Num)) // Num ticks take Den seconds
-	ns := r.startInside(uint64(inside))
-	return mulAdd(periods, int64(r.Den), int64(ns/billion)), int64(ns % billion)
-}
-
 // Ticks returns the tick at game time d, rounded down (netfox: seconds_to_ticks).
-func (r Rate) Ticks(d time.Duration) Tick { return r.instant(d).tick }
+func (r Rate) Ticks(d time.Duration) Tick {
+	r = r.orDefault()
+	return Tick(mulDiv(int64(d), uint64(r.Num), uint64(r.Den)*billion, false))
+}
 
 // Duration returns the game time at which tick n starts (netfox: ticks_to_seconds).
 // A result outside the range of time.Duration, 292 years, is cut off there.
-func (r Rate) Duration(n Tick) time.Duration { return duration(r.start(n)) }
-
-// split returns the tick at a time and the nanoseconds since its start.
-func (r Rate) split(sec, nsec int64) (Tick, int64) {
+func (r Rate) Duration(n Tick) time.Duration {
 	r = r.orDefault()
-	carry, nsec := floorDiv(nsec, billion)
-	sec = satAdd(sec, carry)
-	periods, inside := floorDiv(sec, int64(r.Den))
-	ns := uint64(inside)*billion + uint64(nsec) // since the period began, below Den*1e9
-	hi, lo := bits.Mul64(ns, uint64(r.Num))
-	n, _ := bits.Div64(hi, lo, uint64(r.Den)*billion) // ns < Den*1e9, so n < Num: no overflow
-	return Tick(mulAdd(periods, int64(r.Num), int64(n))), int64(ns - r.startInside(n))
+	return time.Duration(mulDiv(int64(n), uint64(r.Den)*billion, uint64(r.Num), true))
 }
 
-// startInside returns when tick n of a period starts, n < Num, in nanoseconds.
-func (r Rate) startInside(n uint64) uint64 {
-	hi, lo := bits.Mul64(n, uint64(r.Den)*billion)
-	lo, carry := bits.Add64(lo, uint64(r.Num)-1, 0)
-	ns, _ := bits.Div64(hi+carry, lo, uint64(r.Num)) // n < Num, so ns <= Den*1e9: no overflow
-	return ns
+// mulDiv returns a*b/c rounded down, or up, cut off at the ends of int64.
+func mulDiv(a int64, b, c uint64, up bool) int64 {
+	size := uint64(max(a, -a)) // also of the least int64
+	hi, lo := bits.Mul64(size, b)
+	if up == (a > 0) { // away from 0
+		more, carry := bits.Add64(lo, c-1, 0)
+		hi, lo = hi+carry, more
+	}
+	size = math.MaxInt64
+	if hi < c {
+		quotient, _ := bits.Div64(hi, lo, c)
+		size = min(size, quotient)
+	}
+	if a < 0 {
+		return -int64(size)
+	}
+	return int64(size)
 }
 
 // floorDiv returns the quotient rounded down and the remainder, in [0, d), d > 0.
@@ -109,23 +105,4 @@ func satAdd[T ~int64](a, b T) T {
 		return a>>63 ^ math.MaxInt64
 	}
 	return sum
-}
-
-// mulAdd returns a*b+c, 0 <= c <= b, cut off at the ends of int64.
-func mulAdd(a, b, c int64) int64 {
-	if a < 0 {
-		a, c = a+1, c-b // so that both terms have one sign and cut off alike
-	}
-	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	hi -= uint64(a >> 63 & b)        // the high half of the signed product
-	if hi != uint64(int64(lo)>>63) { // it does not fit
-		return a>>63 ^ math.MaxInt64
-	}
-	return satAdd(int64(lo), c)
-}
-
-// duration returns sec seconds and nsec nanoseconds, cut off at the ends.
-func duration(sec, nsec int64) time.Duration {
-	carry, nsec := floorDiv(nsec, billion)
-	return time.Duration(mulAdd(satAdd(sec, carry), billion, nsec))
 }

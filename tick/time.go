@@ -24,8 +24,8 @@ func (r Rate) At(n Tick, offset time.Duration) Time {
 
 // instant returns the instant at game time d.
 func (r Rate) instant(d time.Duration) Time {
-	n, rest := r.split(0, int64(d))
-	return Time{r, n, rest}
+	n := r.Ticks(d)
+	return Time{r, n, max(int64(d-r.Duration(n)), 0)}
 }
 
 // Rate returns the rate of the ticks: the rate that the Time was made with, or 60 a second.
@@ -36,14 +36,13 @@ func (t Time) Tick() Tick { return t.tick }
 
 // Duration returns the game time of the instant. It is cut off at 292 years.
 func (t Time) Duration() time.Duration {
-	sec, nsec := t.rate.start(t.tick)
-	return duration(sec, nsec+t.offset)
+	return satAdd(t.rate.Duration(t.tick), time.Duration(t.offset))
 }
 
 // length returns the length of the tick. At rates that do not divide 10^9 neighbours
 // differ by a nanosecond, so that their sum is exact.
 func (t Time) length() time.Duration {
-	return t.rate.At(satAdd(t.tick, 1), 0).Sub(t.rate.At(t.tick, 0))
+	return t.rate.Duration(satAdd(t.tick, 1)) - t.rate.Duration(t.tick)
 }
 
 // Fraction returns how far the tick has passed, in [0, 1), for interpolation.
@@ -57,10 +56,7 @@ func (t Time) Add(d time.Duration) Time {
 	if d == 0 {
 		return t // even if game time does not reach so far
 	}
-	sec, nsec := t.rate.start(t.tick)
-	whole, part := floorDiv(int64(d), billion)
-	n, rest := t.rate.split(satAdd(sec, whole), nsec+t.offset+part)
-	return Time{t.rate, n, rest}
+	return t.rate.instant(satAdd(t.Duration(), d))
 }
 
 // Plus returns the sum of two Times: their ticks are added, and the offsets in them. The error is
@@ -75,10 +71,7 @@ func (t Time) Plus(u Time) (Time, error) {
 // Sub returns how much later t is than u, whatever the rates (t-u), cut off at 292
 // years. Its sign says which is earlier.
 func (t Time) Sub(u Time) time.Duration {
-	ts, tn := t.rate.start(t.tick)
-	us, un := u.rate.start(u.tick)
-	sec := satAdd(satAdd(ts, ^us), 1) // ^us is -us-1, which cannot overflow
-	return duration(sec, tn-un+t.offset-u.offset)
+	return satAdd(t.Duration(), -u.Duration())
 }
 
 // String returns the ticks since tick 0, rounded down to a hundredth, as in "1024.50". Half a
