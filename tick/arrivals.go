@@ -42,7 +42,7 @@ func (a *arrivals) add(n Tick, early time.Duration) bool {
 	if at < 0 || at >= arrivalsKept || a.units[at] != 0 {
 		return false
 	}
-	units, _ := floorDiv(int64(early), int64(earlyUnit))
+	units := mulDiv(int64(early), 1, uint64(earlyUnit), false)
 	a.units[at] = uint16(min(max(units+bias, 1), math.MaxUint16))
 	a.ticks = max(a.ticks, int(at)+1)
 	return true

@@ -42,13 +42,12 @@ func (b *buffers) phase(p, tick time.Duration, nowUsec uint64) (later time.Durat
 	return max(b.phases[0]-p, b.phases[1]-p, 0)
 }
 
-// sent is when a client sent the input for a tick: when its predicted clock was so far ahead of the
-// reference.
+// sent is an input of a client for a tick: when it was sent, and how far the predicted clock was ahead of the
+// reference then.
 type sent struct {
-	tick     Tick
-	at       time.Duration // the reference then
-	distance time.Duration
-	fresh    bool // the server has not said when it came
+	arrival // as if it had come just in time
+	tick    Tick
+	fresh   bool // the server has not said when it came
 }
 
 // reference returns the reference at a time near the last Advance.
@@ -62,7 +61,7 @@ func (b *buffers) reference(nowUsec uint64) time.Duration {
 func (b *buffers) inputSent(n Tick, at, later time.Duration, nowUsec uint64) {
 	if b.sent != nil {
 		ref := b.reference(nowUsec)
-		b.sent[uint64(n)%sentKept] = sent{n, ref, at + later - ref, !b.rebase}
+		b.sent[uint64(n)%sentKept] = sent{arrival{ref, at + later - ref}, n, !b.rebase}
 	}
 }
 
@@ -76,7 +75,7 @@ func (b *buffers) inputsArrived(a *arrivals, tick time.Duration, nowUsec uint64)
 		s := &b.sent[uint64(n)%sentKept]
 		if early, came := a.early(i); came && s.fresh && s.tick == n {
 			s.fresh = false
-			b.ahead.add(arrival{s.at, s.distance - early}, early < 0, nowUsec)
+			b.ahead.add(arrival{s.sent, s.distance - early}, early < 0, nowUsec)
 			if n >= b.jumped {
 				b.ahead.count(early < 0, nowUsec)
 			}

@@ -221,19 +221,6 @@ func TestPinnedStep(t *testing.T) {
 	}
 }
 
-// A physics step runs one tick, also if it is early or late by less than one.
-func TestStep(t *testing.T) {
-	var r recorder
-	l := startServer(r.server(ServerConfig{}))
-	for _, tt := range []struct {
-		at   uint64
-		want int
-	}{{0, 1}, {1, 1}, {2, 0}, {100_000, 5}} { // on time, early by less than a tick, by more, and late by 5
-		check(t, l.AdvanceOne(tt.at), tt.want, "ticks at %d us", tt.at)
-	}
-	r.check(t)
-}
-
 func TestFraction(t *testing.T) {
 	long := Rate{1, 20_000_000}.At(0, 20_000_000*sec-1)
 	check(t, long.Tick() == 0 && long.Fraction() < 1, true, "a tick of 231 days is nearly over")

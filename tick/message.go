@@ -146,6 +146,5 @@ func (w Welcome) before(o Welcome) bool {
 
 // serverUsec returns what the server's clock read at the start of the tick.
 func (w Welcome) serverUsec() uint64 {
-	usec, _ := floorDiv(int64(w.Rate.Duration(w.Tick)), 1000)
-	return w.OriginUsec + uint64(usec)
+	return w.OriginUsec + uint64(wholeUsec(w.Rate.Duration(w.Tick)))
 }

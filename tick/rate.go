@@ -89,14 +89,8 @@ func mulDiv(a int64, b, c uint64, up bool) int64 {
 	return int64(size)
 }
 
-// floorDiv returns the quotient rounded down and the remainder, in [0, d), d > 0.
-func floorDiv(a, d int64) (quotient, remainder int64) {
-	quotient, remainder = a/d, a%d
-	if remainder < 0 {
-		quotient, remainder = quotient-1, remainder+d
-	}
-	return quotient, remainder
-}
+// wholeUsec returns d in microseconds, rounded down.
+func wholeUsec(d time.Duration) int64 { return mulDiv(int64(d), 1, 1000, false) }
 
 // satAdd returns a+b, cut off at the ends of int64.
 func satAdd[T ~int64](a, b T) T {

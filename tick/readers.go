@@ -23,8 +23,7 @@ func (s *snapshot) time(i int, nowUsec uint64) Time          { return s.rate.ins
 // origin returns what the local clock reads at game time zero, and the game time at nowUsec.
 func (s *snapshot) origin(nowUsec uint64) (zeroUsec uint64, at time.Duration) {
 	at = s.read(predicted, nowUsec)
-	usec, _ := floorDiv(int64(at), 1000)
-	return nowUsec - uint64(usec), at
+	return nowUsec - uint64(wholeUsec(at)), at
 }
 
 // Snapshot returns the three clocks at one instant, localUsec of the local clock. ok is

@@ -83,8 +83,8 @@ func (r *remote) follow(clock RemoteClock) error {
 // ringUsec apart, the one nearest to expected.
 func (r *remote) read(nowUsec, expected uint64) (remoteUsec uint64, ok bool) {
 	usec, ok := r.clock.RemoteTime(nowUsec)
-	_, ahead := floorDiv(int64(usec-expected)+ringUsec/2, ringUsec)
-	return expected + uint64(ahead-ringUsec/2), ok
+	ahead := (usec - expected + ringUsec/2) % ringUsec
+	return expected + ahead - ringUsec/2, ok
 }
 
 // note notes what the clock has said. updated is true if that does not follow from what it said

@@ -47,8 +47,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 func (s *Server) begin() {
 	s.epoch = s.nextEpoch()
 	s.peers, s.looked = map[uint64]*player{}, s.atUsec
-	usec, _ := floorDiv(int64(s.now.rate.Duration(s.conf.FirstTick))+999, 1000) // a whole one, for OriginUsec
-	first := time.Duration(usec) * time.Microsecond
+	first := time.Duration(wholeUsec(s.now.rate.Duration(s.conf.FirstTick)+999)) * time.Microsecond // a whole one, for OriginUsec
 	s.now.epoch = s.epoch
 	for i := range s.now.courses {
 		s.set(i, first, Pace{})
@@ -195,8 +194,7 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	if course := s.now.courses[predicted]; course.piece(nowUsec).still != s.now.paused { // within the reader margin what comes counts
 		next := course[slices.IndexFunc(course, func(p piece) bool { return int64(nowUsec-p.from) < 0 && p.still == s.now.paused })]
 		if at = next.base; !next.still {
-			usec, _ := floorDiv(int64(at), 1000)
-			zero = next.from - uint64(usec)
+			zero = next.from - uint64(wholeUsec(at))
 		}
 	}
 	p := cmp.Or(s.peers[peer], &player{})
