@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"timesync"
 	"timesync/tick"
 )
 
@@ -62,6 +63,56 @@ func Example_server() {
 	// 30060 false false
 	// 62 true false
 	// 59 false true
+}
+
+// A client follows the server by the synchronizer of its connection, which every
+// datagram feeds, and the Welcome of the server.
+func Example_client() {
+	var ours, theirs timesync.TimeSynchronizer // the ends of the connection
+	const ahead = 7_000_000                    // the server's clock, unknown to the client
+
+	client, err := tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{
+		Tick: func(s tick.Info) {
+			// Read the input, play it at once, and send it for s.Tick.
+			if s.Tick == 90 {
+				fmt.Printf("tick %d: server at %v, shared %v\n", s.Tick, s.ServerTime, s.SharedTime)
+			}
+		},
+		Event: func(e tick.Event) { fmt.Println(e) },
+	}}, &ours)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	client.Start(0)
+	welcome := tick.Welcome{Epoch: 1, Rate: tick.Hz(60), OriginUsec: ahead, Tick: 3} // from the network
+	if err := client.OnWelcome(welcome, 50_000); err != nil {
+		fmt.Println(err)
+	}
+	for now := uint64(100_000); now <= 1_500_000; now += 10_000 { // a frame, and 40 ms for a datagram each way
+		theirs.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now-40_000), now+ahead)
+		if report, ok := theirs.MinDeltaTS24(now + ahead); ok {
+			ours.OnPeerMinDeltaTS24(report, now)
+		}
+		ours.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now-40_000+ahead), now)
+		client.Advance(now)
+	}
+	// With every datagram, until a Welcome says that it was heard.
+	if hello, ok := client.Hello(); ok {
+		message, _ := hello.AppendBinary(nil)
+		fmt.Println("send", len(message), "bytes")
+	}
+	// For drawing: others in server time, own things between the last two ticks.
+	clocks, _ := client.Snapshot(1_500_000)
+	fmt.Printf("draw others at %v\n", clocks.ServerTime.Duration().Round(time.Millisecond))
+	fmt.Printf("draw own %.1f of a tick after the last\n", client.Fraction(1_500_000))
+	// Output:
+	// synced
+	// tick 90: server at 82.19, shared 85.59
+	// send 17 bytes
+	// draw others at 1.443s
+	// draw own 0.4 of a tick after the last
 }
 
 // remote is a server's clock that is ahead of the local one.

@@ -68,6 +68,18 @@ func (w *way) welcome() {
 	must(w.t, w.client.OnWelcome(welcome, w.now))
 }
 
+// TestAnnounceFarAway: at any time, a server that pauses says so.
+func TestAnnounceFarAway(t *testing.T) {
+	s := startServer(ServerConfig{Epoch: 1})
+	s.Advance(100_000)
+	s.Pause(100_000) // from 120,000 on
+	for _, now := range []uint64{0, 100_000, 120_000, 1 << 63, 1<<63 + 119_999, 1<<63 + 120_000, 1<<63 + 120_001} {
+		if w, ok := s.Announce(1, now); !ok || !w.Paused {
+			t.Errorf("at %d: %+v, %v", now, w, ok)
+		}
+	}
+}
+
 // Where both pause at the same times no clock steps, whichever Welcomes are lost: also if the last
 // one that came was sent in the pause, or before it, or arrives only after it. Where one of them pauses
 // alone, the client steps once.
