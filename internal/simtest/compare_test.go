@@ -20,14 +20,6 @@ import (
 	"timesync/internal/sim"
 )
 
-// Tests that compare with the original on identical packets beyond TestAccuracy: with
-// the original as the peer, at the start, and on recorded delays.
-
-// scorePairs are the original and ours, each at both ends.
-func scorePairs() []sim.Pair {
-	return []sim.Pair{{A: &rivals.Original{}, B: &rivals.Original{}}, {A: &subject{}, B: &subject{}}}
-}
-
 // ofClock is a clock in a scenario that is the same with all seeds.
 func ofClock(spec sim.ClockSpec) func(uint64) sim.ClockSpec {
 	return func(uint64) sim.ClockSpec { return spec }
@@ -37,9 +29,6 @@ func ofClock(spec sim.ClockSpec) func(uint64) sim.ClockSpec {
 func path(base, jitter time.Duration) func(uint64) *sim.Link {
 	return func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(jitter)} }
 }
-
-// alone is ours at both ends.
-func alone() []sim.Pair { return []sim.Pair{{A: &subject{}, B: &subject{}}} }
 
 // TestInterop lets our end talk to an end that runs the original's algorithm, and
 // compares both with what two originals reach at the same ends, also at other cadences of reports. While
