@@ -56,6 +56,7 @@ type siege struct {
 	attack   *attack
 	from, to int64 // us
 	victims  [2]bool
+	asleep   [2]bool
 	after    func() // what ends the attack
 
 	outcomes [2]outcome
@@ -84,9 +85,8 @@ func newSiege(seed uint64) *siege {
 	return s
 }
 
-// play begins the world and lets time pass for lasting after the attack.
-func (s *siege) play(lasting int64) {
-	s.onAsk = s.judge
+// besiege plans the attack.
+func (s *siege) besiege() {
 	s.event = func() {
 		tampered := s.attack.begin(s)
 		s.deliver = func(side int, d datagram, local uint64) {
@@ -105,7 +105,6 @@ func (s *siege) play(lasting int64) {
 		s.eventAt = s.to
 	}
 	s.eventAt, s.to = s.from, math.MaxInt64
-	s.goOn(lasting)
 }
 
 // goOn lets time pass until lasting after the attack.
@@ -419,7 +418,9 @@ func (x *fate) judge(m *musts, a *attack) {
 func playSieges(n int) []*siege {
 	return eachSeed(n, func(i uint64) *siege {
 		s := newSiege(*seedFirst + i)
-		if s.play(wishedOver + 20e6); !s.isOver() || i/uint64(len(attacks))%8 == 0 {
+		s.onAsk = s.judge
+		s.besiege()
+		if s.goOn(wishedOver + 20e6); !s.isOver() || i/uint64(len(attacks))%8 == 0 {
 			s.goOn(surelyOver + 10e6)
 		}
 		s.peers = nil // 10^6 of them are much
