@@ -183,18 +183,18 @@ func TestUpstream(t *testing.T) {
 }
 
 // upFew is how many seeds are played of scenarios that count only among all.
-func upFew(few int) int {
+func upFew() int {
 	if *upAll {
 		return upSeeds
 	}
-	return few
+	return 4
 }
 
 // upJobs says what is played: with clocks as published, with clocks that integrate a
 // rate that varies, and, if it is CORE, with skew.
 func upJobs(scenarios []*upstream.Scenario) (jobs []upResult) {
 	for _, sc := range scenarios {
-		seeds := upFew(4)
+		seeds := upFew()
 		if slices.Contains(upCalm, sc.ID) || slices.Contains(upSteps, sc.ID) || sc.Name == "E7_drift" {
 			seeds = upSeeds
 		}
@@ -203,7 +203,7 @@ func upJobs(scenarios []*upstream.Scenario) (jobs []upResult) {
 			jobs = append(jobs, upResult{sc: sc, mode: upstream.Mode{Integrated: true}, seeds: seeds})
 		}
 		if sc.Classification == "CORE" {
-			jobs = append(jobs, upResult{sc: sc, mode: upstream.Mode{Integrated: true, Skewed: true}, seeds: upFew(12)})
+			jobs = append(jobs, upResult{sc: sc, mode: upstream.Mode{Integrated: true, Skewed: true}, seeds: upSeeds})
 		}
 	}
 	return jobs
