@@ -19,7 +19,7 @@ import (
 	"timesync/internal/sim"
 )
 
-var boundWorlds = long.Count("bound.worlds", "random worlds of TestErrorBound", 1000, 2000, 10_000)
+var boundWorlds = long.Count("bound.worlds", "random worlds of TestErrorBound", 1000, 1000, 10_000)
 
 // randomWorld draws a world in which anything may happen. A calm one has no faults
 // and queueing that is small against the delay: at most a fortieth of the round trip on

@@ -67,7 +67,7 @@ func TestRoundedUp(t *testing.T) {
 	t.Logf("-seed.first %d, %d worlds: p99 of the error, us, times of receipt rounded down and up\n%s", *seedFirst, seeds, s.String())
 }
 
-var coarseWorlds = long.Count("coarse.worlds", "random worlds of TestCoarseBound and TestSteadyBound", 300, 600, 10_000)
+var coarseWorlds = long.Count("coarse.worlds", "random worlds of TestCoarseBound and TestSteadyBound", 100, 200, 10_000)
 
 // coarsen gives the clocks of a random world steps.
 func coarsen(d *duel) (largest time.Duration) {

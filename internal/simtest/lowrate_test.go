@@ -83,48 +83,6 @@ func TestOneAMinute(t *testing.T) {
 	}
 }
 
-// TestOneASecond: at one datagram a second, with a report a second, a clock that is set by 5 ms is right
-// again within 4.5 s: three datagrams show it to one end, a report to the other. A queue of
-// 100 ms one way for 15 s of each minute costs less than the 0.3 ms that it costs the real chronyd
-// (docs/CHRONYD.md).
-func TestOneASecond(t *testing.T) {
-	m := newMusts(t)
-	for _, jitter := range []time.Duration{100 * us, ms} {
-		var took errors // s
-		for seed := range uint64(100) {
-			r := newRand(*seedFirst+seed, 1)
-			at := uniform(r, 100*sec, 130*sec)
-			step := []sim.ClockEvent{{At: at, Step: time.Duration(1-2*r.IntN(2)) * 5 * ms}}
-			sc := oscillating(20*ms, jitter, 1, quiet)
-			sc.Duration, sc.ReportEvery = 160*sec, func(time.Duration) time.Duration { return 900 * ms } // with each datagram
-			sc.A = sim.Changed(sc.A, func(spec *sim.ClockSpec) { spec.Events = step })
-			var wrong [2]time.Duration
-			sim.Run(sc, *seedFirst+seed, alone(), sim.Observer{Poll: func(o *sim.Observation) {
-				if o.At > at && math.Abs(o.Excess()) > 2500 {
-					wrong[o.Side] = o.At - at
-				}
-			}})
-			took = append(took, wrong[0].Seconds(), wrong[1].Seconds())
-		}
-		m.note(fmt.Sprintf("jitter %v: to half the step, median, s", jitter), took.median())
-		if longest := took.most(); jitter == 100*us {
-			m.judge("  longest, s", longest, 4.5, 3.2)
-		} else {
-			m.misses("  longest, s", longest, 4.5, 10)
-		}
-	}
-	sc := oscillating(20*ms, ms, 1, quiet)
-	sc.AB = func(uint64) *sim.Link {
-		delays := []sim.Delay{sim.Exp(ms)}
-		for at := 40 * sec; at < sc.Duration; at += time.Minute {
-			delays = append(delays, sim.StandingQueue(at, 15*sec, 100*ms))
-		}
-		return &sim.Link{Base: sim.Fixed(20 * ms), Delay: sim.Sum(delays...)}
-	}
-	errs := measure(sc, alone, 12)[0].poll
-	m.judge("queues of 15 s each minute: p99 error, us", errs.p99(), 294, 200)
-}
-
 // quietWorld plays an end that sends when something changes, after gaps of 20 s and more, and one
 // that answers at once. No clock is set, and no datagram is late. It returns how far the worst answer of
 // either end was beyond its bound, in microseconds, and how many answers there were.
