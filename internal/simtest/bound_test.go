@@ -37,9 +37,8 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 	}
 
 	rtt := logTime(200*us, 300*ms)
-	share := 0.05 + 0.9*r.Float64()
-	base := [2]time.Duration{time.Duration(float64(rtt) * share), 0}
-	base[1] = rtt - base[0]
+	there := time.Duration(float64(rtt) * (0.05 + 0.9*r.Float64()))
+	base := [2]time.Duration{there, rtt - there}
 	rate := logBetween(5, 120)
 	if calm {
 		rate = logBetween(20, 120)
@@ -113,18 +112,15 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 		if r.IntN(8) == 0 {
 			hi := logTime(10*ms, 500*ms)
 			delays[side] = append(delays[side], sim.Bufferbloat(hi/4, hi, sec, 10*sec, 8*sec))
-			d.happens(0, "bufferbloat", "from %c to %v", name, hi)
 		}
 		if r.IntN(12) == 0 {
 			hi := logTime(10*ms, 500*ms)
 			delays[side] = append(delays[side], sim.Plateau(hi/4, hi, sec, 10*sec, 8*sec))
-			d.happens(0, "plateaus", "from %c to %v", name, hi)
 		}
 	}
 	if !calm {
 		if r.IntN(6) == 0 {
 			d.swaps = 0.3 * r.Float64()
-			d.happens(0, "start", "%.0f %% of the datagrams are handed over late", 100*d.swaps)
 		}
 		for range r.IntN(5) {
 			at, side := between(sec/2, d.until-sec), r.IntN(2)
@@ -171,7 +167,6 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 				d.happens(at, "silence", "from %c for %v", name, lasting)
 				if r.IntN(2) == 0 {
 					losses[1-side] = append(losses[1-side], silence)
-					d.happens(at, "silence", "from the other, too")
 				}
 			case 9:
 				d.outliers = append(d.outliers, outlier{at, side, r.Uint32() & 0xffffff})

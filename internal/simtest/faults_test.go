@@ -1,15 +1,11 @@
 // These tests prove what steps of a clock, suspended machines, restarts, changed routes and
-// absurd stamps do to the offset, and for how long. A clock that is set in the first seconds looks
-// like a queue that ends: it is found out, too.
+// absurd stamps do to the offset, and for how long.
 
 package simtest
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -149,35 +145,28 @@ func checkFaults(m *musts, title string, cases []faultCase, median, longest floa
 	for _, c := range cases {
 		v := &c.v
 		back := max(v.within[0], v.within[1]).Seconds()
-		worst = append(worst, back)
-		half = append(half, v.half.Seconds())
-		if back > longest {
-			m.fail(title+": too long until within 1 ms", "%s: A %.2f s, B %.2f s, last errors %.0f us",
-				c.name, v.within[0].Seconds(), v.within[1].Seconds(), v.last)
+		worst, half = append(worst, back), append(half, v.half.Seconds())
+		fails := func(is bool, what, format string, args ...any) {
+			if is {
+				m.fail(title+": "+what, "%s: %s", c.name, fmt.Sprintf(format, args...))
+			}
 		}
-		if v.lost > 0 {
-			m.fail(title+": no answer at the end", "%s: %d", c.name, v.lost)
-		}
-		if v.beyond > 8000 {
-			m.fail(title+": error beyond the bound by 8 ms, later than 5 s", "%s: by %.0f us at %.3f s", c.name, v.beyond, v.beyondAt.Seconds())
-		}
+		fails(back > longest, "too long until within 1 ms", "A %v, B %v, last errors %.0f us", v.within[0], v.within[1], v.last)
+		fails(v.lost > 0, "no answer at the end", "%d", v.lost)
+		fails(v.beyond > 8000, "error beyond the bound by 8 ms, later than 5 s", "by %.0f us after %v", v.beyond, v.beyondAt)
 		for side, must := range c.counts {
 			// The count tells callers where answers jump. At an end whose own clock
 			// jumped far, the rate carried on over the jump may happen to be right.
-			if must && v.off[side] && v.steps[side] < 1 {
-				m.fail(title+": not counted as a step", "%s: by %c", c.name, 'A'+rune(side))
-			}
+			fails(must && v.off[side] && v.steps[side] < 1, "not counted as a step", "by %c", 'A'+rune(side))
 		}
 	}
-	m.t.Logf("%s, -seed.first %d, %d worlds: within half the step after (median, p90, max) %.2f, %.2f, %.2f s",
-		title, *seedFirst, len(cases), half.median(), half.quantile(0.9), half.most())
-	if what := title + ": within 1 ms, median, s"; median > 0 {
-		m.judge(what, worst.median(), median, median)
-	} else {
-		m.note(what, worst.median())
+	m.note(title+": within half the step, median, s", half.median())
+	m.note("  longest", half.most())
+	if median == 0 {
+		median = math.Inf(1)
 	}
-	m.note("  p90", worst.quantile(0.9))
-	m.judge(title+": within 1 ms, longest, s", worst.most(), longest, 1)
+	m.judge(title+": within 1 ms, median, s", worst.median(), median, median)
+	m.judge("  longest", worst.most(), longest, 1)
 }
 
 // TestSteps lets clocks step by any size, at either end in either direction.
@@ -323,31 +312,6 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestCutOff lets an end tell a rise of 25 ms as soon as two buckets have queued, as after a step,
-// and then hear nothing for a minute, so that it cannot take it back. The other must not learn the
-// round trip of a queue: when that has gone, and the other way queues as long, no clock was set.
-func TestCutOff(t *testing.T) {
-	const queue, cut, back = 25 * ms, settled + 700*ms, settled + 60*sec
-	m := newMusts(t)
-	for seed := range uint64(6) {
-		d := faultWorld(seed)
-		d.until = back + 15*sec
-		d.ends[0].out.Base = sim.Route(30*ms, sim.RouteStep{At: settled, Change: queue}, sim.RouteStep{At: back, Change: -queue})
-		d.ends[0].out.Loss = func(_ *rand.Rand, at time.Duration) bool { return at > cut && at < back }
-		d.ends[1].out.Base = sim.Route(30*ms, sim.RouteStep{At: back - sec, Change: queue}, sim.RouteStep{At: back + 7*sec, Change: -queue})
-		worst, at := 0.0, time.Duration(0)
-		d.onQuery = func(q *query) {
-			if off := math.Abs(q.err); q.at > settled && off > worst {
-				worst, at = off, q.at-settled
-			}
-		}
-		d.run()
-		if worst > 1000 {
-			m.fail("cut off: the offset moved by more than 1 ms", "-seed.first %d, seed %d: %.0f us at %.1f s", *seedFirst, seed, worst, at.Seconds())
-		}
-	}
-}
-
 // earlyStamps adds absurd stamps that are 1 to 200 ms too late: as if from datagrams that are
 // faster than the path allows.
 func earlyStamps(d *duel) {
@@ -401,14 +365,9 @@ func TestNuisances(t *testing.T) {
 	}
 }
 
-// early is for how long both ends of a world were wrong.
-type early struct {
-	wrong time.Duration
-	text  string
-}
-
-// earlySet is a world in which a clock is set by 10 to 100 ms within 6 s of the start.
-func earlySet(seed uint64) (e early) {
+// earlySet is a world in which a clock is set by 10 to 100 ms within 6 s of the start. It returns for how long both ends
+// are wrong.
+func earlySet(seed uint64) (wrong time.Duration) {
 	r := newRand(seed, 7)
 	base := [2]time.Duration{uniform(r, ms/2, 40*ms), uniform(r, ms/2, 40*ms)}
 	jitter, at, step := uniform(r, ms/10, 8*ms), uniform(r, 0, 6*sec), uniform(r, 10*ms, 100*ms)
@@ -428,27 +387,8 @@ func earlySet(seed uint64) (e early) {
 	tolerable := 3000 + float64(jitter/us)/2
 	sim.Run(sc, seed, alone(), sim.Observer{Poll: func(o *sim.Observation) {
 		if o.At > at && (!o.OK || math.Abs(o.Excess()) > tolerable) {
-			e.wrong = o.At - at
+			wrong = o.At - at
 		}
 	}})
-	e.text = fmt.Sprintf("seed %d: %c's at %v by %v, one way %v, jitter %v, %v datagrams a second, reports every %v",
-		seed, 'A'+rune(side), at, step, base, jitter, rate, cadence)
-	return e
-}
-
-// TestEarlySets: of clocks that are set in the first 6 s, 19 of 20 are right again within 15 s,
-// and 24 of 25 within 26 s. The rest are sets while jitter of that size hides the floors.
-func TestEarlySets(t *testing.T) {
-	worlds := eachSeed(300, func(seed uint64) early { return earlySet(*seedFirst + seed) })
-	slices.SortFunc(worlds, func(a, b early) int { return cmp.Compare(b.wrong, a.wrong) })
-	for limit, most := range map[time.Duration]int{15 * sec: len(worlds) / 20, 26 * sec: len(worlds) / 25} {
-		n, _ := slices.BinarySearchFunc(worlds, limit, func(w early, l time.Duration) int { return cmp.Compare(l, w.wrong) })
-		t.Logf("wrong for more than %v: %d of %d", limit, n, len(worlds))
-		if n > most {
-			t.Errorf("more than %d worlds are wrong for more than %v:", most, limit)
-		}
-	}
-	for _, w := range worlds[:5] {
-		t.Logf("%.1f s: %s", w.wrong.Seconds(), w.text)
-	}
+	return wrong
 }
