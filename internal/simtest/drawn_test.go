@@ -231,17 +231,13 @@ func judgeMixed(t *testing.T) {
 		row("with "+k.name, func(v *drawnVerdict) bool { return slices.Contains(v.kinds, i) })
 	}
 	f := row("all", func(*drawnVerdict) bool { return true })
-	list := func(what string, by func(v *drawnVerdict) (is bool, how float64)) {
-		fmt.Fprintf(&b, "%s:%s\n", what, worst(all, 12, func(v *drawnVerdict) float64 {
-			is, how := by(v)
-			return float64(count(is)) * how
-		}))
+	for what, by := range map[string]func(v *drawnVerdict) float64{
+		"over 1 ms (share of the time)":          func(v *drawnVerdict) float64 { return float64(count(v.off(v.over1))) * v.over1 },
+		"the original is better (so many times)": func(v *drawnVerdict) float64 { return float64(count(v.worse())) * v.p99[1] / max(v.p99[0], 5) },
+		"beyond the bound (p99, us)":             func(v *drawnVerdict) float64 { return float64(count(v.beyond[0])) * v.p99[1] },
+	} {
+		fmt.Fprintf(&b, "seeds, %s:%s\n", what, worst(all, 12, by))
 	}
-	list("seeds over 1 ms (share of the time)", func(v *drawnVerdict) (bool, float64) { return v.off(v.over1), v.over1 })
-	list("the original is better (so many times)",
-		func(v *drawnVerdict) (bool, float64) { return v.worse(), v.p99[1] / max(v.p99[0], 5) })
-	list("beyond the bound (p99, us)", func(v *drawnVerdict) (bool, float64) { return v.beyond[0], v.p99[1] })
-	list("the oracle is off (p99, us)", func(v *drawnVerdict) (bool, float64) { return v.p99[2] >= 200, v.p99[2] })
 	t.Log(b.String())
 
 	// The limits are where the estimator stands, with room for chance: the fewer worlds, the more.

@@ -145,23 +145,3 @@ func oscillating(base, jitter time.Duration, rate, ppm float64) sim.Scenario {
 	return sim.Scenario{Duration: 300 * sec, Warmup: 30 * sec, A: clock(0, 20), B: clock(1, -20),
 		AB: path(base, jitter), BA: path(base, jitter), RateAB: rate, RateBA: rate}
 }
-
-// TestSkewFromReports: where one way has wide jitter and few datagrams, and the other one little jitter and many, the
-// end that gets the former soon knows the skew from the other's reports.
-func TestSkewFromReports(t *testing.T) {
-	const worlds, age = 60, 20 * sec
-	off := eachSeed(worlds, func(i uint64) float64 {
-		seed := *seedFirst + i + 1
-		r := newRand(seed, 'j')
-		ppm, s := 160*r.Float64()-80, &subject{}
-		sc := sim.Scenario{
-			Duration: age, A: ofClock(sim.ClockSpec{OffsetUsec: r.Uint64()}), B: ofClock(sim.ClockSpec{SkewPPM: ppm}),
-			AB: path(20*ms, 100*us), BA: path(20*ms, 20*ms), RateAB: 60, RateBA: 4,
-		}
-		sim.Run(sc, seed, []sim.Pair{{A: s, B: &subject{}}}, sim.Observer{})
-		return math.Abs(s.snapshot().Skew - ppm)
-	})
-	m := newMusts(t)
-	m.judge(fmt.Sprintf("error of the skew after %v, median of %d worlds, ppm", age, worlds), errors(off).median(), 3, 1.5)
-	m.judge("  in nine of ten", errors(off).quantile(0.9), 10, 5)
-}
