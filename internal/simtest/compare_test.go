@@ -34,7 +34,7 @@ func path(base, jitter time.Duration) func(uint64) *sim.Link {
 // compares both with what two originals reach at the same ends, also at other cadences of reports. While
 // no clock is set and no path changes, the truth is inside of our bound.
 func TestInterop(t *testing.T) {
-	worlds := long.Sized(1, 2, 4)
+	worlds := long.Sized(1, 2, 2)
 	scenarios := sim.Scenarios()
 	for _, cadence := range []time.Duration{100 * ms, 160 * ms, 2 * sec} {
 		for _, name := range []string{"smalljitter", "standingqueue", "clockstep"} {
