@@ -128,22 +128,21 @@ func (r rule) without(source string) (string, error) {
 func checker(folder string) func(name, source string) error {
 	fset, all := token.NewFileSet(), importer.ForCompiler(token.NewFileSet(), "source", nil)
 	return func(name, source string) error {
-		paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		var files []*ast.File
-		for _, path := range paths {
+		for _, path := range must(filepath.Glob(filepath.Join(folder, "*.go"))) {
 			var text any
 			if filepath.Base(path) == name {
 				text = source
 			}
-			if err == nil && !strings.HasSuffix(path, "_test.go") {
-				var file *ast.File
-				file, err = parser.ParseFile(fset, path, text, 0)
+			if !strings.HasSuffix(path, "_test.go") {
+				file, err := parser.ParseFile(fset, path, text, 0)
+				if err != nil {
+					return err
+				}
 				files = append(files, file)
 			}
 		}
-		if err == nil {
-			_, err = (&types.Config{Importer: all}).Check("timesync", fset, files, nil)
-		}
+		_, err := (&types.Config{Importer: all}).Check("timesync", fset, files, nil)
 		return err
 	}
 }
@@ -188,23 +187,20 @@ func TestAblation(t *testing.T) {
 
 // ablated measures the estimator with this source, in a process of its own.
 func ablated(dir, source string) (f figures, err error) {
-	replaced, overlay := filepath.Join(dir, "replaced.go"), filepath.Join(dir, "overlay.json")
-	out := filepath.Join(dir, "figures")
-	subject, _ := filepath.Abs(filepath.Join(root, subjectFile))
-	b, _ := json.Marshal(map[string]map[string]string{"Replace": {subject: replaced}})
-	if err := os.WriteFile(replaced, []byte(source), 0o666); err != nil {
-		return nil, err
+	write := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		must(0, os.WriteFile(path, content, 0o666))
+		return path
 	}
-	if err := os.WriteFile(overlay, b, 0o666); err != nil {
-		return nil, err
-	}
-	os.Remove(out)
+	subject := must(filepath.Abs(filepath.Join(root, subjectFile)))
+	replace := map[string]map[string]string{"Replace": {subject: write("replaced.go", []byte(source))}}
+	overlay, out := write("overlay.json", must(json.Marshal(replace))), write("figures", nil)
 	log, failed := exec.Command("go", "test", "-overlay", overlay, "-run", "^TestAblation$", "-timeout", "30m", ".",
 		"-args", "-ablation.file", out, "-ablation.column", *ablationColumn, "-traces", *traces, "-seed.first", fmt.Sprint(*seedFirst)).CombinedOutput()
-	if b, err = os.ReadFile(out); err != nil {
+	if err := json.Unmarshal(must(os.ReadFile(out)), &f); err != nil {
 		return nil, fmt.Errorf("%v, %w\n%s", failed, err, log[max(0, len(log)-1000):])
 	}
-	return f, json.Unmarshal(b, &f)
+	return f, nil
 }
 
 // printAblation prints the table of rules.
@@ -242,11 +238,11 @@ func (f figures) columns() (names []string) {
 
 // mean returns the geometric mean of a column.
 func (f figures) mean(column string) float64 {
-	sum := 0.0
+	var logs errors
 	for _, v := range f[column] {
-		sum += math.Log(v)
+		logs = append(logs, math.Log(v))
 	}
-	return math.Exp(sum / float64(len(f[column])))
+	return math.Exp(logs.mean())
 }
 
 // beside returns a line of the table: these figures over those of the whole.
@@ -403,21 +399,18 @@ func twoSecondWorlds() map[string]float64 {
 
 // stepsWithin returns p99 of the time, in s, until an end is within 1 ms after a step.
 func stepsWithin(reports time.Duration) float64 {
-	var cases []faultCase
-	for i := range 200 {
+	var within errors
+	for _, v := range eachSeed(200, func(i uint64) verdict {
 		size := time.Duration(math.Pow(10, float64(i)/26) * float64(ms)) // 1 ms to 13 h
 		if i&2 != 0 {
 			size = -size
 		}
-		cases = append(cases, faultCase{size: size, to: settled, seed: uint64(i), happen: func(d *duel) {
-			d.reports = reports
-			d.step(i&1, settled, size)
-		}})
-	}
-	judgeAll(cases)
-	var within errors
-	for _, c := range cases {
-		within = append(within, c.v.within[0].Seconds(), c.v.within[1].Seconds())
+		d := faultWorld(i)
+		d.reports = reports
+		d.step(int(i&1), settled, size)
+		return judge(d, settled, settled, 0)
+	}) {
+		within = append(within, v.within[0].Seconds(), v.within[1].Seconds())
 	}
 	return within.p99() + 0.1
 }
@@ -427,7 +420,7 @@ func stepWorlds() map[string]float64 {
 }
 
 func earlyWorlds() map[string]float64 {
-	e := errors(eachSeed(300, func(seed uint64) float64 { return earlySet(*seedFirst + seed).wrong.Seconds() }))
+	e := errors(eachSeed(300, func(seed uint64) float64 { return earlySet(*seedFirst + seed).Seconds() }))
 	return map[string]float64{"p90": e.quantile(0.9) + 1, "p95": e.quantile(0.95) + 1}
 }
 

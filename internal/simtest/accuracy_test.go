@@ -22,17 +22,13 @@ var (
 	only   = flag.String("scenario", "", "only scenarios whose name contains this")
 )
 
-// methods are the columns of the table. The first is the original, the last is ours.
-func methods() []sim.Pair {
-	return []sim.Pair{
-		{Name: "original", A: &rivals.Original{}, B: &rivals.Original{}},
-		{Name: "ntp", A: &rivals.NTPFilter{}, B: &rivals.NTPFilter{}},
-		{Name: "slot", A: &rivals.Slot{}, B: &rivals.Slot{}},
-		{Name: "oneshot", A: &rivals.Sutphin{}, B: &rivals.Sutphin{}},
-		{Name: "netfox", A: &rivals.Netfox{}, B: &rivals.Netfox{}},
-		{Name: "timesync", A: &subject{}, B: &subject{}},
-	}
+// scorePairs are the original and ours, each at both ends.
+func scorePairs() []sim.Pair {
+	return []sim.Pair{{Name: "original", A: &rivals.Original{}, B: &rivals.Original{}}, {Name: "timesync", A: &subject{}, B: &subject{}}}
 }
+
+// alone is ours at both ends.
+func alone() []sim.Pair { return []sim.Pair{{A: &subject{}, B: &subject{}}} }
 
 // errors are absolute errors in microseconds.
 type errors []float64
@@ -61,20 +57,16 @@ type result struct {
 // measure runs worlds of a scenario and returns a result for each pair.
 func measure(sc sim.Scenario, pairs func() []sim.Pair, worlds int) []result {
 	results := make([]result, len(pairs()))
+	note := func(all *errors, o *sim.Observation) (missed int) {
+		if o.At >= sc.Warmup && o.OK {
+			*all = append(*all, math.Abs(o.Excess()))
+		}
+		return count(o.At >= sc.Warmup && !o.OK)
+	}
 	for seed := range uint64(worlds) {
 		sim.Run(sc, *seedFirst+seed+1, pairs(), sim.Observer{
-			Poll: func(o *sim.Observation) {
-				if r := &results[o.Pair]; o.At >= sc.Warmup && o.OK {
-					r.poll = append(r.poll, math.Abs(o.Excess()))
-				} else if o.At >= sc.Warmup {
-					r.missed++
-				}
-			},
-			OWD: func(o *sim.Observation) {
-				if o.At >= sc.Warmup && o.OK {
-					results[o.Pair].owd = append(results[o.Pair].owd, math.Abs(o.Excess()))
-				}
-			},
+			Poll: func(o *sim.Observation) { results[o.Pair].missed += note(&results[o.Pair].poll, o) },
+			OWD:  func(o *sim.Observation) { note(&results[o.Pair].owd, o) },
 		})
 	}
 	return results
@@ -93,56 +85,38 @@ func chosen(all []sim.Scenario) []sim.Scenario {
 	return slices.DeleteFunc(all, func(sc sim.Scenario) bool { return !strings.Contains(sc.Name, *only) })
 }
 
-// measureAll measures scenarios on all processors. The worlds of the mixture differ
-// most: of them there are four times as many.
-func measureAll(scenarios []sim.Scenario, worldsEach int) [][]result {
-	return eachSeed(len(scenarios), func(i uint64) []result {
+// measureAll measures the original and ours in scenarios, on all processors, and prints one scenario a line. The worlds
+// of the mixture differ most: of them there are four times as many.
+func measureAll(t *testing.T, scenarios []sim.Scenario, worldsEach int) [][]result {
+	results := eachSeed(len(scenarios), func(i uint64) []result {
 		n := worldsEach
 		if scenarios[i].Name == "mixture" {
 			n *= 4
 		}
-		return measure(scenarios[i], methods, n)
+		return measure(scenarios[i], scorePairs, n)
 	})
-}
-
-// accuracyTable prints all methods, one scenario a line.
-func accuracyTable(scenarios []sim.Scenario, results [][]result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-22s", "error p99, us")
-	for _, pair := range methods() {
-		fmt.Fprintf(&b, " %9s", pair.Name)
-	}
-	fmt.Fprintf(&b, " %9s %9s %9s %9s %9s\n", "median", "max", "OWD p99", "original", "median")
 	for i, sc := range scenarios {
-		name := sc.Name
-		if slices.Contains(addedWorlds, name) {
-			name += " (added)"
-		}
-		fmt.Fprintf(&b, "%-22s", name)
-		for _, m := range results[i] {
-			fmt.Fprintf(&b, " %9.0f", m.poll.p99())
-		}
-		original, ours := &results[i][0], &results[i][len(results[i])-1]
-		fmt.Fprintf(&b, " %9.0f %9.0f %9.0f %9.0f %9.0f\n",
-			ours.poll.median(), ours.poll.most(), ours.owd.p99(), original.owd.p99(), ours.owd.median())
+		original, ours := &results[i][0], &results[i][1]
+		fmt.Fprintf(&b, "%-24s %9.0f %9.0f %9.0f %9.0f %9.0f %9.0f\n", sc.Name, original.poll.p99(), ours.poll.p99(),
+			ours.poll.median(), ours.poll.most(), ours.owd.p99(), original.owd.p99())
 	}
-	return b.String()
+	t.Logf("-seed.first %d, %d worlds a scenario, of the mixture four times as many; errors in us\n%24s %9s %9s %9s %9s %9s %9s\n%s",
+		*seedFirst, worldsEach, "", "original", "ours, p99", "median", "max", "OWD p99", "original", b.String())
+	return results
 }
 
-// TestAccuracy prints the table of all methods on identical packets. Ours must be far
+// TestAccuracy plays the original and ours on identical packets. Ours must be far
 // better than the original on the whole and nowhere be worse by more than a tenth and
 // 25 us. Only the mixture may, on one of six values of -seed.first; with any but 0 that
 // is a line that begins with MIXTURE WORSE, to be counted by whoever plays them.
 func TestAccuracy(t *testing.T) {
-	worldsEach := worlds()
 	scenarios := chosen(sim.Scenarios())
-	results := measureAll(scenarios, worldsEach)
-	t.Logf("-seed.first %d, %d worlds a scenario, of the mixture four times as many\n%s", *seedFirst, worldsEach, accuracyTable(scenarios, results))
-	var first, all geometricMean
+	results := measureAll(t, scenarios, worlds())
+	var first geometricMean
 	for i, sc := range scenarios {
-		original, ours := &results[i][0], &results[i][len(results[i])-1]
+		original, ours := &results[i][0], &results[i][1]
 		p, q := ours.poll.p99(), original.poll.p99()
-		all.add(p, q)
 		if !slices.Contains(addedWorlds, sc.Name) {
 			first.add(p, q)
 		}
@@ -164,11 +138,9 @@ func TestAccuracy(t *testing.T) {
 			t.Errorf("%s: %d polls without an answer, the original %d", sc.Name, ours.missed, original.missed)
 		}
 	}
-	m := newMusts(t)
 	if *only == "" {
-		m.judge("geometric mean of p99 over the original's, the table as it was", first.value(), 0.05, 0.03)
+		newMusts(t).judge("geometric mean of p99 over the original's, the table as it was", first.value(), 0.05, 0.03)
 	}
-	m.note("  with the added worlds", all.value())
 }
 
 // beyondBound reports whether an observation is an answer of ours that is further off than its bound.
@@ -179,39 +151,4 @@ func beyondBound(pairs []sim.Pair, o *sim.Observation) bool {
 	}
 	bound, _ := s.Sync.ErrorBound(o.LocalUsec)
 	return math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1
-}
-
-// TestMixture: after a mixture of faults no end stays wrong, and its bound says so. It counts the
-// ends that are off by more than 1 ms when 260 s have passed since the last fault, the original's
-// and ours, and the answers of ours in the last 60 s that are off by more than their bound.
-func TestMixture(t *testing.T) {
-	type ends struct {
-		last   [2][2]float64 // errors of a pair, at a side
-		beyond int
-	}
-	n := long.Sized(40, 100, 400)
-	sc := sim.ScenarioNamed("mixture")
-	var off [2]int
-	beyond := 0
-	for _, e := range eachSeed(n, func(seed uint64) (e ends) {
-		pairs := scorePairs()
-		sim.Run(sc, *seedFirst+seed+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
-			e.last[o.Pair][o.Side] = math.Abs(o.Excess())
-			e.beyond += count(o.At >= sc.Warmup && beyondBound(pairs, o))
-		}})
-		return e
-	}) {
-		beyond += e.beyond
-		for pair, errs := range e.last {
-			off[pair] += errors(errs[:]).above(1000)
-		}
-	}
-	t.Logf("-seed.first %d, %d worlds: %d of %d ends are off by more than 1 ms in the end, %d of the original's; %d answers beyond the bound",
-		*seedFirst, n, off[1], 2*n, off[0], beyond)
-	if off[1] > 2*n/400 { // a slew under a queue both ways passes for a longer path
-		t.Errorf("%d of %d ends stay wrong", off[1], 2*n)
-	}
-	if beyond > 0 {
-		t.Errorf("%d answers beyond the bound", beyond)
-	}
 }

@@ -57,19 +57,9 @@ func (w *watched) ask(local uint64) {
 		// speed, plus the largest skew.
 		passed := float64(local - w.local)
 		ran := float64(int64(remote - w.remote)) // nearest to the last answer
-		if passed < 30e6 {
-			if ran < 0 {
-				w.fail("at %d: RemoteTime goes back by %.0f us, %.0f us after the last question", local, -ran, passed)
-			}
-			if ran < passed*(0.5-0.002)-2 || ran > passed*(1.5+0.002)+2 {
-				w.fail("at %d: RemoteTime runs %.0f us in %.0f us", local, ran, passed)
-			}
-			if d := ts23.Distance(w.ts23); d < 0 {
-				w.fail("at %d: ToRemoteTime23 goes back by %d", local, -d)
-			}
-			if d := ts16.Distance(w.ts16); d < 0 && passed < 15e6 {
-				w.fail("at %d: ToRemoteTime16 goes back by %d", local, -d)
-			}
+		d23, d16 := ts23.Distance(w.ts23), ts16.Distance(w.ts16)
+		if passed < 30e6 && (ran < max(passed*(0.5-0.002)-2, 0) || ran > passed*(1.5+0.002)+2 || d23 < 0 || d16 < 0 && passed < 15e6) {
+			w.fail("at %d, in %.0f us: RemoteTime runs %.0f us, ToRemoteTime23 %d, ToRemoteTime16 %d", local, passed, ran, d23, d16)
 		}
 	}
 	w.asked, w.local, w.remote, w.ts23, w.ts16, w.steps = true, local, remote, ts23, ts16, steps
