@@ -78,26 +78,26 @@ type Run struct {
 	stop  context.CancelCauseFunc
 
 	mu             sync.Mutex
-	client, server Found
+	client, server Found // the ends of all connections together
+	over           bool  // what a transport still brings is not judged
+	// mbps are the megabytes (10^6) of bulk received each second, of all connections.
+	mbps float64
 }
 
-// These are why a run ends: it went well, or not all of its ends came to be judged.
-var (
-	errOver      = errors.New("bench: measured")
-	errUnsettled = fmt.Errorf("not all ends knew the other's clock to %v within %v", vague, patience)
-)
+// errOver is why a run ends that went well.
+var errOver = errors.New("bench: measured")
 
 // Measure connects, waits until all ends were judged for length, and closes all.
-func Measure(ctx context.Context, load Load, length time.Duration, connect Connect) (Result, error) {
+func Measure(ctx context.Context, load Load, length time.Duration, connect Connect) (*Run, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	r := &Run{Load: load, stop: stop}
 	defer r.tasks.Wait()
 	defer stop(errOver)
-
-	settling := time.AfterFunc(patience, func() { stop(errUnsettled) })
-	defer settling.Stop()
+	settling := time.AfterFunc(patience, func() {
+		stop(fmt.Errorf("not all ends knew the other's clock to %v within %v", vague, patience))
+	})
 	if err := connect(ctx, r); err != nil {
-		return Result{}, fmt.Errorf("%s: %w", load.Name, err)
+		stop(err)
 	}
 	for range load.busy {
 		r.tasks.Go(func() {
@@ -115,12 +115,18 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 	settling.Stop()
 	program.Sleep(ctx, length)
 	stop(errOver) // unless it has ended for another reason
-	took := time.Since(begin)
+	r.mbps = float64(r.bulk.Load()) / 1e6 / time.Since(begin).Seconds()
 	r.tasks.Wait()
-	if err := context.Cause(ctx); err != errOver {
-		return Result{}, fmt.Errorf("%s: %w", load.Name, err)
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
+	switch err := context.Cause(ctx); {
+	case err != errOver:
+		return nil, fmt.Errorf("%s: %w", load.Name, err)
+	case (load.Up || load.Down) && r.mbps == 0:
+		return nil, fmt.Errorf("%s: no bulk arrived", load.Name)
 	}
-	return r.result(took)
+	return r, nil
 }
 
 // Go runs task in a goroutine, and fails with its error, unless the measurement is over.
