@@ -91,7 +91,7 @@ type Drawn struct {
 func (c *Client) Frame(raw uint64) Frame {
 	now := c.local(raw)
 	clocks, ok := c.game.Snapshot(now)
-	if !ok || c.sleeping(raw) {
+	if !ok {
 		return Frame{}
 	}
 	f := Frame{Ready: true, Rate: float64(c.rate.Num) / float64(max(c.rate.Den, 1)), Late: c.late}
