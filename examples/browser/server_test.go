@@ -224,3 +224,19 @@ func TestStrangers(t *testing.T) {
 		t.Error("a page from elsewhere opens a WebSocket")
 	}
 }
+
+// The files of the page are there.
+func TestFiles(t *testing.T) {
+	s := startBare(t, all)
+	for path, kind := range map[string]string{
+		"": "text/html", "plain.html": "text/html", "page.js": "text/javascript", "plain.js": "text/javascript",
+		"style.css": "text/css", "icon.svg": "image/svg+xml",
+	} {
+		r, err := http.Get(s.address() + path)
+		exampletest.Must(t, err)
+		r.Body.Close()
+		if r.StatusCode != http.StatusOK || !strings.HasPrefix(r.Header.Get("Content-Type"), kind) {
+			t.Errorf("/%s: %s, %s", path, r.Status, r.Header.Get("Content-Type"))
+		}
+	}
+}

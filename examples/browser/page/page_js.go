@@ -91,7 +91,7 @@ func frame(f client.Frame) any {
 	}
 	drawn := []any{}
 	for _, d := range f.Drawn {
-		drawn = append(drawn, map[string]any{"player": d.Player, "own": d.Own, "x": d.X, "height": d.Height})
+		drawn = append(drawn, map[string]any{"player": d.Number, "own": d.Number == f.Own, "x": d.X, "height": d.Height})
 	}
 	return map[string]any{
 		"times":  []any{f.Times[0], f.Times[1], f.Times[2]},

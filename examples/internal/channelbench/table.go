@@ -38,8 +38,8 @@ type Found struct {
 // Check returns an error if the offset of an end is too wrong.
 func (r *Run) Check() error {
 	client, server := r.client.OffsetError.Quantile(0.99), r.server.OffsetError.Quantile(0.99)
-	if worst := max(client, server); worst > r.limit() {
-		return fmt.Errorf("%s: the 99th percentile of the offset error is %d us, want at most %d", r.Name, worst, r.limit())
+	if worst := max(client, server); worst > r.limit {
+		return fmt.Errorf("%s: the 99th percentile of the offset error is %d us, want at most %d", r.Name, worst, r.limit)
 	}
 	return nil
 }
