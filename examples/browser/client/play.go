@@ -89,7 +89,8 @@ func (c *Client) Frame(raw uint64) Frame {
 	if !ok {
 		return Frame{}
 	}
-	f := Frame{Ready: true, Rate: float64(c.rate.Num) / float64(max(c.rate.Den, 1)), Late: c.late, Own: c.player}
+	f := Frame{Ready: true, Late: c.late, Own: c.player}
+	f.Rate = float64(c.rate.Num) / float64(max(c.rate.Den, 1))
 	for i, t := range []tick.Time{clocks.ServerTime, clocks.SharedTime, clocks.PredictedTime} {
 		f.Times[i] = t.Duration().Seconds()
 		f.Levels[i] = game.Platform(t.Duration())
@@ -100,7 +101,8 @@ func (c *Client) Frame(raw uint64) Frame {
 		}
 	}
 	x := c.was + (c.x-c.was)*c.game.Fraction(now)
-	f.Drawn = append(f.Drawn, game.Player{Number: c.player, Figure: game.Figure{X: float32(x), Height: float32(f.Levels[2])}})
+	me := game.Figure{X: float32(x), Height: float32(f.Levels[2])}
+	f.Drawn = append(f.Drawn, game.Player{Number: c.player, Figure: me})
 	return f
 }
 

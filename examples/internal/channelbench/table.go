@@ -48,7 +48,8 @@ func (r *Run) Check() error {
 // machine, however busy.
 func (r *Run) CheckBounds() error {
 	if n := r.client.Outside + r.server.Outside; n > 0 {
-		return fmt.Errorf("%s: %d of %d offsets are worse than their bound says", r.Name, n, len(r.client.OffsetError)+len(r.server.OffsetError))
+		all := len(r.client.OffsetError) + len(r.server.OffsetError)
+		return fmt.Errorf("%s: %d of %d offsets are worse than their bound says", r.Name, n, all)
 	}
 	return nil
 }
