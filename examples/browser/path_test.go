@@ -41,43 +41,38 @@ func TestDatagrams(t *testing.T) {
 		p := newPath(t.Context(), false)
 		p.is.Store(&conditions{Latency: 3, Uphill: 1000, Loss: 25})
 		const n = 4000
-		var came, wrong atomic.Int64
-		for range n {
-			start := time.Now()
-			p.datagram(func() {
-				came.Add(1)
-				if time.Since(start) != 3*time.Millisecond {
-					wrong.Add(1)
-				}
-			})
-			time.Sleep(10 * time.Microsecond)
-		}
-		time.Sleep(3 * time.Millisecond)
-		// The deviation of the share is 0.7 %: 5 % off is no chance.
-		if lost := 1 - float64(came.Load())/n; math.Abs(lost-0.25) > 0.05 || wrong.Load() != 0 {
-			t.Errorf("lost %.3f, %d did not take 3 ms", lost, wrong.Load())
-		}
-	})
-}
-
-// A path that is long holds no more datagrams than its queue has room for. One that is perfect costs
-// nothing: the datagram is delivered at once.
-func TestDatagramQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPath(t.Context(), true)
 		var came atomic.Int64
-		if p.datagram(func() { came.Add(1) }); came.Swap(0) != 1 {
-			t.Error("without any delay it waits")
-		}
-		p.is.Store(&conditions{Latency: 200})
-		for range 2 {
-			for range 3 * queue {
+		send := func(n int) { // and wait
+			for range n {
 				p.datagram(func() { came.Add(1) })
 			}
-			time.Sleep(201 * time.Millisecond)
-			if n := came.Swap(0); n != queue {
-				t.Errorf("%d of %d datagrams arrived, want %d", n, 3*queue, queue)
+			time.Sleep(3*time.Millisecond - 1)
+			if came.Load() != 0 {
+				t.Error("one came early")
 			}
+			time.Sleep(1)
+			synctest.Wait()
+		}
+		lost := 0
+		for range n {
+			send(1)
+			lost += 1 - int(came.Swap(0))
+		}
+		// The deviation of the share is 0.7 %: 5 % off is no chance.
+		if math.Abs(float64(lost)/n-0.25) > 0.05 {
+			t.Errorf("lost %d of %d", lost, n)
+		}
+		// A path holds no more of them than its queue has room for.
+		p.is.Store(&conditions{Latency: 3})
+		for range 2 {
+			if send(3 * queue); came.Swap(0) != queue {
+				t.Errorf("of %d datagrams not %d arrived", 3*queue, queue)
+			}
+		}
+		// One that is perfect costs nothing: the datagram is delivered at once.
+		p.is.Store(new(conditions))
+		if p.datagram(func() { came.Add(1) }); came.Load() != 1 {
+			t.Error("without any delay it waits")
 		}
 	})
 }

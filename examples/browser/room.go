@@ -124,14 +124,14 @@ func (r *room) tick(server *tick.Server, s tick.Info) {
 		return // the rate was just changed
 	}
 	epoch, _ := server.Epoch()
-	state := game.State{Head: game.Head{Epoch: epoch, Tick: s.Tick}, Figures: map[uint32]game.Figure{}}
-	state.Figures[game.NPC] = npc(s.SharedTime.Duration())
+	state := game.State{Head: game.Head{Epoch: epoch, Tick: s.Tick}}
+	state.Players = []game.Player{{Number: game.NPC, Figure: npc(s.SharedTime.Duration())}}
 	for _, v := range r.seats {
 		if f, ok := v.inputs[s.Tick]; ok {
 			v.figure = f
 		}
 		maps.DeleteFunc(v.inputs, func(n tick.Tick, _ game.Figure) bool { return n <= s.Tick })
-		state.Figures[v.player] = v.figure
+		state.Players = append(state.Players, game.Player{Number: v.player, Figure: v.figure})
 	}
 	for _, v := range r.seats {
 		state.Late = v.late

@@ -7,83 +7,75 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"timesync/examples/internal/exampletest"
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/link"
 )
 
 // live is a JavaScript end and a Go end on real sockets, with the relay between them.
 type live struct {
-	t        *testing.T
-	name     string
-	mu       sync.Mutex
-	link     *link.Link // the Go end's
-	peer     netip.AddrPort
-	js, goes known
+	t          *testing.T
+	name       string
+	javascript *jsEnd
+	link       atomic.Pointer[link.Link] // the Go end's
+	peer       atomic.Pointer[netip.AddrPort]
 }
 
-// known is what an end knows of the other's clock.
-type known struct {
-	error, bound float64 // us
-	ok           bool
-	count        int // answers so far
-}
-
-// wallUsec is the time of day, which both processes read.
-func wallUsec() int64 { return time.Now().UnixMicro() }
-
-// goAhead is what the Go end's clock is ahead of the time of day, us.
+// goAhead is what the Go end's clock is ahead of the time of day, which both processes read, us.
 const goAhead = 1 << 41
 
-func goClock() uint64 { return uint64(wallUsec()) + goAhead }
+func goClock() uint64 { return uint64(time.Now().UnixMicro()) + goAhead }
 
 // right waits until both ends know the time: within their bounds and 5 ms, 10 times in a row.
 func (l *live) right(when string) {
 	l.t.Helper()
 	const patience, truth = 60 * time.Second, 5000 // us: two processes read the time of day, and may be stopped between
-	for start, row, seen := time.Now(), 0, 0; row < 10; time.Sleep(20 * time.Millisecond) {
-		l.mu.Lock()
-		js, goes := l.js, l.goes
-		l.mu.Unlock()
-		if time.Since(start) > patience {
-			l.t.Fatalf("%s, %s: after %v JavaScript is off by %+v, Go by %+v", l.name, when, patience, js, goes)
+	said := ""
+	good := func(end string, remote, is uint64, bound float64) bool {
+		off := math.Abs(float64(int64(remote - is)))
+		said += fmt.Sprintf("; %s is off by %.0f us, its bound %.1f ms", end, off, bound/1e3)
+		return off <= bound+truth && off < 25_000
+	}
+	for start, row := time.Now(), 0; row < 10; row++ {
+		if time.Since(start) > patience || !l.javascript.out.Scan() {
+			l.t.Fatalf("%s, %s: after %v%s", l.name, when, time.Since(start), said)
 		}
-		if js.count == seen {
-			continue
-		}
-		seen = js.count
-		good := func(k known) bool { return k.ok && k.error <= k.bound+truth && k.error < 25_000 }
-		if row++; !good(js) || !good(goes) {
-			row = 0
+		var wall, now, remote uint64
+		var bound float64
+		n, _ := fmt.Sscan(l.javascript.out.Text(), &wall, &now, &remote, &bound)
+		s, ok := l.link.Load().Snapshot(wall + goAhead)
+		said = ""
+		js := good("JavaScript", remote, wall+goAhead, bound)
+		if goes := good("Go", s.RemoteUsec, now, float64(s.ErrorBound.Microseconds())); n != 4 || !js || !ok || !goes {
+			row = -1
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.t.Logf("%s, %s: JavaScript is off by %.0f us, its bound %.1f ms; Go by %.0f us, %.1f ms", l.name, when, l.js.error, l.js.bound/1e3, l.goes.error, l.goes.bound/1e3)
+	l.t.Logf("%s, %s%s", l.name, when, said)
 }
 
 // relayed starts both ends, which send rate datagrams a second through the relay until the test is over.
-func relayed(t *testing.T, rate int) (l *live, javascript *jsEnd) {
-	l = &live{t: t, name: fmt.Sprintf("%d/s", rate), link: new(link.Link)}
+func relayed(t *testing.T, rate int) *live {
+	l := &live{t: t, name: fmt.Sprintf("%d/s", rate), javascript: newJSEnd(t)}
+	l.link.Store(new(link.Link))
 	conn, err := relay.Loopback()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	r, err := relay.New(relay.Config{Delay: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 2, Seed: 48_600_000}, relay.Addr(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
+	exampletest.Must(t, err)
+	t.Cleanup(r.Close)
 	go l.receive(conn)
-	go l.send(conn, time.Second/time.Duration(rate))
-	javascript = newJSEnd(t)
-	javascript.tell("dial %d %d", r.Addr().Port(), rate)
-	go l.hear(javascript)
-	return l, javascript
+	go program.Every(t.Context().Done(), time.Second/time.Duration(rate), func() {
+		if peer := l.peer.Load(); peer != nil {
+			conn.WriteToUDPAddrPort(l.link.Load().AppendHeader(nil, goClock()), *peer)
+		}
+	})
+	l.javascript.tell("dial %d %d", r.Addr().Port(), rate)
+	return l
 }
 
 // receive passes on what comes to the Go end, until conn is closed.
@@ -95,45 +87,8 @@ func (l *live) receive(conn *net.UDPConn) {
 		if err != nil {
 			return
 		}
-		l.mu.Lock()
-		l.peer = from
-		l.link.Open(buf[:n], now)
-		l.mu.Unlock()
-	}
-}
-
-// send sends the Go end's datagrams, until the test is over.
-func (l *live) send(conn *net.UDPConn, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-l.t.Context().Done():
-			return
-		case <-tick.C:
-		}
-		l.mu.Lock()
-		if l.peer.IsValid() {
-			conn.WriteToUDPAddrPort(l.link.AppendHeader(nil, goClock()), l.peer)
-		}
-		l.mu.Unlock()
-	}
-}
-
-// hear notes what the JavaScript end says that it knows, and what the Go end knows then.
-func (l *live) hear(javascript *jsEnd) {
-	for javascript.out.Scan() {
-		var wall int64
-		var now, remote uint64
-		var js known
-		n, _ := fmt.Sscan(javascript.out.Text(), &wall, &now, &remote, &js.bound)
-		js.ok, js.error = n == 4, math.Abs(float64(int64(remote-uint64(wall)-goAhead)))
-		l.mu.Lock()
-		js.count = l.js.count + 1
-		s, ok := l.link.Snapshot(uint64(wall) + goAhead)
-		l.js = js
-		l.goes = known{math.Abs(float64(int64(s.RemoteUsec - now))), float64(s.ErrorBound.Microseconds()), ok, js.count}
-		l.mu.Unlock()
+		l.peer.Store(&from)
+		l.link.Load().Open(buf[:n], now)
 	}
 }
 
@@ -146,19 +101,15 @@ func TestThroughRelay(t *testing.T) {
 	for _, rate := range []int{60, 4} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
 			t.Parallel()
-			l, javascript := relayed(t, rate)
+			l := relayed(t, rate)
 			l.right("at the start")
-			javascript.tell("set 2000000")
-			time.Sleep(500 * time.Millisecond)
+			l.javascript.tell("set 2000000")
 			l.right("after JavaScript's clock was set ahead by 2 s")
-			l.mu.Lock()
-			l.link = new(link.Link)
-			l.mu.Unlock()
+			l.link.Store(new(link.Link))
 			l.right("after Go started anew")
-			javascript.tell("new")
+			l.javascript.tell("new")
 			l.right("after JavaScript started anew")
-			javascript.tell("set -1000000000")
-			time.Sleep(500 * time.Millisecond)
+			l.javascript.tell("set -1000000000")
 			l.right("after JavaScript's clock was set back by 1000 s")
 		})
 	}

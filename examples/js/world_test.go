@@ -14,16 +14,27 @@ import (
 	"timesync/internal/stat"
 )
 
-// happening is what happens to an end at a time.
-type happening struct {
-	at    time.Duration
+// course is what happens to an end 30 s after the start of a session.
+type course struct {
+	name  string
 	side  int
 	step  time.Duration // its clock is set by so much
 	fresh bool          // or it starts anew
 }
 
-// outcome is what an end knew: errors and bounds in us, from 15 s after the start and each happening
-// on, as the bound asks for.
+var courses = []course{
+	{"calm", 0, 0, false},
+	{"js restarts", 0, 0, true},
+	{"go restarts", 1, 0, true},
+	{"js is set ahead", 0, 2 * time.Second, false},
+	{"go is set back", 1, -2 * time.Second, false},
+	{"js is set back by 15 ms", 0, -15 * time.Millisecond, false},
+	{"js is set back by 1000 s", 0, -1000 * time.Second, false},
+	{"go is set ahead by 15 ms", 1, 15 * time.Millisecond, false},
+}
+
+// outcome is what an end knew: errors and bounds in us, from 15 s after the start and what happens
+// on, as the bound asks for, in many sessions.
 type outcome struct {
 	errs, bounds []float64
 	wrong        int // bounds
@@ -31,12 +42,6 @@ type outcome struct {
 	heals time.Duration
 	// low is how far a report of quality 1 that came was below the peer's floor, us.
 	low float64
-}
-
-func (o *outcome) add(p outcome) {
-	o.errs, o.bounds = append(o.errs, p.errs...), append(o.bounds, p.bounds...)
-	o.wrong += p.wrong
-	o.heals, o.low = max(o.heals, p.heals), max(o.low, p.low)
 }
 
 func (o outcome) p99() float64 { return stat.Quantile(o.errs, .99) }
@@ -47,6 +52,8 @@ func (o outcome) String() string {
 }
 
 const (
+	lasts     = 100 * time.Second
+	happensAt = 30 * time.Second
 	settles   = 15 * time.Second
 	askAt     = 50 * time.Millisecond
 	pathDelay = 10 * time.Millisecond
@@ -61,19 +68,19 @@ type world struct {
 	clocks  [2]*sim.Clock
 	ways    [2]*sim.Link
 	every   time.Duration // between two datagrams of an end
-	happens []happening
+	happens course
 	last    time.Duration // when something happened, or the start
-	out     [2]outcome
+	out     [2]*outcome
 }
 
-// session lets two ends talk.
-func session(seed uint64, rate float64, lasts time.Duration, ends [2]end, happens ...happening) [2]outcome {
-	w := &world{World: sim.NewWorld(seed), rng: rand.New(rand.NewPCG(seed, 'j')), ends: ends, happens: happens}
+// session lets two ends talk, and adds what they knew to out.
+func session(seed uint64, rate float64, happens course, ends [2]end, out [2]*outcome) {
+	w := &world{World: sim.NewWorld(seed), rng: rand.New(rand.NewPCG(seed, 'j')), ends: ends, happens: happens, out: out}
 	w.every = time.Duration(float64(time.Second) / rate)
-	for _, h := range happens {
-		w.At(h.at, func() {
-			if w.last = h.at; h.fresh {
-				ends[h.side].anew()
+	if happens.fresh || happens.step != 0 {
+		w.At(happensAt, func() {
+			if w.last = happensAt; happens.fresh {
+				ends[happens.side].anew()
 			}
 		})
 	}
@@ -85,17 +92,14 @@ func session(seed uint64, rate float64, lasts time.Duration, ends [2]end, happen
 		w.At(time.Duration(w.rng.Float64()*float64(w.every)), func() { w.send(side) })
 	}
 	w.Run(lasts)
-	return w.out
 }
 
 // begin makes an end's clock and the way from it.
 func (w *world) begin(side int) {
 	spec := sim.ClockSpec{OffsetUsec: w.rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
 		SinePhase: 2 * math.Pi * w.rng.Float64(), WanderPPM: 0.01}
-	for _, h := range w.happens {
-		if h.side == side && h.step != 0 {
-			spec.Events = append(spec.Events, sim.ClockEvent{At: h.at, Step: h.step})
-		}
+	if w.happens.side == side {
+		spec.Events = []sim.ClockEvent{{At: happensAt, Step: w.happens.step}}
 	}
 	w.clocks[side] = sim.NewClock(spec, w.rng.Uint64())
 	w.ways[side] = &sim.Link{Base: sim.Fixed(pathDelay), Delay: sim.Exp(5 * time.Millisecond),
@@ -107,7 +111,7 @@ func (w *world) begin(side int) {
 func (w *world) ask() {
 	at := w.Now()
 	for side, e := range w.ends {
-		o := &w.out[side]
+		o := w.out[side]
 		remote, bound, ok := e.read(w.clocks[side].Usec(at))
 		err := math.Abs(float64(int64(remote - w.clocks[1-side].Usec(at))))
 		if !ok || err > 2000 {
@@ -133,7 +137,7 @@ func (w *world) send(side int) {
 }
 
 func (w *world) arrive(side int, datagram []byte) {
-	now, o := w.clocks[side].Usec(w.Now()), &w.out[side]
+	now, o := w.clocks[side].Usec(w.Now()), w.out[side]
 	if w.last == 0 || w.Now() > w.last+settles {
 		floor := uint64(pathDelay.Microseconds()) + w.clocks[1-side].Usec(w.Now()) - now
 		o.low = max(o.low, lacking(datagram, floor))
@@ -153,21 +157,6 @@ func lacking(datagram []byte, floor uint64) float64 {
 	return float64(int64((floor-8*report)<<37) >> 37) // modulo 2^27
 }
 
-// courses are what happens in a session.
-var courses = []struct {
-	name    string
-	happens []happening
-}{
-	{"calm", nil},
-	{"js restarts", []happening{{at: 30 * time.Second, side: 0, fresh: true}}},
-	{"go restarts", []happening{{at: 30 * time.Second, side: 1, fresh: true}}},
-	{"js is set ahead", []happening{{at: 30 * time.Second, side: 0, step: 2 * time.Second}}},
-	{"go is set back", []happening{{at: 30 * time.Second, side: 1, step: -2 * time.Second}}},
-	{"js is set back by 15 ms", []happening{{at: 30 * time.Second, side: 0, step: -15 * time.Millisecond}}},
-	{"js is set back by 1000 s", []happening{{at: 30 * time.Second, side: 0, step: -1000 * time.Second}}},
-	{"go is set ahead by 15 ms", []happening{{at: 30 * time.Second, side: 1, step: 15 * time.Millisecond}}},
-}
-
 // TestBesideGo: beside a JavaScript end, a Go end knows the time as beside a Go end, and the
 // JavaScript end hardly less well, also where either starts anew or its clock is set.
 func TestBesideGo(t *testing.T) {
@@ -176,46 +165,30 @@ func TestBesideGo(t *testing.T) {
 		*seeds = 1
 	}
 	for i, rate := range []float64{60, 4} {
-		limit := [2]float64{250, 400}[i] // us; a Go end beside Go has about 30 and 300
 		var js, besideJS, besideGo outcome
 		for _, c := range courses {
-			var here [3]outcome
 			for seed := *first; seed < *first+*seeds; seed++ {
-				mixed := session(seed, rate, 100*time.Second, [2]end{javascript, &goEnd{}}, c.happens...)
-				alike := session(seed, rate, 100*time.Second, [2]end{&goEnd{}, &goEnd{}}, c.happens...)
-				here[0].add(mixed[0])
-				here[1].add(mixed[1])
-				here[2].add(alike[1])
+				session(seed, rate, c, [2]end{javascript, &goEnd{}}, [2]*outcome{&js, &besideJS})
+				session(seed, rate, c, [2]end{&goEnd{}, &goEnd{}}, [2]*outcome{{}, &besideGo})
 			}
-			t.Logf("%g/s, %s, seeds from %d:\n  js %v\n  go %v\n  go beside go %v", rate, c.name, *first, here[0], here[1], here[2])
-			js.add(here[0])
-			besideJS.add(here[1])
-			besideGo.add(here[2])
+			t.Logf("%g/s, with %s, seeds from %d:\n  js %v\n  go %v\n  go beside go %v", rate, c.name, *first, js, besideJS, besideGo)
 		}
-		t.Logf("%g/s, all:\n  js %v\n  go %v\n  go beside go %v", rate, js, besideJS, besideGo)
-		for _, bad := range judge(js, besideJS, besideGo, limit) {
-			t.Errorf("%g/s: %s", rate, bad)
+		check := func(ok bool, format string, args ...any) {
+			t.Helper()
+			if !ok {
+				t.Errorf("%g/s: "+format, append([]any{rate}, args...)...)
+			}
 		}
+		most := 1.3*besideGo.p99() + 50
+		limit := max(most, [2]float64{250, 400}[i]) // us; a Go end beside Go has about 30 and 300
+		check(besideJS.p99() <= most, "the Go end's p99 is above %.0f us", most)
+		check(js.p99() <= limit, "the JavaScript end's p99 is above %.0f us", limit)
+		wide, beside := stat.Quantile(besideGo.bounds, .99)/1e3, stat.Quantile(besideJS.bounds, .99)/1e3
+		check(wide <= 1.3*beside, "beside Go, the bound of a Go end is %.1f ms; beside JavaScript %.1f ms", wide, beside)
+		low := max(js.low, besideJS.low)
+		check(low <= 100+20, "a report of quality 1 was %.0f us too low", low) // 20: its rounding, and its way
+		check(js.wrong == 0 && besideJS.wrong <= besideGo.wrong, "a bound is wrong")
+		longest := max(5*time.Second, besideGo.heals+time.Second)
+		check(max(js.heals, besideJS.heals) <= longest, "it takes over %v after something happened", longest)
 	}
-}
-
-// judge says what is wrong with what a JavaScript end and a Go end knew beside each other, where a Go
-// end beside a Go end knew besideGo. limit is for the JavaScript end's p99, us.
-func judge(js, besideJS, besideGo outcome, limit float64) (bad []string) {
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			bad = append(bad, fmt.Sprintf(format, args...))
-		}
-	}
-	most := 1.3*besideGo.p99() + 50
-	check(besideJS.p99() <= most, "the Go end's p99 is above %.0f us", most)
-	check(js.p99() <= max(limit, most), "the JavaScript end's p99 is above %.0f us", max(limit, most))
-	wide, beside := stat.Quantile(besideGo.bounds, .99)/1e3, stat.Quantile(besideJS.bounds, .99)/1e3
-	check(wide <= 1.3*beside, "beside Go, the bound of a Go end is %.1f ms; beside JavaScript %.1f ms", wide, beside)
-	low := max(js.low, besideJS.low)
-	check(low <= 100+20, "a report of quality 1 was %.0f us too low", low) // 20: its rounding, and its way
-	check(js.wrong == 0 && besideJS.wrong <= besideGo.wrong, "a bound is wrong")
-	longest := max(5*time.Second, besideGo.heals+time.Second)
-	check(max(js.heals, besideJS.heals) <= longest, "it takes over %v after something happened", longest)
-	return bad
 }

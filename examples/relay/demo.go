@@ -17,17 +17,19 @@ import (
 	"timesync/internal/stat"
 )
 
-// result is what the demo found.
-type result struct {
-	Frames  int // captured
-	Certain int // figures
-	// Void are figures that were not to be relied on after all.
-	Void             int
-	DelayMs, BoundMs float64 // medians
-	ErrorMs          float64 // p99
-	// Beyond are figures that are wrong by more than their bound.
-	Beyond int
-	Last   string // why the last frame had no figure
+// tally is what has become of figures that were certain.
+type tally struct {
+	delays, bounds, errs []time.Duration
+	beyond               int // wrong by more than their bound
+}
+
+// add takes a figure of a frame that was under way for took, known to within the slack.
+func (t *tally) add(f figure, took, slack time.Duration) {
+	err := (f.delay - took).Abs()
+	t.delays, t.bounds, t.errs = append(t.delays, f.delay), append(t.bounds, f.bound), append(t.errs, err)
+	if err > f.bound+slack {
+		t.beyond++
+	}
 }
 
 // stage is all three, and the networks between them, when frames were captured, and what the viewer
@@ -40,11 +42,10 @@ type stage struct {
 	ends      []*leg // camera and viewer
 
 	mu       sync.Mutex
-	captured []uint64  // by true time, us, by number
-	errs     []float64 // ms
-	delays   []float64
-	bounds   []float64
-	result   result
+	captured []uint64 // by true time, us, by number
+	tally
+	void int   // figures that were not to be relied on after all
+	why  error // why the last frame had no figure
 }
 
 func (s *stage) capture(trueUsec uint64) {
@@ -57,21 +58,12 @@ func (s *stage) capture(trueUsec uint64) {
 func (s *stage) judge(own *clock, v *viewer, certain []figure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ms := func(d time.Duration) float64 { return float64(d) / 1e6 }
 	for _, f := range certain {
 		arrived := uint64(own.True(f.arrivedUsec))
-		err := f.delay - time.Duration(arrived-s.captured[f.number])*time.Microsecond
-		s.errs = append(s.errs, ms(err.Abs()))
-		s.delays, s.bounds = append(s.delays, ms(f.delay)), append(s.bounds, ms(f.bound))
-		// Clocks are read in whole microseconds, and True is right to 1.
-		if err.Abs() > f.bound+10*time.Microsecond {
-			s.result.Beyond++
-		}
+		took := time.Duration(arrived-s.captured[f.number]) * time.Microsecond
+		s.add(f, took, 10*time.Microsecond) // clocks are read in whole microseconds, and True is right to 1
 	}
-	s.result.Void, s.result.Last = v.void, ""
-	if v.why != nil {
-		s.result.Last = v.why.Error()
-	}
+	s.void, s.why = v.void, v.why
 }
 
 func (s *stage) draw(ppm float64) *clock {
@@ -108,16 +100,13 @@ func (s *stage) close() {
 }
 
 // demo runs all three.
-func demo(ctx context.Context, c config) (*result, error) {
+func demo(ctx context.Context, c config) (*stage, error) {
 	s := &stage{config: c, rng: rand.New(rand.NewPCG(c.Network.Seed, 'r'))}
 	defer s.close()
 	cameraClock, viewerClock := s.draw(40), s.draw(-30)
-	if err := s.forward(); err != nil {
-		return nil, err
-	}
 	here, err1 := relay.Loopback()
 	there, err2 := relay.Loopback()
-	if err := errors.Join(err1, err2); err != nil {
+	if err := errors.Join(err1, err2, s.forward()); err != nil {
 		return nil, err
 	}
 	judge := func(v *viewer, certain []figure) { s.judge(viewerClock, v, certain) }
@@ -132,38 +121,28 @@ func demo(ctx context.Context, c config) (*result, error) {
 	program.Sleep(ctx, c.For/3)
 	cameraClock.set.Store(-200_000)
 	program.Sleep(ctx, c.For/6)
-	return s.found(), nil
+	return s, nil
 }
 
-// found is what has become of the figures so far.
-func (s *stage) found() *result {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.result
-	r.Frames, r.Certain = len(s.captured), len(s.errs)
-	if r.Certain > 0 {
-		r.DelayMs, r.BoundMs = stat.Quantile(s.delays, 0.5), stat.Quantile(s.bounds, 0.5)
-		r.ErrorMs = stat.Quantile(s.errs, 0.99)
+// print prints what became of the frames, and says what is not as it should be. How exact the figures
+// are a busy machine decides, too; whether their bounds hold does not.
+func (s *stage) print(out io.Writer) error {
+	if len(s.errs) == 0 {
+		return fmt.Errorf("no frame whose time is certain: %w", s.why)
 	}
-	return &r
-}
-
-// check says what is not as it should be. How exact the figures are a busy machine decides, too;
-// whether their bounds hold does not.
-func (r *result) check() error {
-	switch {
-	case r.Certain == 0:
-		return fmt.Errorf("no frame whose time is certain: %s", r.Last)
-	case r.Beyond > 0:
-		return fmt.Errorf("%d figures are wrong by more than their bound", r.Beyond)
+	last := ""
+	if s.why != nil {
+		last = s.why.Error()
 	}
-	return nil
-}
-
-func (r *result) print(out io.Writer, c config) {
 	fmt.Fprintf(out, `%d frames in %v, a bad network on both legs, clocks of 40, 0 and -30 ppm; -seed %d
-capture to arrival %.2f ms, known to within %.2f ms (medians); p99 of the error %.3f ms
+capture to arrival %v, known to within %v (medians); p99 of the error %v
 %d figures, %d more void, %d wrong by more than their bound
 the last frame: %s
-`, r.Frames, c.For, c.Network.Seed, r.DelayMs, r.BoundMs, r.ErrorMs, r.Certain, r.Void, r.Beyond, r.Last)
+`, len(s.captured), s.For, s.Network.Seed,
+		stat.Quantile(s.delays, 0.5), stat.Quantile(s.bounds, 0.5), stat.Quantile(s.errs, 0.99),
+		len(s.errs), s.void, s.beyond, last)
+	if s.beyond > 0 {
+		return fmt.Errorf("%d figures are wrong by more than their bound", s.beyond)
+	}
+	return nil
 }

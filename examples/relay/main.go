@@ -38,12 +38,11 @@ var run = program.New("relay", "usage: relay [flags]", (*config).flags, (*config
 	if c.Alone() {
 		return alone(ctx, c, stdout, stderr)
 	}
-	r, err := demo(ctx, c)
+	s, err := demo(ctx, c)
 	if err != nil {
 		return err
 	}
-	r.print(stdout, c)
-	return r.check()
+	return s.print(stdout)
 })
 
 func (c *config) flags(f *flag.FlagSet) {

@@ -3,19 +3,20 @@
 package main
 
 import (
-	"io"
 	"strings"
 	"testing"
+
 	"timesync/examples/internal/exampletest"
+	"timesync/internal/stat"
 )
 
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	r, err := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 16s"))
+	s, err := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 16s"))
 	exampletest.Must(t, err)
-	exampletest.Must(t, r.check())
-	if t.Logf("%+v", r); r.Certain > r.Frames || r.BoundMs > 200 {
-		t.Errorf("%+v", r)
+	exampletest.Must(t, s.print(t.Output()))
+	if bound := stat.Quantile(s.bounds, 0.5); len(s.errs) > len(s.captured) || bound > 200*ms {
+		t.Errorf("%d figures of %d frames, to within %v", len(s.errs), len(s.captured), bound)
 	}
 }
 
@@ -36,9 +37,8 @@ func TestAlone(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	for _, args := range []string{"-for 1s", "-skew NaN", "-as server", "-as camera", "-viewers :1", "-within -1s", "-listen :1 -dial :1", "x"} {
-		if code := run(t.Context(), strings.Fields(args), io.Discard, io.Discard); code == 0 {
-			t.Errorf("%s is accepted", args)
-		}
-	}
+	exampletest.Flags(t, "relay", run, map[string]string{
+		"-for 1s": "at least", "-as server": "camera or viewer", "-as camera": "needs", "-viewers :1": "needs",
+		"-skew 40": "needs", "-within -1s": "positive",
+	})
 }

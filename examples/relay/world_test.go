@@ -29,9 +29,7 @@ type world struct {
 	toCamera, toViewer        *seal.End // the forwarder's
 	view                      *viewer
 	captured, arrived         []time.Duration // true times, by number; 0: not yet
-
-	errs, bounds []time.Duration
-	beyond       int
+	tally
 }
 
 var nowhere netip.AddrPort
@@ -99,13 +97,11 @@ func (w *world) watch(d seal.Datagram) {
 		w.arrived[binary.LittleEndian.Uint32(d.Payload[n-frameLen:])] = w.world.Now()
 	}
 	for _, f := range w.view.take(d) {
-		err := f.delay - (w.arrived[f.number] - w.captured[f.number])
-		if err.Abs() > f.bound+2*us { // clocks show whole microseconds
-			if w.beyond++; w.beyond < 5 {
-				w.t.Errorf("frame %d of %v: off by %v, bound %v", f.number, w.captured[f.number], err, f.bound)
-			}
+		before := w.beyond
+		w.add(f, w.arrived[f.number]-w.captured[f.number], 2*us) // clocks show whole microseconds
+		if w.beyond > before && w.beyond < 5 {
+			w.t.Errorf("frame %d of %v: off by %v, bound %v", f.number, w.captured[f.number], w.errs[len(w.errs)-1], f.bound)
 		}
-		w.errs, w.bounds = append(w.errs, err.Abs()), append(w.bounds, f.bound)
 	}
 }
 

@@ -43,9 +43,7 @@ type Client struct {
 	step uint64
 	net  Network
 
-	ahead  uint64 // local clock minus raw
-	asleep uint64 // how long the machine sleeps, us; 0 when awake
-	wakeAt uint64 // raw
+	ahead uint64 // local clock minus raw
 
 	player     uint32
 	unixAtZero int64 // of the server's clock
@@ -116,7 +114,7 @@ func (c *Client) Disconnect() {
 
 // OnDatagram takes a datagram of the WebTransport session, which arrived at raw.
 func (c *Client) OnDatagram(b []byte, raw uint64) {
-	if !c.connected || c.sleeping(raw) {
+	if !c.connected {
 		return
 	}
 	payload, delay, known, err := c.link.Open(b, c.received(raw))
@@ -131,7 +129,7 @@ func (c *Client) OnDatagram(b []byte, raw uint64) {
 
 // OnMessage takes a message of the WebSocket, which arrived at raw.
 func (c *Client) OnMessage(b []byte, raw uint64) {
-	if !c.connected || c.sleeping(raw) {
+	if !c.connected {
 		return
 	}
 	if c.ping.HandleReply(b, c.received(raw)) == ping.Malformed {
@@ -141,9 +139,6 @@ func (c *Client) OnMessage(b []byte, raw uint64) {
 
 // Advance does what is due. Call it in every frame, and also when there are none.
 func (c *Client) Advance(raw uint64) {
-	if c.sleeping(raw) {
-		return
-	}
 	now := c.local(raw)
 	c.game.Advance(now)
 	if !c.connected {
@@ -183,29 +178,6 @@ func (c *Client) received(raw uint64) uint64 { return c.local(raw) + c.step }
 func (c *Client) StepClock(by time.Duration) {
 	c.ahead += uint64(by.Microseconds())
 	c.say("my clock was set by %+v", by)
-}
-
-// Suspend lets the machine sleep: its clock stands still, and what comes is lost.
-func (c *Client) Suspend(raw uint64, d time.Duration) {
-	if c.sleeping(raw) {
-		return
-	}
-	c.asleep, c.wakeAt = uint64(d.Microseconds()), raw+uint64(d.Microseconds())
-	c.say("suspended for %v", d)
-}
-
-// sleeping reports whether the machine sleeps, and lets it wake up when it is time.
-func (c *Client) sleeping(raw uint64) bool {
-	if c.asleep == 0 {
-		return false
-	}
-	if int64(raw-c.wakeAt) < 0 {
-		return true
-	}
-	c.ahead -= c.asleep
-	c.asleep = 0
-	c.say("awake again")
-	return false
 }
 
 // maxEvents lines wait for the page at most.
@@ -260,9 +232,6 @@ type Sample struct{ Stamps, Ping Reading }
 // Sample returns how well the server's clock is known at raw, when the time of day is
 // unixUsec, microseconds since 1970.
 func (c *Client) Sample(raw uint64, unixUsec float64) Sample {
-	if c.sleeping(raw) {
-		return Sample{}
-	}
 	now := c.local(raw) + c.step/2 // so old a reading is on average
 	truth := unixUsec - float64(c.unixAtZero)
 	reading := func(k timesync.Snapshot, delay time.Duration) Reading {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"timesync/examples/browser/game"
@@ -77,41 +78,37 @@ type Frame struct {
 	Levels [3]float64 // how high the platform is at each, in metres
 	Rate   float64    // ticks a second
 	Late   uint32     // inputs that came too late
-	Drawn  []Drawn
-}
-
-// Drawn is a figure.
-type Drawn struct {
-	Player uint32
-	Own    bool
-	game.Figure
+	Own    uint32     // the number of the page's player
+	Drawn  []game.Player
 }
 
 // Frame returns what to draw at raw.
 func (c *Client) Frame(raw uint64) Frame {
 	now := c.local(raw)
 	clocks, ok := c.game.Snapshot(now)
-	if !ok || c.sleeping(raw) {
+	if !ok {
 		return Frame{}
 	}
-	f := Frame{Ready: true, Rate: float64(c.rate.Num) / float64(max(c.rate.Den, 1)), Late: c.late}
+	f := Frame{Ready: true, Late: c.late, Own: c.player}
+	f.Rate = float64(c.rate.Num) / float64(max(c.rate.Den, 1))
 	for i, t := range []tick.Time{clocks.ServerTime, clocks.SharedTime, clocks.PredictedTime} {
 		f.Times[i] = t.Duration().Seconds()
 		f.Levels[i] = game.Platform(t.Duration())
 	}
-	for player, figure := range c.seen(clocks.ServerTime) {
-		if player != c.player {
-			f.Drawn = append(f.Drawn, Drawn{player, false, figure})
+	for _, p := range c.seen(clocks.ServerTime) {
+		if p.Number != c.player {
+			f.Drawn = append(f.Drawn, p)
 		}
 	}
 	x := c.was + (c.x-c.was)*c.game.Fraction(now)
-	f.Drawn = append(f.Drawn, Drawn{c.player, true, game.Figure{X: float32(x), Height: float32(f.Levels[2])}})
+	me := game.Figure{X: float32(x), Height: float32(f.Levels[2])}
+	f.Drawn = append(f.Drawn, game.Player{Number: c.player, Figure: me})
 	return f
 }
 
 // seen returns where the others are at a time of the server clock: between the states
 // before and after it, of which some may be lost.
-func (c *Client) seen(at tick.Time) map[uint32]game.Figure {
+func (c *Client) seen(at tick.Time) (between []game.Player) {
 	before, after := tick.Tick(math.MinInt64), tick.Tick(math.MaxInt64)
 	for n := range c.states {
 		if n <= at.Tick() {
@@ -123,13 +120,15 @@ func (c *Client) seen(at tick.Time) map[uint32]game.Figure {
 	a, ok1 := c.states[before]
 	b, ok2 := c.states[after]
 	if !ok1 || !ok2 {
-		return a.Figures // nothing newer has come: they stand still
+		return a.Players // nothing newer has come: they stand still
 	}
 	share := float32((float64(at.Tick()-before) + at.Fraction()) / float64(after-before))
-	between := map[uint32]game.Figure{}
-	for player, f := range a.Figures {
-		if g, ok := b.Figures[player]; ok { // else it has left
-			between[player] = game.Figure{X: f.X + (g.X-f.X)*share, Height: f.Height + (g.Height-f.Height)*share}
+	for _, p := range a.Players {
+		i := slices.IndexFunc(b.Players, func(q game.Player) bool { return q.Number == p.Number })
+		if i >= 0 { // else it has left
+			q := b.Players[i]
+			p.X, p.Height = p.X+(q.X-p.X)*share, p.Height+(q.Height-p.Height)*share
+			between = append(between, p)
 		}
 	}
 	return between

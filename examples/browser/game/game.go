@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"time"
 
 	"timesync/tick"
@@ -56,7 +57,13 @@ type Input struct {
 // State says where everybody is at a tick.
 type State struct {
 	Head
-	Figures map[uint32]Figure
+	Players []Player
+}
+
+// Player is a figure in a State.
+type Player struct {
+	Number uint32
+	Figure
 }
 
 // Head is what a State begins with.
@@ -76,17 +83,12 @@ const (
 	KindWelcome = 'w' // followed by a tick.Welcome
 )
 
-// player is a figure in a State. All travels in little-endian.
-type player struct {
-	Number uint32
-	Figure
-}
-
 // stands reports whether a figure is where figures can be.
 func (f Figure) stands() bool {
 	return f.X >= 0 && f.X <= Width && f.Height >= 0 && f.Height <= Top // and no NaN
 }
 
+// appendTo appends a message in little-endian.
 func appendTo(b []byte, message any) []byte {
 	b, _ = binary.Append(b, binary.LittleEndian, message) // which never fails for a fixed size
 	return b
@@ -111,22 +113,14 @@ func ReadInput(b []byte) (m Input, ok bool) {
 
 // Append appends the message.
 func (m State) Append(b []byte) []byte {
-	b = appendTo(append(b, KindState), m.Head)
-	for number, f := range m.Figures {
-		b = appendTo(b, player{number, f})
-	}
-	return b
+	return appendTo(appendTo(append(b, KindState), m.Head), m.Players)
 }
 
 // ReadState reads the message that Append made.
 func ReadState(b []byte) (m State, ok bool) {
 	b, ok = bytes.CutPrefix(b, []byte{KindState})
 	ok = ok && cut(&b, &m.Head)
-	m.Figures = map[uint32]Figure{}
-	for ok && len(b) > 0 {
-		var p player
-		ok = cut(&b, &p) && p.stands()
-		m.Figures[p.Number] = p.Figure
-	}
-	return m, ok
+	m.Players = make([]Player, len(b)/binary.Size(Player{}))
+	ok = ok && cut(&b, m.Players) && len(b) == 0
+	return m, ok && !slices.ContainsFunc(m.Players, func(p Player) bool { return !p.stands() })
 }

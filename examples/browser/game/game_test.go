@@ -29,7 +29,7 @@ func TestMessages(t *testing.T) {
 	if got, ok := ReadInput(b); !ok || got != in {
 		t.Errorf("read %v, %v, want %v", got, ok, in)
 	}
-	state := State{Head{Epoch: 7, Tick: 9, Late: 3}, map[uint32]Figure{NPC: {1, 2}, 5: {3, 0}}}
+	state := State{Head{Epoch: 7, Tick: 9, Late: 3}, []Player{{NPC, Figure{1, 2}}, {5, Figure{3, 0}}}}
 	s := state.Append(nil)
 	if got, ok := ReadState(s); !ok || !reflect.DeepEqual(got, state) {
 		t.Errorf("read %v, %v, want %v", got, ok, state)
@@ -45,11 +45,14 @@ func TestMessages(t *testing.T) {
 	if _, ok := ReadState(s[:len(s)-1]); ok {
 		t.Error("a state that is cut off is one")
 	}
+	if _, ok := ReadState(State{}.Append(nil)); !ok {
+		t.Error("a state of nobody is none")
+	}
 	for _, wrong := range []Figure{{float32(math.NaN()), 0}, {0, float32(math.Inf(1))}, {-1, 0}, {0, Top + 1}} {
 		if _, ok := ReadInput(Input{Figure: wrong}.Append(nil)); ok {
 			t.Errorf("a figure at %v is let in", wrong)
 		}
-		if _, ok := ReadState(State{Figures: map[uint32]Figure{1: wrong}}.Append(nil)); ok {
+		if _, ok := ReadState(State{Players: []Player{{1, wrong}}}.Append(nil)); ok {
 			t.Errorf("a figure at %v is let in", wrong)
 		}
 	}

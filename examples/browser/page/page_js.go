@@ -68,7 +68,6 @@ func functions(c *client.Client) map[string]func(args []js.Value) any {
 		"advance":    func(a []js.Value) any { c.Advance(rawUsec(a[0])); return nil },
 		"walk":       func(a []js.Value) any { c.Walk(a[0].Float()); return nil },
 		"stepClock":  func(a []js.Value) any { c.StepClock(milliseconds(a[0])); return nil },
-		"suspend":    func(a []js.Value) any { c.Suspend(rawUsec(a[0]), milliseconds(a[1])); return nil },
 		"setBuffers": func(a []js.Value) any { return c.SetBuffers(milliseconds(a[0]), milliseconds(a[1])) == nil },
 		"frame":      func(a []js.Value) any { return frame(c.Frame(rawUsec(a[0]))) },
 		"sample": func(a []js.Value) any {
@@ -92,7 +91,7 @@ func frame(f client.Frame) any {
 	}
 	drawn := []any{}
 	for _, d := range f.Drawn {
-		drawn = append(drawn, map[string]any{"player": d.Player, "own": d.Own, "x": d.X, "height": d.Height})
+		drawn = append(drawn, map[string]any{"player": d.Number, "own": d.Number == f.Own, "x": d.X, "height": d.Height})
 	}
 	return map[string]any{
 		"times":  []any{f.Times[0], f.Times[1], f.Times[2]},

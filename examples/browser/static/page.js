@@ -90,27 +90,41 @@ async function connection() {
 // but what arrives is told at once: so the client works then.
 function arrived(handler, data) {
 	const now = performance.now();
+	if (sleeps(now)) return;
 	handler(data instanceof ArrayBuffer ? new Uint8Array(data) : data, now);
 	if (document.hidden) work();
+}
+
+// sleeps says whether the machine sleeps, as it is made to: its clock stands still, and what comes is lost.
+const sleepFor = 5000; // ms
+let awakeAt = 0;
+function sleeps(now) {
+	if (awakeAt > 0 && now >= awakeAt) {
+		awakeAt = 0;
+		client.stepClock(-sleepFor);
+	}
+	return awakeAt > 0;
 }
 
 // work does what is due, whether anything is seen or not.
 let sampledAt = 0;
 function work() {
 	const now = performance.now();
-	client.advance(now);
+	const asleep = sleeps(now);
+	if (!asleep) client.advance(now);
 	if (now - sampledAt < sampleEvery) return;
 	sampledAt = now;
-	demo.samples.push({at: now, ...client.sample(now, performance.timeOrigin + now)});
+	demo.samples.push({at: now, ...asleep ? {stamps: null, ping: null} : client.sample(now, performance.timeOrigin + now)});
 	while (demo.samples[0].at < now - minute) demo.samples.shift();
 }
 
 // show draws a frame.
 function show() {
-	demo.frame = client.frame(performance.now());
+	const now = performance.now();
+	demo.frame = sleeps(now) ? null : client.frame(now);
 	drawElevator(byId('elevator'), demo.frame);
-	drawGraph(byId('graph'), demo.samples, performance.now());
-	if (demo.frame && !demo.firstFrame) demo.firstFrame = performance.now();
+	drawGraph(byId('graph'), demo.samples, now);
+	if (demo.frame && !demo.firstFrame) demo.firstFrame = now;
 	requestAnimationFrame(show);
 }
 
@@ -178,7 +192,7 @@ function setUpControls() {
 		});
 	}
 	byId('step').addEventListener('click', () => client.stepClock(2000));
-	byId('suspend').addEventListener('click', () => client.suspend(performance.now(), 5000));
+	byId('suspend').addEventListener('click', () => awakeAt ||= performance.now() + sleepFor);
 	const keys = {ArrowLeft: -1, ArrowRight: 1};
 	byId('elevator').addEventListener('keydown', e => {
 		if (!(e.key in keys)) return;

@@ -5,7 +5,6 @@ package channelbench
 import (
 	"context"
 	"encoding/binary"
-	"sync"
 	"time"
 
 	"timesync"
@@ -18,11 +17,12 @@ type End struct {
 	run         *Run
 	clock, peer program.Clock
 	channel     *channel.Peer
-	found       *Found // of its side
-	first       sync.Once
+	found       *Found        // of its side
 	settled     chan struct{} // closed when the first datagram is judged
-	// knows is when it first knew the other's clock; run.mu guards it.
-	knows time.Time
+
+	// run.mu guards these.
+	knows  time.Time // when it first knew the other's clock
+	judged int       // datagrams
 }
 
 // Client and Server add an end. A connection has one of each; clock is the client's.
@@ -93,19 +93,16 @@ func (e *End) Judge(r channel.Received) {
 
 	e.run.mu.Lock()
 	defer e.run.mu.Unlock()
-	if e.knows.IsZero() {
-		if bound > vague {
-			return
-		}
+	if e.knows.IsZero() && bound <= vague {
 		e.knows = time.Now()
 	}
-	if time.Since(e.knows) < settle {
+	if e.run.over || e.knows.IsZero() || time.Since(e.knows) < settle {
 		return
 	}
-	e.first.Do(func() { close(e.settled) })
-	delay := received - sent
-	f := e.found
-	f.Datagrams++
+	if e.judged++; e.judged == 1 {
+		close(e.settled)
+	}
+	delay, f := received-sent, e.found
 	f.OffsetError = append(f.OffsetError, offset)
 	f.OneWayDelay = append(f.OneWayDelay, delay)
 	f.OneWayDelayError = append(f.OneWayDelayError, size(r.Delay.Microseconds()-delay))

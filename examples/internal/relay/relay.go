@@ -123,17 +123,16 @@ type Relay struct {
 	config Config
 	begun  time.Time
 	front  *net.UDPConn
-	wake   chan struct{} // the head of the queue has changed
-	stop   chan struct{}
 	tasks  sync.WaitGroup
 
 	mu       sync.Mutex
+	closed   bool
 	rng      *rand.Rand
 	server   netip.AddrPort
 	flows    map[netip.AddrPort]*flow // by client
 	queue    []parcel                 // by when they are due
 	injected [2][kinds]int            // delivered
-	turn     int
+	turn     int                      // of the kinds that are injected
 }
 
 // Loopback opens a socket at a free port of the loopback interface.
@@ -152,10 +151,8 @@ func New(c Config, server netip.AddrPort) (*Relay, error) {
 	}
 	r := &Relay{
 		config: c, begun: time.Now(), front: front, server: server,
-		wake: make(chan struct{}, 1), stop: make(chan struct{}),
 		rng: rand.New(rand.NewPCG(c.Seed, 0)), flows: map[netip.AddrPort]*flow{},
 	}
-	r.tasks.Go(r.deliver)
 	r.read(front, func(data []byte, from netip.AddrPort, now time.Time) {
 		if f := r.flow(from); f != nil {
 			r.forward(f, ToServer, data, from, now)
@@ -183,9 +180,9 @@ func (r *Relay) Move(from, to netip.AddrPort) {
 
 // Close drops what is under way.
 func (r *Relay) Close() {
-	close(r.stop)
-	r.front.Close()
 	r.mu.Lock()
+	r.closed = true
+	r.front.Close()
 	for _, f := range r.flows {
 		f.back.Close()
 	}
@@ -210,13 +207,8 @@ type flow struct {
 func (r *Relay) flow(client netip.AddrPort) *flow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if f, ok := r.flows[client]; ok || len(r.flows) == maxFlows {
+	if f, ok := r.flows[client]; ok || len(r.flows) == maxFlows || r.closed {
 		return f
-	}
-	select {
-	case <-r.stop:
-		return nil
-	default:
 	}
 	back, err := Loopback()
 	if err != nil {
@@ -264,6 +256,28 @@ func (r *Relay) put(p parcel) {
 		at = len(r.queue)
 	}
 	r.queue = slices.Insert(r.queue, at, p)
+	if wait := time.Until(p.due); wait > 0 {
+		// Timers may be a millisecond late where sleeping is counted in milliseconds, so the last one
+		// passes awake.
+		time.AfterFunc(wait-time.Millisecond, func() {
+			for time.Until(p.due) > 0 {
+				runtime.Gosched()
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.deliver()
+		})
+	}
+}
+
+// deliver writes what is due.
+func (r *Relay) deliver() {
+	for len(r.queue) > 0 && !r.closed && time.Until(r.queue[0].due) <= 0 {
+		p := r.queue[0]
+		r.queue = r.queue[1:]
+		r.injected[p.way][p.kind]++
+		_, _ = p.from.WriteToUDPAddrPort(p.data, p.to) // an error is a loss
+	}
 }
 
 // forward takes a datagram that has come now.
@@ -293,10 +307,7 @@ func (r *Relay) forward(f *flow, way Way, data []byte, from netip.AddrPort, now 
 	if r.Attack.Load() && r.rng.Float64() < attackRate {
 		r.inject(p, now, lost)
 	}
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.deliver()
 }
 
 // inject takes the kinds in turn. What is made up goes ahead of the true datagram: an
@@ -325,40 +336,4 @@ func (r *Relay) inject(p parcel, now time.Time, lost bool) {
 		p.data = p.data[:r.rng.IntN(n)]
 	}
 	r.put(p)
-}
-
-// deliver writes each datagram when it is due. Timers may be a millisecond late
-// where sleeping is counted in milliseconds, so the last one passes awake.
-func (r *Relay) deliver() {
-	const awake = time.Millisecond
-	for {
-		p, wait := r.next()
-		if wait <= 0 {
-			_, _ = p.from.WriteToUDPAddrPort(p.data, p.to) // an error is a loss
-			continue
-		}
-		if wait < awake {
-			runtime.Gosched()
-		}
-		select {
-		case <-r.stop:
-			return
-		case <-r.wake:
-		case <-time.After(wait - awake):
-		}
-	}
-}
-
-// next takes what is due off the queue, or says how long to wait.
-func (r *Relay) next() (p parcel, wait time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.queue) == 0 {
-		return p, time.Hour
-	}
-	if wait = time.Until(r.queue[0].due); wait <= 0 {
-		p, r.queue = r.queue[0], r.queue[1:]
-		r.injected[p.way][p.kind]++
-	}
-	return p, wait
 }

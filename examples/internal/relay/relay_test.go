@@ -3,13 +3,11 @@
 package relay
 
 import (
-	"bytes"
 	"encoding/binary"
 	"flag"
 	"math"
 	"net"
 	"net/netip"
-	"sync"
 	"testing"
 	"time"
 )
@@ -18,9 +16,8 @@ const patience = 20 * time.Second
 
 // ends is a server and a client with a relay between them.
 type ends struct {
-	relay  *Relay
-	server *net.UDPConn
-	client *net.UDPConn
+	relay          *Relay
+	server, client *net.UDPConn
 }
 
 func open(t *testing.T, c Config) *ends {
@@ -45,22 +42,23 @@ func socket(t *testing.T) *net.UDPConn {
 	return conn
 }
 
-// read returns the next datagram, where it came from and when.
-func read(t *testing.T, conn *net.UDPConn) (data []byte, from netip.AddrPort, at time.Time) {
+// pass sends a datagram to an address, and returns what arrives at another socket, and from where.
+func pass(t *testing.T, from *net.UDPConn, data string, to netip.AddrPort, at *net.UDPConn) (string, netip.AddrPort) {
+	t.Helper()
+	if _, err := from.WriteToUDPAddrPort([]byte(data), to); err != nil {
+		t.Fatal(err)
+	}
+	return read(t, at)
+}
+
+func read(t *testing.T, conn *net.UDPConn) (string, netip.AddrPort) {
 	t.Helper()
 	buf := make([]byte, 2048)
 	n, from, err := conn.ReadFromUDPAddrPort(buf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return buf[:n], from, time.Now()
-}
-
-func write(t *testing.T, conn *net.UDPConn, to netip.AddrPort, data []byte) {
-	t.Helper()
-	if _, err := conn.WriteToUDPAddrPort(data, to); err != nil {
-		t.Fatal(err)
-	}
+	return string(buf[:n]), from
 }
 
 // TestDelays: no datagram is early, and each way has its own delay.
@@ -75,14 +73,11 @@ func TestDelays(t *testing.T) {
 		least := [2]time.Duration{time.Hour, time.Hour}
 		for range 10 {
 			start := time.Now()
-			write(t, e.client, e.relay.Addr(), []byte("there"))
-			data, from, at := read(t, e.server)
-			least[0] = min(least[0], at.Sub(start))
-			start = time.Now()
-			write(t, e.server, from, append(data, " and back"...))
-			data, from, at = read(t, e.client)
-			least[1] = min(least[1], at.Sub(start))
-			if string(data) != "there and back" || from != e.relay.Addr() {
+			data, from := pass(t, e.client, "there", e.relay.Addr(), e.server)
+			turned := time.Now()
+			data, from = pass(t, e.server, data+" and back", from, e.client)
+			least[0], least[1] = min(least[0], turned.Sub(start)), min(least[1], time.Since(turned))
+			if data != "there and back" || from != e.relay.Addr() {
 				t.Fatalf("got %q from %v", data, from)
 			}
 		}
@@ -100,32 +95,23 @@ func TestLossAndOrder(t *testing.T) {
 	t.Parallel()
 	const sent = 4000
 	e := open(t, Config{Delay: time.Millisecond, Loss: 20, Reorder: 10, Seed: 2})
-	var reader sync.WaitGroup
-	received, overtaken := 0, 0
-	reader.Go(func() {
-		for newest, buf := uint32(0), make([]byte, 16); ; received++ {
-			if _, _, err := e.server.ReadFromUDPAddrPort(buf); err != nil {
-				t.Error(err)
-				return
-			}
-			n := binary.LittleEndian.Uint32(buf)
-			if n == math.MaxUint32 {
-				return
-			}
-			if n < newest {
-				overtaken++
-			}
-			newest = max(newest, n)
+	go func() {
+		for i := range uint32(sent) {
+			e.client.WriteToUDPAddrPort(binary.LittleEndian.AppendUint32(nil, i), e.relay.Addr())
+			time.Sleep(100 * time.Microsecond) // so that no buffer overflows
 		}
-	})
-	for i := range uint32(sent) {
-		write(t, e.client, e.relay.Addr(), binary.LittleEndian.AppendUint32(nil, i))
-		time.Sleep(100 * time.Microsecond) // so that no buffer overflows
+		time.Sleep(100 * time.Millisecond)
+		e.client.WriteToUDPAddrPort([]byte("over"), Addr(e.server)) // not through the relay, which might lose it
+	}()
+	received, overtaken, newest := 0, 0, uint32(0)
+	for data, _ := read(t, e.server); data != "over"; data, _ = read(t, e.server) {
+		n := binary.LittleEndian.Uint32([]byte(data))
+		received++
+		if n < newest {
+			overtaken++
+		}
+		newest = max(newest, n)
 	}
-	time.Sleep(100 * time.Millisecond)
-	end := binary.LittleEndian.AppendUint32(nil, math.MaxUint32)
-	write(t, e.client, Addr(e.server), end) // not through the relay, which might lose it
-	reader.Wait()
 	if received < sent*70/100 || received > sent*90/100 {
 		t.Errorf("%d of %d arrive, want 80 %%", received, sent)
 	}
@@ -144,24 +130,22 @@ func TestClients(t *testing.T) {
 	var was netip.AddrPort
 	for range 3 {
 		for i, client := range []*net.UDPConn{e.client, other} {
-			write(t, client, e.relay.Addr(), []byte{byte(i)})
-			data, from, _ := read(t, e.server)
-			for string(data) == lost { // it came after the restart
-				data, from, _ = read(t, e.server)
+			data, from := pass(t, client, "from "+string('0'+rune(i)), e.relay.Addr(), e.server)
+			for data == lost { // it came after the restart
+				data, from = read(t, e.server)
 			}
-			write(t, e.server, from, append(data, 9))
-			if data, _, _ := read(t, client); !bytes.Equal(data, []byte{byte(i), 9}) {
-				t.Errorf("client %d got % x", i, data)
+			if got, _ := pass(t, e.server, data+" and back", from, client); got != data+" and back" {
+				t.Errorf("client %d got %q", i, got)
+			}
+			if i == 0 && was.IsValid() && from != was {
+				t.Errorf("the server sees client 0 at %v, before at %v", from, was)
 			}
 			if i == 0 {
-				if was.IsValid() && from != was {
-					t.Errorf("the server sees client 0 at %v, before at %v", from, was)
-				}
 				was = from
 			}
 		}
 		e.server.Close()
-		write(t, e.client, e.relay.Addr(), []byte(lost))
+		e.client.WriteToUDPAddrPort([]byte(lost), e.relay.Addr())
 		for _, end := range []**net.UDPConn{&e.server, &e.client} {
 			moved := socket(t)
 			e.relay.Move(Addr(*end), Addr(moved))
@@ -174,23 +158,15 @@ func TestClients(t *testing.T) {
 func TestAttack(t *testing.T) {
 	t.Parallel()
 	e := open(t, Config{Delay: time.Millisecond, Seed: 3})
-	recording, genuine := []byte("of another session"), []byte("a true datagram")
-	e.relay.Recordings[ToServer] = recording
+	const recording, genuine, sent = "of another session", "a true datagram", 1000
+	e.relay.Recordings[ToServer] = []byte(recording)
 	e.relay.Attack.Store(true)
-	const sent = 1000
 	var seen [kinds]int
-	received, delivered := 0, func() (n int) {
-		for kind := range kinds {
-			n += e.relay.Injected(ToServer, kind)
-		}
-		return n
-	}
-	take := func() {
-		received++
-		switch data, _, _ := read(t, e.server); {
-		case bytes.Equal(data, genuine):
+	see := func(data string) {
+		switch {
+		case data == genuine:
 			seen[Genuine]++ // and Replayed
-		case bytes.Equal(data, recording):
+		case data == recording:
 			seen[Recorded]++
 		case len(data) < len(genuine):
 			seen[Cut]++
@@ -198,12 +174,16 @@ func TestAttack(t *testing.T) {
 			seen[Forged]++
 		}
 	}
-	for range sent {
-		write(t, e.client, e.relay.Addr(), genuine)
-		take() // so that no buffer overflows
+	for range sent { // one by one, so that no buffer overflows
+		data, _ := pass(t, e.client, genuine, e.relay.Addr(), e.server)
+		see(data)
 	}
-	for e.relay.pending() > 0 || received < delivered() {
-		take()
+	e.relay.mu.Lock()
+	injected := e.relay.turn
+	e.relay.mu.Unlock()
+	for range injected {
+		data, _ := read(t, e.server)
+		see(data)
 	}
 	seen[Replayed] = seen[Genuine] - sent
 	for kind := Forged; kind < kinds; kind++ {
@@ -214,12 +194,6 @@ func TestAttack(t *testing.T) {
 			t.Errorf("kind %d: %d went back", kind, n)
 		}
 	}
-}
-
-func (r *Relay) pending() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.queue)
 }
 
 func TestFlags(t *testing.T) {

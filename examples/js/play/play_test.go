@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"os"
@@ -42,15 +41,6 @@ often(() => {
 process.stdin.on('end', () => process.exit()).resume();
 `
 
-// said is a line of it: times in us.
-type said struct {
-	wall          int64
-	doubt         string
-	shared, bound int64
-	epoch         uint64
-	players       int
-}
-
 // client runs it in Node until the test is over, with timers of at least so many ms.
 func client(t *testing.T, url string, timers int) *bufio.Scanner {
 	node, err := exec.LookPath("node")
@@ -74,9 +64,7 @@ func client(t *testing.T, url string, timers int) *bufio.Scanner {
 	cmd.Stderr = os.Stderr
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
-	if err := cmd.Start(); err1 != nil || err2 != nil || err != nil {
-		t.Fatal(err1, err2, err)
-	}
+	exampletest.Must(t, errors.Join(err1, err2, cmd.Start()))
 	t.Cleanup(func() {
 		in.Close() // which ends it
 		go io.Copy(io.Discard, out)
@@ -113,79 +101,82 @@ func (g *game) call(f func()) {
 	<-done
 }
 
-// watch reads what the client says for a while, and then how many inputs came.
-func watch(t *testing.T, g *game, client *bufio.Scanner, patience, length time.Duration) {
+// counts returns how many inputs of the player came, and how many of them late or refused.
+func (g *game) counts() (all, late, refused int) {
+	g.call(func() {
+		for _, p := range g.players {
+			all, late, refused = p.inTime+p.late, p.late, p.refused
+		}
+	})
+	return all, late, refused
+}
+
+// read reads a line of the client, and says whether it is sure of the time, and right.
+func (g *game) read(t *testing.T, client *bufio.Scanner) (sure bool) {
+	var wall, shared, bound int64 // us
+	var doubt string
+	var epoch uint64
+	var players int
+	if !client.Scan() {
+		t.Fatal("Node has stopped")
+	}
+	_, err := fmt.Sscan(client.Text(), &wall, &doubt, &shared, &bound, &epoch, &players)
+	exampletest.Must(t, err)
+	if is, _ := g.server.Epoch(); doubt != "sure" || epoch != is || players != 1 {
+		return false
+	}
+	at := time.Now()
+	c, _ := g.server.Snapshot(clock.At(at) - uint64(at.UnixMicro()-wall))
+	if off := c.SharedTime.Duration().Microseconds() - shared; max(off, -off) > bound+5000 { // two processes read the time of day
+		t.Errorf("off by %d us, more than %d", off, bound)
+	}
+	return true
+}
+
+// watch reads what the client says until it is sure, for 1 s more, and for a while, and how many inputs came in that.
+func watch(t *testing.T, g *game, client *bufio.Scanner, length time.Duration) {
 	t.Helper()
-	var first time.Time
-	var lines, unsure int
-	var worst float64
-	var before, after player
-	count := func(to *player) {
-		g.call(func() {
-			for _, p := range g.players {
-				*to = *p
-			}
-		})
+	for start := time.Now(); !g.read(t, client); {
+		if time.Since(start) > 20*time.Second {
+			t.Fatal("not sure: ", client.Text())
+		}
 	}
-	count(&before) // so it has started
-	epoch, _ := g.server.Epoch()
-	for start := time.Now(); first.IsZero() || time.Since(first) < length+time.Second; {
-		var s said
-		if !client.Scan() {
-			t.Fatal("Node has stopped")
-		}
-		if _, err := fmt.Sscan(client.Text(), &s.wall, &s.doubt, &s.shared, &s.bound, &s.epoch, &s.players); err != nil {
-			t.Fatal(err, client.Text())
-		}
-		sure := s.doubt == "sure" && s.epoch == epoch && s.players == 1
-		switch {
-		case first.IsZero() && sure:
-			first = time.Now()
-			t.Logf("sure after %v", first.Sub(start))
-		case first.IsZero() && time.Since(start) > patience:
-			t.Fatalf("not sure after %v: %+v", patience, s)
-		case first.IsZero():
-		case time.Since(first) < time.Second:
-			count(&before)
-		default:
-			lines++
-			if !sure {
+	lines, unsure := 0, 0
+	during := func(d time.Duration) {
+		for start := time.Now(); time.Since(start) < d; lines++ {
+			if !g.read(t, client) {
 				unsure++
-				continue
-			}
-			wall := time.Now()
-			now := clock.At(wall) - uint64(wall.UnixMicro()-s.wall)
-			c, _ := g.server.Snapshot(now)
-			off := math.Abs(float64(c.SharedTime.Duration().Microseconds() - s.shared))
-			if worst = max(worst, off); off > float64(s.bound)+5000 { // two processes read the time of day
-				t.Errorf("off by %.0f us, more than %d", off, s.bound)
 			}
 		}
 	}
-	count(&after)
-	in, late, refused := after.inTime-before.inTime, after.late-before.late, after.refused-before.refused
-	t.Logf("%d inputs in time, %d late, %d refused; off by %.0f us at most; %d of %d times unsure", in, late, refused, worst, unsure, lines)
-	if all := int(length.Seconds() * 60); in+late < all*9/10 || in+late > all*11/10 || late > all/5 || refused > 0 || unsure > lines/5 {
-		t.Errorf("of %d ticks", all)
+	during(time.Second)
+	allBefore, lateBefore, refusedBefore := g.counts()
+	lines, unsure = 0, 0
+	during(length)
+	all, late, refused := g.counts()
+	all, late, refused = all-allBefore, late-lateBefore, refused-refusedBefore
+	t.Logf("%d inputs, %d late, %d refused; %d of %d times unsure", all, late, refused, unsure, lines)
+	if n := int(length.Seconds() * 60); all < n*9/10 || all > n*11/10 || late > n/5 || refused > 0 || unsure > lines/5 {
+		t.Errorf("of %d ticks", n)
 	}
 }
 
 func TestPlay(t *testing.T) {
 	g, address, stop := listen(t, "127.0.0.1:0")
 	c := client(t, "ws://"+address+"/play", 0)
-	watch(t, g, c, 20*time.Second, 4*time.Second)
+	watch(t, g, c, 4*time.Second)
 	stop()
 	time.Sleep(100 * time.Millisecond)
 	g, _, stop = listen(t, address)
 	defer stop()
-	watch(t, g, c, 20*time.Second, 3*time.Second)
+	watch(t, g, c, 3*time.Second)
 }
 
 // TestHidden: a hidden page, whose timers run once a second and which draws nothing, sends its inputs all the same.
 func TestHidden(t *testing.T) {
 	g, address, stop := listen(t, "127.0.0.1:0")
 	defer stop()
-	watch(t, g, client(t, "ws://"+address+"/play", 1000), 20*time.Second, 4*time.Second)
+	watch(t, g, client(t, "ws://"+address+"/play", 1000), 4*time.Second)
 }
 
 // TestFiles: what the page needs is served.
