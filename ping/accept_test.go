@@ -80,53 +80,6 @@ func TestCoarseServer(t *testing.T) {
 // rules are all rules of the package.
 var rules = []Rule{Latest, SlotPercentile, Percentile, MinDelay}
 
-// TestRefusals: duplicate, reordered, stale, forged and impossible replies do nothing
-// but count.
-func TestRefusals(t *testing.T) {
-	c := &Clock{conf: Config{Rule: Latest, AdjustSteps: 1}} // the rule that believes everything
-	reply := func(request []byte, recv, sent uint64) []byte {
-		b, _ := AppendReply(nil, request, c.session, recv, sent)
-		return b
-	}
-	c.Reset(7)
-	oldReply := reply(c.AppendRequest(nil, 0), 1, 1)
-	c.Reset(8)
-	first := reply(c.AppendRequest(nil, 0), 7_000_000, 7_000_000)
-	overtaken := c.AppendRequest(nil, 10_000)
-	quick := reply(c.AppendRequest(nil, 20_000), 7_030_000, 7_030_000)
-	const sent, now, wrong = 1_000_000, 1_030_000, 9_000_000
-	late := c.AppendRequest(nil, sent)
-	check(t, c.HandleReply(first, 60_000), Synced, "the first")
-	check(t, c.HandleReply(quick, 80_000), Accepted, "the second")
-	forged := reply(late, wrong, wrong)
-	forged[5] ^= 1
-	before := *c.known.Load() // may not change, ever after
-	for _, x := range []struct {
-		name  string
-		reply []byte
-		now   uint64
-		want  Verdict
-	}{
-		{"duplicate", first, now, Duplicate},
-		{"overtaken", reply(overtaken, wrong, wrong), now, Overtaken},
-		{"old session", oldReply, now, OldSession},
-		{"forged", forged, now, UnknownRequest},
-		{"received before it was sent", reply(late, wrong, wrong), sent - 1, Impossible},
-		{"sent before it was received", reply(late, wrong, wrong-coarseUsec-1), now, Impossible},
-		{"held for longer than it was away", reply(late, wrong, wrong+31_000), now, Impossible},
-		{"late", reply(late, wrong, wrong), sent + lateUsec + 1, TooLate},
-		{"truncated", reply(late, wrong, wrong)[:ReplySize-1], now, Malformed},
-		{"a request", late, now, Malformed},
-		{"nothing", nil, now, Malformed},
-	} {
-		n := c.Count(x.want)
-		check(t, c.HandleReply(x.reply, x.now), x.want, "%s", x.name)
-		check(t, c.Count(x.want), n+1, "%s: the count", x.name)
-		check(t, *c.known.Load(), before, "%s: what is known", x.name)
-	}
-	check(t, c.HandleReply(reply(late, wrong, wrong), sent+lateUsec), Stepped, "after exactly 10 s")
-}
-
 // TestRouteChange: the round trip grows from 40 to 140 ms for good. If it grows equally
 // both ways, the round trip is reported within 10 s and the reading stays; if one way
 // grows, the reading has moved to what the new line says (within Slot's tolerance)

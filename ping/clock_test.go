@@ -185,43 +185,6 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestExtremes: clocks anywhere, steps of any size, settings of any size.
-func TestExtremes(t *testing.T) {
-	values := []uint64{0, 1, 1<<31 - 1, 1 << 32, 1<<63 - 1, 1 << 63, 1<<63 + 1, math.MaxUint64}
-	for _, base := range values {
-		for _, offset := range values {
-			for _, jump := range values {
-				extreme(t, values, base, offset, jump)
-			}
-		}
-	}
-}
-
-func extreme(t *testing.T, values []uint64, base, offset, jump uint64) {
-	c := &Clock{conf: Config{RecalibrateThreshold: math.MaxInt64, AdjustSteps: math.MaxInt, Samples: 3}}
-	if jump%2 == 0 {
-		c = new(Clock)
-	}
-	w := newWorld(c)
-	w.base, w.offset = base, offset
-	w.keepPinging()
-	w.run(2 * sec)
-	before := w.errorUsec(t)
-	w.jump = int64(jump)
-	w.run(2 * sec)
-	for _, at := range values {
-		c.RemoteTime(at)
-		if bound, ok := c.ErrorBound(at); !ok || bound < 0 {
-			t.Fatalf("base %#x offset %#x jump %#x: bound %v at %#x", base, offset, jump, bound, at)
-		}
-		c.Snapshot(at)
-	}
-	after := w.errorUsec(t)
-	if magnitude(before) > 2 || jump%2 == 0 && magnitude(after) > 2 {
-		t.Fatalf("base %#x offset %#x jump %#x: error %d, then %d", base, offset, jump, before, after)
-	}
-}
-
 // TestSettings: what is negative is refused, by name.
 func TestSettings(t *testing.T) {
 	for want, cfg := range map[string]Config{
@@ -234,15 +197,6 @@ func TestSettings(t *testing.T) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}
-}
-
-func TestVerdictString(t *testing.T) {
-	seen := map[string]bool{"": true}
-	for v := range verdicts {
-		check(t, seen[v.String()], false, "the name of verdict %d, %q, is taken", v, v)
-		seen[v.String()] = true
-	}
-	check(t, verdicts.String(), "invalid", "one more")
 }
 
 // TestAllocations: reading and answering take no memory, and requests that get lost leave nothing behind.
