@@ -225,22 +225,6 @@ func TestGoroutines(t *testing.T) {
 	}
 }
 
-// TestReceivedLater: a time of receipt that was rounded up, and so is later than the next time of
-// sending, does not end what holds back reports about a peer that has started anew.
-func TestReceivedLater(t *testing.T) {
-	for _, step := range []uint64{0, 1, 1000, 31_200} {
-		var s streak
-		s.add(true, 1_000_000+step, 0)
-		s.add(false, 1_000_000+step, 0)
-		if s.over(1_000_000, sure) || !s.over(1_000_000+step+sure, sure) {
-			t.Errorf("received %d us later than now: it is over at once, or never", step)
-		}
-		if !s.over(^uint64(3_600_000_000), sure) {
-			t.Errorf("received %d us later than now: where the clock is set back by an hour, no reports for an hour", step)
-		}
-	}
-}
-
 // TestReordered: where datagrams overtake each other, the bound of the first seconds is wrong no more often than
 // where they do not. The report of one that was overtaken tells of less than is known.
 func TestReordered(t *testing.T) {

@@ -157,6 +157,13 @@ type event struct {
 	Now, Out, Truth   uint64
 	TS24, Value       timesync.Counter24
 	Report            *timesync.Counter24
+
+	// What the original says of itself then.
+	OWD      *uint32
+	Sync     bool
+	MinOWD   uint32 `json:"min_owd"`
+	MinDelta uint32 `json:"min_delta"`
+	RT23     uint32 `json:"rt23_at0"`
 }
 
 // goldenSessions returns the recorded sessions, one slice of events each.
