@@ -317,3 +317,43 @@ func TestLevelShift(t *testing.T) {
 		check(t, len(d.sinceStep(0)) == 3, x.ok, "%s: one line", x.name)
 	}
 }
+
+// TestThreshold: a clock that is off by the threshold is slewed, by more it jumps.
+func TestThreshold(t *testing.T) {
+	for threshold, limit := range map[time.Duration]int64{0: 200_000, ms: 1000} {
+		for e, want := range map[int64]Verdict{limit: Accepted, limit + 1: Stepped, -limit: Accepted, -limit - 1: Stepped} {
+			c := &Clock{conf: Config{RecalibrateThreshold: threshold}, window: []sample{{offset: uint64(e)}}}
+			old, next := new(published), &published{best: c.window[0]}
+			check(t, c.move(next, old, 50_000), want, "%d us", e)
+			check(t, c.steps == 1, want == Stepped, "%d us: a step", e)
+			check(t, next.read(50_000), 50_000+uint64(e)*uint64(c.steps), "%d us: reading", e)
+		}
+	}
+}
+
+// TestAfterSet: a clock that was set is not corrected for the 20 ms after that; and quick requests follow.
+func TestAfterSet(t *testing.T) {
+	const now = 1_000_000
+	c := &Clock{conf: Config{Rule: Latest, AdjustSteps: 1}}
+	for _, x := range []struct {
+		local, remote, reads uint64 // 500 us after the client asks, of its clock; and what that reads 1 s later
+		set                  bool
+		steps                uint32
+	}{
+		{0, 0, 0, false, 0}, {10_000, 10_200, 0, false, 0}, // within 20 ms of the first one
+		{100_000, 300_000, 200_000, true, 0}, // 200 ms ahead, but not more: slewed
+		{200_000, 700_000, 500_000, true, 1},
+		{210_000, 710_200, 500_000, false, 1}, // within 20 ms of the step
+		{230_000, 730_200, 500_200, false, 1},
+	} {
+		answer(c, now+x.local, x.remote+500, x.remote+500, now+x.local+1000)
+		s, _ := c.Snapshot(now + x.local + 1000)
+		check(t, s.Disturbed, x.steps > 0 || x.set, "at %d: a clock was set", x.local)
+		check(t, s.Disturbed && s.Undisturbed == 0, x.set, "at %d: just now", x.local)
+		check(t, c.fast == 0 || !x.set, true, "at %d: quick requests", x.local)
+		check(t, s.Steps, x.steps, "at %d: steps", x.local)
+		later, _ := c.RemoteTime(10 * now)
+		check(t, later, 9*now+x.reads, "at %d: reading later", x.local)
+	}
+	check(t, c.drift.begin, now+200_500, "the skew is measured from")
+}
