@@ -203,15 +203,9 @@ func TestGoroutines(t *testing.T) {
 			wg.Go(func() {
 				for range 2000 {
 					now := clock.Load()
-					l.RemoteTime(now)
-					l.ToRemoteTime23(now)
-					l.ToRemoteTime16(now)
 					l.Snapshot(now)
-					l.ErrorBound(now)
-					l.Skew()
 					l.Stats()
-					l.MinimumOneWayDelay()
-					l.IsSynchronized()
+					l.Heard(now)
 					runtime.Gosched()
 				}
 			})

@@ -157,8 +157,7 @@ func TestResetIsNew(t *testing.T) {
 
 // TestServesTick: a Clock is the remote clock of a client's tick loop as it stands.
 // With 5 ms of jitter and 50 ppm the shared clocks of both ends agree within half a
-// tick of 60 Hz, no tick of the client is skipped or repeated, and what it sends for
-// its predicted tick is there in time.
+// tick of 60 Hz, and no tick of the client is skipped or repeated.
 func TestServesTick(t *testing.T) {
 	r := random(t)
 	w := newWorld(&Clock{})
@@ -168,20 +167,12 @@ func TestServesTick(t *testing.T) {
 
 	config := tick.Config{Rate: tick.Hz(60)}
 	server, errServer := tick.NewServer(tick.ServerConfig{Config: config})
-	last, sent, late := tick.Tick(-1), 0, 0
+	last := tick.Tick(-1)
 	onTick := func(s tick.Info) {
 		if last >= 0 {
 			check(t, s.Tick, last+1, "the next tick")
 		}
 		last = s.Tick
-		w.after(20*usMs, func() { // the fastest datagram
-			if now, ok := server.Snapshot(w.remote()); ok && w.t > 5*usSec {
-				sent++
-				if now.SharedTime.Tick() > s.Tick {
-					late++
-				}
-			}
-		})
 	}
 	client, errClient := tick.NewClient(tick.ClientConfig{Config: config, Handlers: tick.Handlers{Tick: onTick}}, w.c)
 	if errServer != nil || errClient != nil {
@@ -205,8 +196,7 @@ func TestServesTick(t *testing.T) {
 		}
 	})
 	w.run(30 * sec)
-	t.Logf("shared clocks at most %v apart; %d of %d inputs late", worst, late, sent)
-	if worst > sec/120 || sent < 1000 || late*100 > sent {
-		t.Errorf("shared clocks %v apart, %d of %d inputs late", worst, late, sent)
+	if t.Logf("shared clocks at most %v apart, %v", worst, last); worst > sec/120 || last < 29*60 {
+		t.Error("more than half a tick, or too few ticks")
 	}
 }

@@ -5,7 +5,6 @@ package ping
 import (
 	"cmp"
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -198,28 +197,18 @@ func TestCoarseClocks(t *testing.T) {
 // TestRoundTrips: the percentiles are the smallest round trips that 20, 50 and 80 percent of the
 // last 64 exchanges do not exceed; exchanges before a clock was set do not count.
 func TestRoundTrips(t *testing.T) {
-	r := random(t)
-	c := new(Clock)
-	var trips []time.Duration
-	ahead := uint64(5_000_000)
-	for i := range uint64(300) {
-		if i == 150 {
-			ahead += 60_000_000
-			trips = nil
-		}
-		now, hold := 1_000_000+i*100_000, uint64(r.IntN(5000))
-		trip := uint64(20_000 + r.IntN(20)*1000)
-		trips = append(trips, duration(int64(trip)))
-		answer(c, now, now+ahead+trip/2, now+ahead+trip/2+hold, now+trip+hold)
-		last := slices.Sorted(slices.Values(trips[max(0, len(trips)-DefaultSamples):]))
-		p20, p50, p80, _ := c.RoundTrips()
-		for percent, got := range map[int]time.Duration{20: p20, 50: p50, 80: p80} {
-			first, _ := slices.BinarySearch(last, got)
-			under, _ := slices.BinarySearch(last, got+1)
-			if 100*under < percent*len(last) || 100*first >= percent*len(last) {
-				t.Fatalf("after %d exchanges of %v: %d %% is %v", len(trips), last, percent, got)
+	for _, x := range []struct{ since, p20, p50, p80 int64 }{{1, 100, 100, 100}, {2, 100, 100, 101}, {5, 100, 102, 103}, {6, 101, 102, 104}, {64, 112, 131, 151}, {70, 118, 137, 157}} {
+		c := new(Clock)
+		for i := range 10 + x.since {
+			ahead, trip := uint64(0), uint64(900)
+			if i >= 10 { // the server's clock was set
+				ahead, trip = 60_000_000, 100+uint64(i-10)
 			}
+			now, hold := uint64(i+1)*100_000, uint64(i)*7
+			answer(c, now, now+ahead+trip/2, now+ahead+trip/2+hold, now+trip+hold)
 		}
+		p20, p50, p80, _ := c.RoundTrips()
+		check(t, [...]time.Duration{p20, p50, p80}, [...]time.Duration{duration(x.p20), duration(x.p50), duration(x.p80)}, "after %d", x.since)
 	}
 }
 
@@ -356,4 +345,30 @@ func TestAfterSet(t *testing.T) {
 		check(t, later, 9*now+x.reads, "at %d: reading later", x.local)
 	}
 	check(t, c.drift.begin, now+200_500, "the skew is measured from")
+}
+
+// TestSlewShares: each correction takes one AdjustSteps-th, rounded away from zero, 20 ms
+// after the reply, and none is begun before the last one has lasted for 20 ms.
+func TestSlewShares(t *testing.T) {
+	const now = 1 << 40
+	for _, x := range []struct {
+		steps, samples int
+		begun, e, want int64 // want 0: nothing begins
+	}{
+		{0, 64, settleUsec, 1, 1}, {0, 64, settleUsec, -1, -1}, {0, 64, settleUsec, 8, 1}, {0, 64, settleUsec, -8, -1},
+		{0, 64, settleUsec, 9, 2}, {0, 64, settleUsec, -9, -2}, {3, 64, settleUsec, 10, 4}, {3, 2, settleUsec, 10, 5},
+		{0, 1, settleUsec, 10, 10}, {1, 64, settleUsec, -10, -10},
+		{1, 64, settleUsec - 1, 10, 0}, {1, 64, 0, 10, 0}, {1, 64, -settleUsec, 10, 0},
+		{1, 64, -settleUsec - 1, 10, 10}, // the local clock was set back
+	} {
+		c := &Clock{conf: Config{AdjustSteps: x.steps}, window: make([]sample, x.samples)}
+		begun := segment{at: now - 1000}
+		next := published{before: begun, after: begun, from: now - uint64(x.begun)}
+		want := next
+		if x.want != 0 {
+			want = published{before: begun, after: segment{now + settleUsec, 1000 + settleUsec, 0, x.want}, from: now + settleUsec}
+		}
+		c.slew(&next, sample{at: now, offset: uint64(x.e) - (now - 1000)}, now)
+		check(t, next, want, "%+v", x)
+	}
 }

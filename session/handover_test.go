@@ -204,15 +204,6 @@ func TestLateJoiners(t *testing.T) {
 	}).within(t, 1000, 2000)
 }
 
-// TestSilentHost: nobody hears the host for a minute, and nobody takes over.
-func TestSilentHost(t *testing.T) {
-	worlds(t, 20, setting{4, bad, 50}, func(x *mesh) {
-		x.w.At(20*sec, func() { x.apart = func(i, j int) bool { return i*j == 0 } })
-		x.w.At(80*sec, x.meet)
-		x.w.Run(120 * sec)
-	}).within(t, 3000, 2000)
-}
-
 // TestTwoSessions: two members found a session each and meet. One of the sessions goes on.
 func TestTwoSessions(t *testing.T) {
 	worlds(t, 5, setting{4, bad, 50}, func(x *mesh) {
