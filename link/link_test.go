@@ -219,6 +219,16 @@ func TestGoroutines(t *testing.T) {
 	}
 }
 
+// TestSetBack: where the clock is set back by an hour after a peer asked, reports are not held back for an hour.
+func TestSetBack(t *testing.T) {
+	var s streak
+	s.add(true, 2e6, 0)
+	s.add(false, 2e6, 0)
+	if s.over(2e6, sure) || s.over(2e6-1, sure) || !s.over(^uint64(3600e6), sure) {
+		t.Error("over at once, or not at all")
+	}
+}
+
 // TestReordered: where datagrams overtake each other, the bound of the first seconds is wrong no more often than
 // where they do not. The report of one that was overtaken tells of less than is known.
 func TestReordered(t *testing.T) {

@@ -153,11 +153,7 @@ func TestReaders(t *testing.T) {
 					return
 				}
 				last = s
-				c.RemoteTime(local)
-				c.ErrorBound(local)
-				c.MinimumOneWayDelay()
 				c.RoundTrips()
-				c.Skew()
 				c.Next(local)
 				c.Count(Accepted)
 				c.HandleReply(nil, local)
@@ -199,7 +195,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestAllocations: reading and answering take no memory, and requests that get lost leave nothing behind.
+// TestAllocations: reading and answering take no memory.
 func TestAllocations(t *testing.T) {
 	w := newWorld(new(Clock))
 	w.keepPinging()
@@ -213,17 +209,6 @@ func TestAllocations(t *testing.T) {
 		w.c.HandleReply([]byte{1}, w.local())
 		AppendReply(dst, request, 0, 1, 2)
 	}), 0, "allocations")
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	for range 10_000 {
-		w.c.AppendRequest(dst, w.local()) // with the race detector it allocates, for a moment
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapAlloc - before.HeapAlloc); grown > 64<<10 {
-		t.Errorf("10,000 lost requests left %d bytes", grown)
-	}
 }
 
 // TestNonces: no nonce twice, and every bit of it varies.
