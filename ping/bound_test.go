@@ -12,7 +12,7 @@ import (
 // The error bound while no clock is set: it holds in every world, and is as tight as it can be.
 
 // TestBoundHolds: in 10^4 random worlds, the truth lies within the error bound in 100 %
-// of queries, of the present and up to 100 s ahead, with ways as unequal as they come,
+// of queries, of the present and up to 100 s ahead, also by a snapshot of the present, with ways as unequal as they come,
 // skew up to what the bound allows for, jitter, loss, hold times, every rule and all
 // settings; and readings do not go back without a step.
 func TestBoundHolds(t *testing.T) {
@@ -55,8 +55,12 @@ func boundWorld(t *testing.T, r *rand.Rand) (share float64) {
 			continue
 		}
 		for _, ahead := range []int64{0, upTo(100 * usSec)} {
+			kept := w.snapshot(t)
 			w.t += ahead
 			e := magnitude(w.errorUsec(t))
+			if kept = kept.At(w.local()); magnitude(int64(kept.RemoteUsec-w.remote())) > uint64(kept.ErrorBound.Microseconds()) {
+				t.Errorf("kept for %d us: the truth is %d, %+v", ahead, w.remote(), kept)
+			}
 			bound, _ := c.ErrorBound(w.local())
 			w.t -= ahead
 			if e > uint64(bound.Microseconds()) {
@@ -66,24 +70,4 @@ func boundWorld(t *testing.T, r *rand.Rand) (share float64) {
 		}
 	}
 	return share
-}
-
-// TestKeptSnapshot: the bound holds also for what is computed minutes later from a snapshot of now, whatever jitter was
-// taken for skew.
-func TestKeptSnapshot(t *testing.T) {
-	for seed := range uint64(100) {
-		w, r := newWorld(new(Clock)), rand.New(rand.NewPCG(seed, 8))
-		w.ppb, w.up, w.down = 50_000, exponential(r, 20*usMs, 20*usMs), exponential(r, 20*usMs, 20*usMs)
-		w.keepPinging()
-		for range 8 {
-			w.run(10 * sec)
-			later := w.snapshot(t)
-			w.t += 300 * usSec
-			later = later.At(w.local())
-			if e := magnitude(int64(later.RemoteUsec - w.remote())); e > uint64(later.ErrorBound.Microseconds()) {
-				t.Errorf("seed %d, kept for 300 s: error %d us, bound %v", seed, e, later.ErrorBound)
-			}
-			w.t -= 300 * usSec
-		}
-	}
 }

@@ -195,6 +195,11 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+func TestVerdictString(t *testing.T) {
+	check(t, Impossible.String(), "impossible", "the last one")
+	check(t, verdicts.String(), "invalid", "one more")
+}
+
 // TestAllocations: reading and answering take no memory.
 func TestAllocations(t *testing.T) {
 	w := newWorld(new(Clock))

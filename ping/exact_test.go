@@ -368,3 +368,21 @@ func TestSlewShares(t *testing.T) {
 		check(t, next, want, "%+v", x)
 	}
 }
+
+// TestBounds: bounds that touch can both be true, and no sum of a bound and a distance becomes negative.
+func TestBounds(t *testing.T) {
+	const at = 1_000_000 // 600 us of rates, and the skew
+	for _, skew := range []int64{0, maxSkew / 2} {
+		p := &published{best: sample{at: 0, offset: 1000, half: 30}, skew: skew}
+		most := 70 + scale(at, maxSkew+skew)
+		for apart, want := range map[int64]bool{0: true, most: true, most + 1: false, -most: true, -most - 1: false} {
+			s := sample{at: at, offset: uint64(1000 + scale(at, skew) + apart), half: 40}
+			check(t, p.admits(s), want, "skew %d, %d us apart", skew, apart)
+		}
+	}
+	for _, offset := range []uint64{1<<63 - 1, 1 << 63, 1<<63 + 1, 1 << 62} {
+		clock := segment{remote: offset}
+		p := &published{best: sample{half: math.MaxInt64 / 4 * 3}, before: clock, after: clock}
+		check(t, p.errorBound(0), math.MaxInt64/1000*1000, "offset %#x", offset)
+	}
+}
