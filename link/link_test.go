@@ -48,27 +48,25 @@ func TestExtrapolated(t *testing.T) {
 	for seed := uint64(48_200_000); seed < 48_200_010; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		var ends [2]Link
-		extrapolated, due := [2]bool{}, [2]uint64{}
+		var extrapolated [2]bool
 		for now := uint64(1e9); now < 1e9+120e6; now += every {
 			for i := range ends {
 				from, to, at := &ends[i], &ends[1-i], now+uint64(i)*every/2
 				minDelta, ok := from.sync.MinDeltaTS24(at)
-				owed, scheduled := from.owed, !from.reporting || at >= from.reportDue
+				owed, scheduled, due := from.owed, !from.reporting || at >= from.reportDue, from.reportDue
 				datagram := from.AppendHeader(nil, at)
 				reports := datagram[0]&flagReport != 0
 				if wants := ok && (owed || scheduled || extrapolated[i] && minDelta%3 == 1); reports != wants {
 					t.Fatalf("seed %d, end %d at %d: a report: %v, owed %v, scheduled %v, extrapolated before %v, quality %d", seed, i, at, reports, owed, scheduled, extrapolated[i], minDelta%3)
 				}
 				if reports && !owed && !scheduled {
-					more++
-					if from.reportDue != due[i] {
+					if more++; from.reportDue != due {
 						t.Fatalf("seed %d, end %d at %d: the schedule has moved", seed, i, at)
 					}
 				}
 				if reports {
 					extrapolated[i] = minDelta%3 != 1
 				}
-				due[i] = from.reportDue
 				if again := from.AppendHeader(nil, at); reports && again[0]&flagReport != 0 {
 					t.Fatalf("seed %d, end %d at %d: a second report in the same microsecond", seed, i, at)
 				}

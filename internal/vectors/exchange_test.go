@@ -54,13 +54,13 @@ func TestStampRanges(t *testing.T) {
 		name                    string
 		bytes, unit, ring, past float64 // the last three in us
 	}{{"TS24", 3, 8, 1 << 27, 0}, {"MinDelta", 3, 8, 1 << 27, 0}, {"TS23", 3, 8, 1 << 26, 3 << 24}, {"TS16", 2, 512, 1 << 25, 3 << 23}} {
-		row := fmt.Sprintf("//\t%-8s %3g %6g us %6.1f s ", x.name, x.bytes, x.unit, x.ring/1e6)
-		reach := fmt.Sprintf("from %.1f s before now to %.1f s after\n", x.past/1e6, (x.ring-x.past)/1e6)
+		row := fmt.Sprintf(" %s %g %g us %.1f s ", x.name, x.bytes, x.unit, x.ring/1e6)
+		reach := fmt.Sprintf("from %.1f s before now to %.1f s after", x.past/1e6, (x.ring-x.past)/1e6)
 		if _, rest, found := strings.Cut(doc, row); !found || x.past > 0 && !strings.Contains(rest[:100], reach) {
 			t.Errorf("doc.go has no row %q with %q", row, reach)
 		}
 	}
-	if said := fmt.Sprintf("Datagrams show the offset modulo %.1f s", (1<<26)/1e6); !strings.Contains(prose(doc), said) {
+	if said := fmt.Sprintf("Datagrams show the offset modulo %.1f s", (1<<26)/1e6); !strings.Contains(doc, said) {
 		t.Errorf("doc.go does not say: %s", said)
 	}
 }
@@ -123,7 +123,7 @@ func TestRoundTripError(t *testing.T) {
 	check("TS23, 32 datagrams each way", many23, 9, 0.5)
 	check("TS16, 32 datagrams each way", many16, 260, 16)
 
-	text := prose(documentation(t))
+	text := documentation(t)
 	for _, said := range []string{
 		fmt.Sprintf("as a TS23 is read within %d us", many23.worst),
 		fmt.Sprintf("as a TS16 within %d us", many16.worst),
@@ -135,17 +135,12 @@ func TestRoundTripError(t *testing.T) {
 	}
 }
 
-// prose returns a comment as one line.
-func prose(comment string) string {
-	return strings.Join(strings.Fields(strings.ReplaceAll(comment, "\n//", "\n")), " ")
-}
-
-// documentation returns the text of doc.go.
+// documentation returns the comment of doc.go as one line.
 func documentation(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../doc.go")
 	must(t, err)
-	return string(text)
+	return strings.Join(strings.Fields(strings.ReplaceAll(string(text), "\n//", "\n")), " ")
 }
 
 // TestBoundOfEarlyReport: since a report that came before the first datagram, the clocks may have
