@@ -206,6 +206,28 @@ func TestSlew(t *testing.T) {
 	}
 }
 
+// TestFlood: announcements may come as often as one likes. They neither delay nor hasten a slew.
+func TestFlood(t *testing.T) {
+	m, clock := member(t)
+	for now := uint64(2e6); now < 2.2e6; now += 1000 {
+		must(t, m.Accept(9, clock, says(6, now+1000e6, now+1050.04e6), now))
+		slewed := min(max(int64(now-2.02e6), 0)/4, 40_000)
+		r, _ := m.Read(now)
+		if magnitude(int64(r.Usec-now-1050e6)-slewed) > 2 || r.Host != 9 || r.Steps != 0 {
+			t.Fatalf("at %d: %+v, not slewed by %d us", now, r, slewed)
+		}
+	}
+}
+
+// TestNewConnection: the same host by another clock is slewed to.
+func TestNewConnection(t *testing.T) {
+	m, _ := member(t)
+	other := newFake(1000e6 + 4000)
+	must(t, m.Accept(3, other, says(5, 1001.99e6, 1051.99e6), 2e6))
+	isAt(t, m, 2.02e6, 1052.02e6, 14*ms, 3, 5, 0) // 4 ms are still to be slewed
+	isAt(t, m, 3e6, 1053e6+4000, 10*ms, 3, 5, 0)
+}
+
 // TestLocalTime: it is the inverse of Read, also while session time is slewed.
 func TestLocalTime(t *testing.T) {
 	for _, differs := range []uint64{40_000, 1<<64 - 40_000} {
