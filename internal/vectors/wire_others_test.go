@@ -150,15 +150,7 @@ func (c *pingClient) play(l pingLine) pingLine {
 // TestWirePing: requests, replies, what they tell, and why others are refused.
 func TestWirePing(t *testing.T) {
 	c := pingClient{t: t}
-	verdicts := map[string]int{}
-	for _, l := range checkWire(t, "ping.jsonl", c.play) {
-		if l.Event == "reply" {
-			verdicts[l.Verdict]++
-		}
-	}
-	if t.Logf("%v", verdicts); len(verdicts) < 8 {
-		t.Error("not all verdicts")
-	}
+	checkWire(t, "ping.jsonl", c.play)
 }
 
 // TestWireSessions: each end of the jittered sessions knows the time as well as their limits say, and its
