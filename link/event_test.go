@@ -183,20 +183,6 @@ func TestEvent(t *testing.T) {
 	}
 }
 
-// TestEventForPredecessor: what a peer stamped for an end that has started anew since, with another clock,
-// means something else now.
-func TestEventForPredecessor(t *testing.T) {
-	const before = uint64(1e9) // the clock of the end before, minus the peer's
-	for ahead, want := range map[int64]error{40e6: link.ErrBefore, 2e6: link.ErrBefore, -10e6: link.ErrFuture, -1e6: link.ErrFuture} {
-		var a, anew link.Link
-		after := before + uint64(ahead)
-		here := talk(&a, &anew, 1<<40, after, 20*time.Millisecond, time.Second)
-		if got, err := anew.AcceptEvent(here+after, timesync.NewCounter23((here+before-100e3)>>3), time.Minute); !errors.Is(err, want) {
-			t.Errorf("stamped for a clock %d us behind: read as %d us ago, %v, want %v", ahead, here+after-got, err, want)
-		}
-	}
-}
-
 // TestHeard: since the last datagram, and never a negative time.
 func TestHeard(t *testing.T) {
 	var a, b link.Link

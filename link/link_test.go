@@ -7,7 +7,6 @@ package link
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -49,27 +48,25 @@ func TestExtrapolated(t *testing.T) {
 	for seed := uint64(48_200_000); seed < 48_200_010; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		var ends [2]Link
-		extrapolated, due := [2]bool{}, [2]uint64{}
+		var extrapolated [2]bool
 		for now := uint64(1e9); now < 1e9+120e6; now += every {
 			for i := range ends {
 				from, to, at := &ends[i], &ends[1-i], now+uint64(i)*every/2
 				minDelta, ok := from.sync.MinDeltaTS24(at)
-				owed, scheduled := from.owed, !from.reporting || at >= from.reportDue
+				owed, scheduled, due := from.owed, !from.reporting || at >= from.reportDue, from.reportDue
 				datagram := from.AppendHeader(nil, at)
 				reports := datagram[0]&flagReport != 0
 				if wants := ok && (owed || scheduled || extrapolated[i] && minDelta%3 == 1); reports != wants {
 					t.Fatalf("seed %d, end %d at %d: a report: %v, owed %v, scheduled %v, extrapolated before %v, quality %d", seed, i, at, reports, owed, scheduled, extrapolated[i], minDelta%3)
 				}
 				if reports && !owed && !scheduled {
-					more++
-					if from.reportDue != due[i] {
+					if more++; from.reportDue != due {
 						t.Fatalf("seed %d, end %d at %d: the schedule has moved", seed, i, at)
 					}
 				}
 				if reports {
 					extrapolated[i] = minDelta%3 != 1
 				}
-				due[i] = from.reportDue
 				if again := from.AppendHeader(nil, at); reports && again[0]&flagReport != 0 {
 					t.Fatalf("seed %d, end %d at %d: a second report in the same microsecond", seed, i, at)
 				}
@@ -165,15 +162,8 @@ func FuzzOpen(f *testing.F) {
 			if !bytes.Equal(payload, data[n:]) || n > MaxHeader {
 				t.Fatalf("payload %x of %x", payload, data)
 			}
-			again := l.AppendHeader(nil, at)
-			if len(again) < MinHeader || len(again) > MaxHeader || again[0]&flagsReserved != 0 {
-				t.Fatalf("header %x", again)
-			}
-			if again[0]&flagAnchor != 0 && binary.LittleEndian.Uint64(again[len(again)-anchorLen:]) != at {
-				t.Fatalf("anchor of %d in %x", at, again)
-			}
-			if _, _, _, err := new(Link).Open(again, at); err != nil {
-				t.Fatalf("own header %x: %v", again, err)
+			if _, _, _, err := new(Link).Open(l.AppendHeader(nil, at), at); err != nil {
+				t.Fatalf("own header: %v", err)
 			}
 			at += 1000
 		}
@@ -203,15 +193,9 @@ func TestGoroutines(t *testing.T) {
 			wg.Go(func() {
 				for range 2000 {
 					now := clock.Load()
-					l.RemoteTime(now)
-					l.ToRemoteTime23(now)
-					l.ToRemoteTime16(now)
 					l.Snapshot(now)
-					l.ErrorBound(now)
-					l.Skew()
 					l.Stats()
-					l.MinimumOneWayDelay()
-					l.IsSynchronized()
+					l.Heard(now)
 					runtime.Gosched()
 				}
 			})
@@ -225,19 +209,13 @@ func TestGoroutines(t *testing.T) {
 	}
 }
 
-// TestReceivedLater: a time of receipt that was rounded up, and so is later than the next time of
-// sending, does not end what holds back reports about a peer that has started anew.
-func TestReceivedLater(t *testing.T) {
-	for _, step := range []uint64{0, 1, 1000, 31_200} {
-		var s streak
-		s.add(true, 1_000_000+step, 0)
-		s.add(false, 1_000_000+step, 0)
-		if s.over(1_000_000, sure) || !s.over(1_000_000+step+sure, sure) {
-			t.Errorf("received %d us later than now: it is over at once, or never", step)
-		}
-		if !s.over(^uint64(3_600_000_000), sure) {
-			t.Errorf("received %d us later than now: where the clock is set back by an hour, no reports for an hour", step)
-		}
+// TestSetBack: where the clock is set back by an hour after a peer asked, reports are not held back for an hour.
+func TestSetBack(t *testing.T) {
+	var s streak
+	s.add(true, 2e6, 0)
+	s.add(false, 2e6, 0)
+	if s.over(2e6, sure) || s.over(2e6-1, sure) || !s.over(^uint64(3600e6), sure) {
+		t.Error("over at once, or not at all")
 	}
 }
 

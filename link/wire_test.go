@@ -35,9 +35,9 @@ type wire struct {
 	now    time.Duration // of the last thing that happened
 	asked  func(side int)
 	sent   func(side int, local uint64, header []byte) []byte                          // what leaves instead of a header
-	came   func(side int, local uint64, header []byte)                                 // hears what arrives
+	came   func(local uint64, header []byte)                                           // hears what arrives at B
 	opened func(side int, local uint64, payload []byte, owd time.Duration, known bool) // and what came of it
-	read   func(side int, local uint64) uint64                                         // what an end takes its clock for
+	read   func(local uint64) uint64                                                   // what B takes its clock for
 }
 
 const askEvery = 50 * time.Millisecond
@@ -48,9 +48,9 @@ func newWire(seed uint64, rates [2]float64, jitter time.Duration, stepped int, a
 		World: sim.NewWorld(seed), rng: rand.New(rand.NewPCG(seed, 'q')),
 		asked:  func(int) {},
 		sent:   func(_ int, _ uint64, header []byte) []byte { return header },
-		came:   func(int, uint64, []byte) {},
+		came:   func(uint64, []byte) {},
 		opened: func(int, uint64, []byte, time.Duration, bool) {},
-		read:   func(_ int, local uint64) uint64 { return local },
+		read:   func(local uint64) uint64 { return local },
 	}
 	for side := range w.clocks {
 		spec := sim.ClockSpec{OffsetUsec: w.rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
@@ -73,7 +73,11 @@ func (w *wire) run(until time.Duration) { w.Run(until - 1) }
 // local is what an end takes its clock for now.
 func (w *wire) local(side int) uint64 {
 	w.now = w.Now()
-	return w.read(side, w.clocks[side].Usec(w.now))
+	local := w.clocks[side].Usec(w.now)
+	if side == 1 {
+		local = w.read(local)
+	}
+	return local
 }
 
 func (w *wire) send(side int) {
@@ -86,7 +90,9 @@ func (w *wire) send(side int) {
 
 func (w *wire) arrive(side int, datagram []byte) {
 	local := w.local(side)
-	w.came(side, local, datagram)
+	if side == 1 {
+		w.came(local, datagram)
+	}
 	payload, owd, known, _ := w.links[side].Open(datagram, local)
 	w.opened(side, local, payload, owd, known)
 }
@@ -359,16 +365,8 @@ func (n neglect) cost() (c price) {
 			}
 		}
 		p := new(badPeer)
-		w.read = func(side int, local uint64) uint64 {
-			if side == 1 && n.clock != nil {
-				return n.clock(local)
-			}
-			return local
-		}
-		w.came = func(side int, local uint64, h []byte) {
-			if side == 1 {
-				p.came(local, h)
-			}
+		if w.came = p.came; n.clock != nil {
+			w.read = n.clock
 		}
 		w.sent = func(side int, local uint64, h []byte) []byte {
 			if side == 1 && h[0]&1 != 0 {
@@ -380,12 +378,12 @@ func (n neglect) cost() (c price) {
 			if side == 1 {
 				return
 			}
-			err, ok := w.err(0)
-			if n.clock != nil && !n.frames {
-				remote, _ := w.links[0].RemoteTime(w.clocks[0].Usec(w.now))
-				err = math.Abs(float64(int64(remote - n.clock(w.clocks[1].Usec(w.now)))))
+			truth := w.clocks[1].Usec(w.now)
+			if !n.frames {
+				truth = w.read(truth)
 			}
-			bound, _ := w.links[0].ErrorBound(w.clocks[0].Usec(w.now))
+			known, ok := w.links[0].Snapshot(w.clocks[0].Usec(w.now))
+			err, bound := math.Abs(float64(int64(known.RemoteUsec-truth))), float64(known.ErrorBound.Microseconds())
 			since := w.now - stepAt
 			if n.step != 0 && since >= 0 && (!ok || err > 1000) {
 				c.waits = max(c.waits, since.Seconds())
@@ -393,8 +391,8 @@ func (n neglect) cost() (c price) {
 			if w.now < settles || n.step != 0 && since >= 0 && since < settles {
 				return
 			}
-			c.errs, c.bounds = append(c.errs, err), append(c.bounds, float64(bound.Microseconds()))
-			if !ok || err > float64(bound.Microseconds()) {
+			c.errs, c.bounds = append(c.errs, err), append(c.bounds, bound)
+			if !ok || err > bound {
 				c.wrong++
 			}
 		}

@@ -1,6 +1,5 @@
 // These tests prove what a clock by request and reply must do in every world: how accurate
-// it is, what it refuses, what a path, a blackout or a suspended machine does to it, and that it can drive
-// package tick.
+// it is, what it refuses, what a path, a blackout or a suspended machine does to it.
 
 package ping
 
@@ -77,55 +76,11 @@ func TestCoarseServer(t *testing.T) {
 	}
 }
 
+// A Clock is the remote clock of a client's tick loop as it stands.
+var _ tick.RemoteClock = (*Clock)(nil)
+
 // rules are all rules of the package.
 var rules = []Rule{Latest, SlotPercentile, Percentile, MinDelay}
-
-// TestRefusals: duplicate, reordered, stale, forged and impossible replies do nothing
-// but count.
-func TestRefusals(t *testing.T) {
-	c := &Clock{conf: Config{Rule: Latest, AdjustSteps: 1}} // the rule that believes everything
-	reply := func(request []byte, recv, sent uint64) []byte {
-		b, _ := AppendReply(nil, request, c.session, recv, sent)
-		return b
-	}
-	c.Reset(7)
-	oldReply := reply(c.AppendRequest(nil, 0), 1, 1)
-	c.Reset(8)
-	first := reply(c.AppendRequest(nil, 0), 7_000_000, 7_000_000)
-	overtaken := c.AppendRequest(nil, 10_000)
-	quick := reply(c.AppendRequest(nil, 20_000), 7_030_000, 7_030_000)
-	const sent, now, wrong = 1_000_000, 1_030_000, 9_000_000
-	late := c.AppendRequest(nil, sent)
-	check(t, c.HandleReply(first, 60_000), Synced, "the first")
-	check(t, c.HandleReply(quick, 80_000), Accepted, "the second")
-	forged := reply(late, wrong, wrong)
-	forged[5] ^= 1
-	before := *c.known.Load() // may not change, ever after
-	for _, x := range []struct {
-		name  string
-		reply []byte
-		now   uint64
-		want  Verdict
-	}{
-		{"duplicate", first, now, Duplicate},
-		{"overtaken", reply(overtaken, wrong, wrong), now, Overtaken},
-		{"old session", oldReply, now, OldSession},
-		{"forged", forged, now, UnknownRequest},
-		{"received before it was sent", reply(late, wrong, wrong), sent - 1, Impossible},
-		{"sent before it was received", reply(late, wrong, wrong-coarseUsec-1), now, Impossible},
-		{"held for longer than it was away", reply(late, wrong, wrong+31_000), now, Impossible},
-		{"late", reply(late, wrong, wrong), sent + lateUsec + 1, TooLate},
-		{"truncated", reply(late, wrong, wrong)[:ReplySize-1], now, Malformed},
-		{"a request", late, now, Malformed},
-		{"nothing", nil, now, Malformed},
-	} {
-		n := c.Count(x.want)
-		check(t, c.HandleReply(x.reply, x.now), x.want, "%s", x.name)
-		check(t, c.Count(x.want), n+1, "%s: the count", x.name)
-		check(t, *c.known.Load(), before, "%s: what is known", x.name)
-	}
-	check(t, c.HandleReply(reply(late, wrong, wrong), sent+lateUsec), Stepped, "after exactly 10 s")
-}
 
 // TestRouteChange: the round trip grows from 40 to 140 ms for good. If it grows equally
 // both ways, the round trip is reported within 10 s and the reading stays; if one way
@@ -199,61 +154,5 @@ func TestResetIsNew(t *testing.T) {
 		want := fresh.snapshot(t)
 		want.Steps++
 		check(t, used.snapshot(t), want, "after Reset")
-	}
-}
-
-// TestServesTick: a Clock is the remote clock of a client's tick loop as it stands.
-// With 5 ms of jitter and 50 ppm the shared clocks of both ends agree within half a
-// tick of 60 Hz, no tick of the client is skipped or repeated, and what it sends for
-// its predicted tick is there in time.
-func TestServesTick(t *testing.T) {
-	r := random(t)
-	w := newWorld(&Clock{})
-	w.ppb = 50_000
-	w.up, w.down = exponential(r, 20*usMs, 5*usMs), exponential(r, 20*usMs, 5*usMs)
-	w.keepPinging()
-
-	config := tick.Config{Rate: tick.Hz(60)}
-	server, errServer := tick.NewServer(tick.ServerConfig{Config: config})
-	last, sent, late := tick.Tick(-1), 0, 0
-	onTick := func(s tick.Info) {
-		if last >= 0 {
-			check(t, s.Tick, last+1, "the next tick")
-		}
-		last = s.Tick
-		w.after(20*usMs, func() { // the fastest datagram
-			if now, ok := server.Snapshot(w.remote()); ok && w.t > 5*usSec {
-				sent++
-				if now.SharedTime.Tick() > s.Tick {
-					late++
-				}
-			}
-		})
-	}
-	client, errClient := tick.NewClient(tick.ClientConfig{Config: config, Handlers: tick.Handlers{Tick: onTick}}, w.c)
-	if errServer != nil || errClient != nil {
-		t.Fatal(errServer, errClient)
-	}
-	server.Start(w.remote())
-	client.Start(w.local())
-	w.every(sec, func() {
-		if welcome, ok := server.Announce(0, w.remote()); ok {
-			w.after(w.down(), func() { check(t, client.OnWelcome(welcome, w.local()), nil, "a welcome") })
-		}
-	})
-	worst := time.Duration(0)
-	w.every(10*ms, func() {
-		server.Advance(w.remote())
-		client.Advance(w.local())
-		here, ok := client.Snapshot(w.local())
-		there, _ := server.Snapshot(w.remote())
-		if ok && w.t > 5*usSec {
-			worst = max(worst, here.SharedTime.Sub(there.SharedTime), there.SharedTime.Sub(here.SharedTime))
-		}
-	})
-	w.run(30 * sec)
-	t.Logf("shared clocks at most %v apart; %d of %d inputs late", worst, late, sent)
-	if worst > sec/120 || sent < 1000 || late*100 > sent {
-		t.Errorf("shared clocks %v apart, %d of %d inputs late", worst, late, sent)
 	}
 }

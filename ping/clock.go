@@ -152,11 +152,11 @@ func (c *Clock) AppendRequest(dst []byte, nowUsec uint64) []byte {
 	rand.Read(nonce[:]) // never fails: crypto/rand
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := request{c.asked, binary.LittleEndian.Uint64(nonce[:]), nowUsec, waiting}
-	c.pending[c.asked%pendingMax] = r
+	c.pending[c.asked%pendingMax] = request{c.asked, binary.LittleEndian.Uint64(nonce[:]), nowUsec, waiting}
 	c.asked++
 	c.fast = min(c.fast+1, fastRequests+againRequests)
-	return appendHead(dst, kindRequest, message{session: c.session, nonce: r.nonce})
+	dst = binary.LittleEndian.AppendUint32(append(dst, kindRequest), c.session)
+	return append(dst, nonce[:]...)
 }
 
 // Next returns how long to wait before the next request; zero means now.

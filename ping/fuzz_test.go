@@ -14,27 +14,23 @@ import (
 	"timesync"
 )
 
-// FuzzMessage: whatever can be read, writes the same bytes; the rest is refused
-// without effect.
+// FuzzMessage: a request is answered with its session, its nonce and the times; the rest is refused without effect.
 func FuzzMessage(f *testing.F) {
 	f.Add([]byte{})
-	f.Add(appendHead(nil, kindRequest, message{session: 1, nonce: 2}))
-	f.Add(appendReply(nil, message{1, 2, 3, 4}))
+	f.Add([]byte{kindRequest, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0})
+	f.Add(append([]byte{kindReply, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 16)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		inHex := func(b []byte) string { return fmt.Sprintf("%x", b) }
 		m, ok := readMessage(b, kindRequest)
 		reply, answered := AppendReply([]byte("dst"), b, m.session, 5, 6)
 		if ok {
-			check(t, inHex(appendHead(nil, kindRequest, m)), inHex(b), "the request")
+			check(t, b[0] == kindRequest && len(b) == RequestSize, true, "%x is a request", b)
 			n, _ := readMessage(reply[len("dst"):], kindReply)
 			check(t, n, message{m.session, m.nonce, 5, 6}, "the reply to %x", b)
 			reply, _ = AppendReply([]byte("dst"), b, m.session+1, 5, 6) // of another session
 		}
 		check(t, answered, ok, "%x is answered", b)
 		check(t, inHex(reply), inHex([]byte("dst")), "the answer to %x, if it is refused", b)
-		if m, ok := readMessage(b, kindReply); ok {
-			check(t, inHex(appendReply(nil, m)), inHex(b), "the reply")
-		}
 		var c Clock
 		c.AppendRequest(nil, 0)
 		if v := c.HandleReply(b, 1); v != Malformed && v != OldSession && v != UnknownRequest {

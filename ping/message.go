@@ -29,18 +29,6 @@ type message struct {
 	recv, sent uint64 // server clock, microseconds; zero in a request
 }
 
-func appendHead(dst []byte, kind byte, m message) []byte {
-	dst = append(dst, kind)
-	dst = binary.LittleEndian.AppendUint32(dst, m.session)
-	return binary.LittleEndian.AppendUint64(dst, m.nonce)
-}
-
-func appendReply(dst []byte, m message) []byte {
-	dst = appendHead(dst, kindReply, m)
-	dst = binary.LittleEndian.AppendUint64(dst, m.recv)
-	return binary.LittleEndian.AppendUint64(dst, m.sent)
-}
-
 // readMessage reads a message of one kind that fills b.
 func readMessage(b []byte, kind byte) (m message, ok bool) {
 	size := RequestSize
@@ -73,6 +61,7 @@ func AppendReply(dst, request []byte, session uint32, recvUsec, sendUsec uint64)
 	if !ok || m.session != session {
 		return dst, false
 	}
-	m.recv, m.sent = recvUsec, sendUsec
-	return appendReply(dst, m), true
+	dst = append(append(dst, kindReply), request[1:]...)
+	dst = binary.LittleEndian.AppendUint64(dst, recvUsec)
+	return binary.LittleEndian.AppendUint64(dst, sendUsec), true
 }

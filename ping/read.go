@@ -4,7 +4,6 @@ package ping
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"timesync"
@@ -70,15 +69,19 @@ func (p *published) errorBound(local uint64) time.Duration {
 	return duration(int64(min(off, math.MaxInt64/2) + min(p.best.bound(local, p.skew), math.MaxInt64/2)))
 }
 
+// ask returns what answer says of what is known. ok is false before the first exchange.
+func ask[T any](c *Clock, answer func(p *published) T) (is T, ok bool) {
+	if p := c.known.Load(); p != nil {
+		return answer(p), true
+	}
+	return is, false
+}
+
 // LocalTime returns the local time, in microseconds, at which RemoteTime reaches remoteUsec: the
 // inverse, with the same promises. RemoteTime of the result is remoteUsec or 1 us more. ok is
 // false before the first exchange.
 func (c *Clock) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
-	p := c.known.Load()
-	if p == nil {
-		return 0, false
-	}
-	return p.inverse(remoteUsec), true
+	return ask(c, func(p *published) uint64 { return p.inverse(remoteUsec) })
 }
 
 // inverse returns the first local time at which read reaches remoteUsec. Readings run at nearly
@@ -110,11 +113,7 @@ func (p *published) inverse(remoteUsec uint64) (localUsec uint64) {
 // it, steps apart. An earlier time is answered by the present pace, extrapolated back: convert the
 // time of an event at once, not some replies later.
 func (c *Clock) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
-	p := c.known.Load()
-	if p == nil {
-		return 0, false
-	}
-	return p.read(localUsec), true
+	return ask(c, func(p *published) uint64 { return p.read(localUsec) })
 }
 
 // ErrorBound returns how far RemoteTime(localUsec) can be from the server's clock: half
@@ -133,11 +132,7 @@ func (c *Clock) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 // timestamps are taken when they are said to be: one that is only read once per frame
 // adds the length of a frame.
 func (c *Clock) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
-	p := c.known.Load()
-	if p == nil {
-		return 0, false
-	}
-	return p.errorBound(localUsec), true
+	return ask(c, func(p *published) time.Duration { return p.errorBound(localUsec) })
 }
 
 // MinimumOneWayDelay returns half of the shortest round trip of the last 8 exchanges,
@@ -145,11 +140,7 @@ func (c *Clock) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
 // are: either of them may take up to twice as long. ok is false before the first
 // exchange.
 func (c *Clock) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	p := c.known.Load()
-	if p == nil {
-		return 0, false
-	}
-	return duration(p.trip) / 2, true
+	return ask(c, func(p *published) time.Duration { return duration(p.trip) / 2 })
 }
 
 // RoundTrips returns the 20th, 50th and 80th percentiles of the round trips in the window: those of
@@ -164,21 +155,13 @@ func (c *Clock) RoundTrips() (p20, p50, p80 time.Duration, ok bool) {
 	if len(c.window) == 0 {
 		return 0, 0, 0, false
 	}
-	trips := make([]time.Duration, len(c.window))
-	for i, s := range c.window {
-		trips[i] = duration(s.trip)
-	}
-	slices.Sort(trips)
+	trips := sortedTrips(c.window, func(s sample) time.Duration { return duration(s.trip) })
 	return atPercent(trips, 20), atPercent(trips, 50), atPercent(trips, 80), true
 }
 
 // MinimumDelayToPeer returns how long the fastest requests take, as far as anybody can tell: the
 // same as MinimumOneWayDelay, half of the round trip.
 func (c *Clock) MinimumDelayToPeer() (delay time.Duration, ok bool) { return c.MinimumOneWayDelay() }
-
-// skewError returns by how much the skew may be off, in parts per million: what ErrorBound allows for. That it is
-// known to within doubtMaxPPM is likely, not certain: jitter may be taken for it.
-func (p *published) skewError() float64 { return maxSkewPPM + math.Abs(inPPM(p.skew)) }
 
 // Skew returns the rate of the server's clock minus that of the local one, in parts per
 // million, at most 600 either way. ok means that the fastest exchanges fit within about 25 ppm; until then
@@ -200,10 +183,10 @@ func (c *Clock) Skew() (ppm float64, ok bool) {
 // while it is not known; and SkewError is 600 ppm more than that, since jitter may be taken for
 // skew. Steps counts Reset, too. ok is false before the first exchange.
 func (c *Clock) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
-	p := c.known.Load()
-	if p == nil {
-		return timesync.Snapshot{}, false
-	}
+	return ask(c, func(p *published) timesync.Snapshot { return p.snapshot(localUsec) })
+}
+
+func (p *published) snapshot(localUsec uint64) timesync.Snapshot {
 	remote := p.read(localUsec)
 	return timesync.Snapshot{
 		RemoteUsec:         remote,
@@ -218,8 +201,9 @@ func (c *Clock) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
 		Steps:              p.steps,
 		MinimumDelayToPeer: duration(p.trip) / 2,
 		Disturbed:          p.wasSet,
-		SkewError:          p.skewError(),
-	}, true
+		// That it is known to within doubtMaxPPM is likely, not certain: jitter may be taken for it.
+		SkewError: maxSkewPPM + math.Abs(inPPM(p.skew)),
+	}
 }
 
 // scale returns floor(d*rate/2^32) without overflow, for any d and |rate| < 2^31.

@@ -113,12 +113,16 @@ func acceptUnder(window []Sample, level time.Duration) int {
 // percentile20 returns the smallest round trip that a fifth of the window does not
 // exceed.
 func percentile20(window []Sample) time.Duration {
+	return atPercent(sortedTrips(window, func(s Sample) time.Duration { return s.RoundTrip }), 20)
+}
+
+func sortedTrips[S any](window []S, trip func(S) time.Duration) []time.Duration {
 	trips := make([]time.Duration, len(window)) // a copy: the window stays in order
 	for i, s := range window {
-		trips[i] = s.RoundTrip
+		trips[i] = trip(s)
 	}
 	slices.Sort(trips)
-	return atPercent(trips, 20)
+	return trips
 }
 
 // atPercent returns the smallest of some sorted values that so many percent of them do not exceed.

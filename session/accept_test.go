@@ -35,7 +35,7 @@ func (f *fake) Snapshot(localUsec uint64) (timesync.Snapshot, bool) {
 
 // says returns what a host announces that is in this generation when its clock shows at.
 func says(generation, at, usec uint64) []byte {
-	return announcement{generation: generation, at: at, usec: usec}.append(nil)
+	return announcement{generation, line{at: at, usec: usec}}.append(nil)
 }
 
 // member returns a member with identity 2 that follows host 3, in generation 5, whose clock is
@@ -84,7 +84,7 @@ func TestLostInAccept(t *testing.T) {
 }
 
 func TestWire(t *testing.T) {
-	a := announcement{0x0102030405060708, 0x1112131415161718, 0x2122232425262728, -2, 0x31323334, 0x41424344}
+	a := announcement{0x0102030405060708, line{0x1112131415161718, 0x2122232425262728, -2, 0x31323334, 0x41424344, 0, 0}}
 	want := "\x01" + "\x08\x07\x06\x05\x04\x03\x02\x01" + "\x18\x17\x16\x15\x14\x13\x12\x11" +
 		"\x28\x27\x26\x25\x24\x23\x22\x21" + "\xfe\xff\xff\xff" + "\x34\x33\x32\x31" + "\x44\x43\x42\x41"
 	check(t, fmt.Sprintf("%x", a.append(nil)), fmt.Sprintf("%x", want), "written")
@@ -219,6 +219,15 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// TestNewConnection: the same host by another clock is slewed to.
+func TestNewConnection(t *testing.T) {
+	m, _ := member(t)
+	other := newFake(1000e6 + 4000)
+	must(t, m.Accept(3, other, says(5, 1001.99e6, 1051.99e6), 2e6))
+	isAt(t, m, 2.02e6, 1052.02e6, 14*ms, 3, 5, 0) // 4 ms are still to be slewed
+	isAt(t, m, 3e6, 1053e6+4000, 10*ms, 3, 5, 0)
+}
+
 // TestLocalTime: it is the inverse of Read, also while session time is slewed.
 func TestLocalTime(t *testing.T) {
 	for _, differs := range []uint64{40_000, 1<<64 - 40_000} {
@@ -268,7 +277,7 @@ func TestHandover(t *testing.T) {
 	check(t, r.HostBound, 0, "the host from itself")
 	b, _ := m.Announce(nil, 102e6)
 	a, _ := parse(b)
-	check(t, a, announcement{6, 102e6, 1152e6 + 3000, 30_000, a.bound, 25_000}, "the announcement")
+	check(t, a, announcement{6, line{102e6, 1152e6 + 3000, 30_000, a.bound, 25_000, 0, 0}}, "the announcement")
 	// The next one adds its own.
 	next, to := New(8), newFake(0)
 	must(t, next.Accept(2, to, b, 102e6))
@@ -279,7 +288,7 @@ func TestHandover(t *testing.T) {
 
 // TestRateLimit: a host does not run at a rate that no clock has.
 func TestRateLimit(t *testing.T) {
-	for skew, want := range map[float64]announcement{
+	for skew, want := range map[float64]line{
 		1e9:          {rate: 200_000, growth: 825_000},
 		-1e9:         {rate: -200_000, growth: 825_000},
 		700:          {rate: 200_000, growth: 525_000},
@@ -292,7 +301,7 @@ func TestRateLimit(t *testing.T) {
 		must(t, m.Host(2e6))
 		b, _ := m.Announce(nil, 3e6)
 		a, _ := parse(b)
-		check(t, announcement{rate: a.rate, growth: a.growth}, want, "%g ppm", skew)
+		check(t, line{rate: a.rate, growth: a.growth}, want, "%g ppm", skew)
 	}
 }
 
@@ -318,15 +327,6 @@ func TestClockJumps(t *testing.T) {
 	must(t, m.Host(6e6))
 	isAt(t, m, 7e6, 134e6, 10*ms, 2, 6, 1)
 	alone(false)
-}
-
-// TestNewConnection: the same host by another clock is slewed to.
-func TestNewConnection(t *testing.T) {
-	m, _ := member(t)
-	other := newFake(1000e6 + 4000)
-	must(t, m.Accept(3, other, says(5, 1001.99e6, 1051.99e6), 2e6))
-	isAt(t, m, 2.02e6, 1052.02e6, 14*ms, 3, 5, 0) // 4 ms are still to be slewed
-	isAt(t, m, 3e6, 1053e6+4000, 10*ms, 3, 5, 0)
 }
 
 // TestFaultyPeer: one that is authenticated makes up generations. It is followed while it says the

@@ -204,35 +204,6 @@ func TestLateJoiners(t *testing.T) {
 	}).within(t, 1000, 2000)
 }
 
-// TestSilentHost: nobody hears the host for a minute, and nobody takes over.
-func TestSilentHost(t *testing.T) {
-	worlds(t, 20, setting{4, bad, 50}, func(x *mesh) {
-		x.w.At(20*sec, func() { x.apart = func(i, j int) bool { return i*j == 0 } })
-		x.w.At(80*sec, x.meet)
-		x.w.Run(120 * sec)
-	}).within(t, 3000, 2000)
-}
-
-// TestTwoSessions: two members found a session each and meet. One of the sessions goes on.
-func TestTwoSessions(t *testing.T) {
-	worlds(t, 5, setting{4, bad, 50}, func(x *mesh) {
-		x.apart = func(i, j int) bool { return i/2 != j/2 }
-		x.found(x.peers[3])
-		founder := x.founder
-		x.founder = nil
-		x.w.Run(10 * sec)
-		x.meet()
-		x.w.Run(15 * sec)
-		x.founder, x.judge.apart, x.judge.jumps = founder, nil, nil
-		x.w.Run(30 * sec)
-		for _, p := range x.peers {
-			if r := p.last; r.Host != 4 || r.Generation != 1 || r.Steps != [4]uint32{1, 1, 0, 0}[p.id-1] {
-				t.Errorf("seed %d: peer %d has %+v", x.seed, p.id, r)
-			}
-		}
-	})
-}
-
 // jump lets the clock of a peer be set, or stand still as that of a machine that sleeps.
 func (x *mesh) jump(p *peer, by time.Duration) {
 	old, at := p.node.Clock, x.w.Now()

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// line is session time over the local clock, and what it can be off by. Growths are parts in 10^9
+// line is session time over a clock, and what it can be off by. Growths are parts in 10^9
 // of the time that has passed since at.
 type line struct {
-	at, usec              uint64 // us: session time is usec when the local clock reads at
-	rate                  int64  // of session time minus that of the local clock, parts in 10^9
+	at, usec              uint64 // us: session time is usec when the clock reads at
+	rate                  int64  // of session time minus that of the clock, parts in 10^9
 	bound, growth         int64  // us: of the distance from the founder's clock
 	hostBound, hostGrowth int64  // us: of that from the session time of the host
 }
 
-// read returns the line at localUsec.
-func (l *line) read(localUsec uint64) Reading {
-	passed := int64(localUsec - l.at)
+// read returns the line when its clock reads usec.
+func (l *line) read(usec uint64) Reading {
+	passed := int64(usec - l.at)
 	return Reading{
 		Usec:      l.usec + uint64(passed+share(passed, l.rate)),
 		Bound:     widen(0, grown(l.bound, l.growth, passed)),
@@ -27,35 +27,16 @@ func (l *line) read(localUsec uint64) Reading {
 	}
 }
 
-// from returns the same line from localUsec on.
-func (l *line) from(localUsec uint64) line {
-	now := l.read(localUsec)
-	return line{localUsec, now.Usec, l.rate, micros(now.Bound), l.growth, micros(now.HostBound), l.hostGrowth}
+// from returns the same line from usec on.
+func (l *line) from(usec uint64) line {
+	now := l.read(usec)
+	return line{usec, now.Usec, l.rate, micros(now.Bound), l.growth, micros(now.HostBound), l.hostGrowth}
 }
 
-// announce returns what a host says of its line at localUsec.
-func (l *line) announce(generation, localUsec uint64) announcement {
-	now := l.read(localUsec)
-	return announcement{generation, localUsec, now.Usec, l.rate, micros(now.Bound), min(l.growth, math.MaxUint32)}
-}
-
-// announcement is the line of a host, over the host's clock.
+// announcement is the line of a host, over the host's clock. What it says of a host's distance from itself is 0.
 type announcement struct {
-	generation    uint64
-	at, usec      uint64
-	rate          int64
-	bound, growth int64
-}
-
-// session returns the session time when the clock of the host reads hostUsec.
-func (a *announcement) session(hostUsec uint64) uint64 {
-	passed := int64(hostUsec - a.at)
-	return a.usec + uint64(passed+share(passed, a.rate))
-}
-
-// boundAt returns the bound of the host's session time then.
-func (a *announcement) boundAt(hostUsec uint64) int64 {
-	return grown(a.bound, a.growth, int64(hostUsec-a.at))
+	generation uint64
+	line
 }
 
 const (
@@ -65,6 +46,11 @@ const (
 	maxGeneration = math.MaxInt64
 )
 
+// announce returns what a host says of its line.
+func (l *line) announce(generation, hostUsec uint64) announcement {
+	return announcement{generation, l.from(hostUsec)}
+}
+
 // append appends the bytes of the announcement.
 func (a announcement) append(dst []byte) []byte {
 	dst = append(dst, version)
@@ -72,7 +58,7 @@ func (a announcement) append(dst []byte) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, v)
 	}
 	for _, v := range [...]int64{a.rate, a.bound, a.growth} {
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(v))
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(min(v, math.MaxUint32)))
 	}
 	return dst
 }
@@ -83,10 +69,10 @@ func parse(b []byte) (a announcement, ok bool) {
 		return announcement{}, false
 	}
 	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
-	a = announcement{
-		generation: u64(b[1:]), at: u64(b[9:]), usec: u64(b[17:]),
+	a = announcement{u64(b[1:]), line{
+		at: u64(b[9:]), usec: u64(b[17:]),
 		rate: int64(int32(u32(b[25:]))), bound: int64(u32(b[29:])), growth: int64(u32(b[33:])),
-	}
+	}}
 	return a, a.generation > 0 && a.generation <= maxGeneration && magnitude(a.rate) <= maxRatePPB
 }
 

@@ -69,24 +69,14 @@ func bad(*rand.Rand, int, int) *sim.Link {
 	}
 }
 
-// unequal has ways of 1 to 80 ms, each of its own.
-func unequal(rng *rand.Rand, _, _ int) *sim.Link {
-	return &sim.Link{
-		Base:  sim.Fixed(ms + time.Duration(rng.Int64N(int64(80*ms)))),
-		Delay: sim.Exp(time.Duration(rng.Int64N(int64(3 * ms)))),
-		Loss:  sim.Bernoulli(0.02),
-	}
-}
-
-// harsh is unequal, with jitter of any kind: Wi-Fi with stalls, mobile networks, queues of 50 to
-// 300 ms, long tails.
-func harsh(rng *rand.Rand, i, j int) *sim.Link {
-	l := unequal(rng, i, j)
-	l.Delay = []sim.Delay{
-		l.Delay, sim.WiFi(), sim.Cellular(), sim.LogNormal(3*ms, 1),
+// harsh has ways of 1 to 80 ms, each of its own, with jitter of any kind: Wi-Fi with stalls, mobile networks, queues of
+// 50 to 300 ms, long tails.
+func harsh(rng *rand.Rand, _, _ int) *sim.Link {
+	base, mean := time.Duration(rng.Int64N(int64(80*ms))), time.Duration(rng.Int64N(int64(3*ms)))
+	return &sim.Link{Base: sim.Fixed(ms + base), Loss: sim.Bernoulli(0.02), Delay: []sim.Delay{
+		sim.Exp(mean), sim.WiFi(), sim.Cellular(), sim.LogNormal(3*ms, 1),
 		sim.Bufferbloat(50*ms, 300*ms, 2*sec, 30*sec, 20*sec),
-	}[rng.IntN(5)]
-	return l
+	}[rng.IntN(5)]}
 }
 
 // newMesh returns n peers, of whom the first founds a session at once.

@@ -282,7 +282,7 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 		return ErrClock
 	}
 	if a.generation == m.generation && from == m.host {
-		if a.rate != m.said.rate || magnitude(int64(m.said.session(a.at)-a.usec)) > rounding {
+		if a.rate != m.said.rate || magnitude(int64(m.said.read(a.at).Usec-a.usec)) > rounding {
 			return ErrChanged
 		}
 		if int64(a.at-m.said.at) < 0 {
@@ -332,7 +332,7 @@ func (m *Member) follow(host uint64, clock *glance, a announcement, localUsec ui
 		return // it was followed already, by this clock or by one that shows the same
 	}
 	m.from, m.ahead = localUsec+readerMargin, 0
-	switch ahead := int64(m.line.read(m.from).Usec - a.session(clock.then.RemoteUsec)); {
+	switch ahead := int64(m.line.read(m.from).Usec - a.read(clock.then.RemoteUsec).Usec); {
 	case !joins && magnitude(ahead) <= maxSlew:
 		// Until from, the line counts as the session time of the new host, too.
 		m.ahead = ahead
@@ -409,10 +409,11 @@ func (m *Member) followed(localUsec uint64) (r Reading, s timesync.Snapshot, ok 
 	}
 	slewed := min(int64(localUsec-m.from)/slewPart, maxSlew)
 	ahead := m.ahead - max(min(m.ahead, slewed), -slewed)
-	r.Usec = m.said.session(s.RemoteUsec) + uint64(ahead)
+	said := m.said.read(s.RemoteUsec)
+	r.Usec = said.Usec + uint64(ahead)
 	bound := micros(s.ErrorBound)
 	r.HostBound = widen(0, bound+share(bound, maxRatePPB)+magnitude(ahead)+rounding)
-	r.Bound = widen(r.HostBound, m.said.boundAt(s.RemoteUsec))
+	r.Bound = widen(r.HostBound, micros(said.Bound))
 	return r, s, true
 }
 

@@ -3,7 +3,6 @@
 package vectors
 
 import (
-	"encoding/json"
 	"testing"
 
 	"timesync/internal/rivals"
@@ -43,55 +42,41 @@ func TestToRemoteVectors(t *testing.T) {
 
 func TestSessionVectors(t *testing.T) {
 	for _, name := range []string{"session.jsonl", "session_quirks.jsonl"} {
-		var peers map[string]*rivals.Original
 		checks := 0
-		for line := range Lines(t, name) {
-			var e struct {
-				Event, Peer string
-				Now         uint64
-				TS24, Value uint32
-				Report, OWD *uint32
-				Sync        bool
-				MinOWD      uint32 `json:"min_owd"`
-				MinDelta    uint32 `json:"min_delta"`
-				RT23        uint32 `json:"rt23_at0"`
-				Out         uint64
-			}
-			if err := json.Unmarshal([]byte(line), &e); err != nil {
-				t.Fatalf("%s: %v", line, err)
-			}
-			o := peers[e.Peer]
-			check := func(what string, got, want uint64) {
-				if checks++; got != want {
-					t.Fatalf("%s: %s\n%s = %d", name, line, what, got)
+		for _, session := range goldenSessions(t, name) {
+			peers := map[string]*rivals.Original{"A": {}, "B": {}}
+			for _, e := range session {
+				o := peers[e.Peer]
+				check := func(what string, got, want uint64) {
+					if checks++; got != want {
+						t.Fatalf("%s: %+v\n%s = %d", name, e, what, got)
+					}
 				}
-			}
-			switch e.Event {
-			case "begin":
-				peers = map[string]*rivals.Original{"A": {}, "B": {}}
-			case "send":
-				check("ts24", uint64(sim.Stamp(e.Now)), uint64(e.TS24))
-				if e.Report != nil {
+				switch e.Event {
+				case "send":
+					check("ts24", uint64(sim.Stamp(e.Now)), uint64(e.TS24))
+					if e.Report != nil {
+						delta, _ := o.MinDelta(e.Now)
+						check("report", uint64(delta), uint64(*e.Report))
+					}
+				case "recv", "peermindelta":
+					if e.Event == "recv" {
+						check("owd", uint64(o.Datagram(uint32(e.TS24), e.Now)), uint64(*e.OWD))
+					} else {
+						o.OnPeerMinDelta(uint32(e.Value), e.Now)
+					}
+					if _, synced := o.RemoteTime(e.Now, 0); synced != e.Sync {
+						t.Fatalf("%s: %+v\nsync = %v", name, e, synced)
+					}
+					if e.Sync { // else the original shows 200 ms
+						check("min_owd", uint64(o.MinOWD()), uint64(e.MinOWD))
+					}
 					delta, _ := o.MinDelta(e.Now)
-					check("report", uint64(delta), uint64(*e.Report))
+					check("min_delta", uint64(delta), uint64(e.MinDelta))
+					check("rt23", uint64(o.Remote23(0)), uint64(e.RT23))
+				case "toremote23":
+					check("out", uint64(o.Remote23(e.Now)), e.Out)
 				}
-			case "recv", "peermindelta":
-				if e.Event == "recv" {
-					check("owd", uint64(o.Datagram(e.TS24, e.Now)), uint64(*e.OWD))
-				} else {
-					o.OnPeerMinDelta(e.Value, e.Now)
-				}
-				if _, synced := o.RemoteTime(e.Now, 0); synced != e.Sync {
-					t.Fatalf("%s: %s\nsync = %v", name, line, synced)
-				}
-				if e.Sync { // else the original shows 200 ms
-					check("min_owd", uint64(o.MinOWD()), uint64(e.MinOWD))
-				}
-				delta, _ := o.MinDelta(e.Now)
-				check("min_delta", uint64(delta), uint64(e.MinDelta))
-				check("rt23", uint64(o.Remote23(0)), uint64(e.RT23))
-			case "toremote23":
-				check("out", uint64(o.Remote23(e.Now)), e.Out)
 			}
 		}
 		t.Logf("%s: %d checks", name, checks)
