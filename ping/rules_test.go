@@ -67,3 +67,22 @@ func TestRules(t *testing.T) {
 		check(t, x.rule(x.window), x.want, "%s", x.name)
 	}
 }
+
+// TestTolerance: 3 ms after the first exchange, 7 ms with a full window.
+func TestTolerance(t *testing.T) {
+	for _, x := range []struct {
+		samples int
+		most    time.Duration
+	}{{1, 3 * ms}, {64, 7 * ms}, {32, 3*ms + 4*ms*31/63}, {100, 7 * ms}} {
+		for _, rule := range []Rule{Percentile, SlotPercentile} {
+			for _, sign := range []time.Duration{-1, 1} {
+				w := trips(repeat(x.samples, 40)...)
+				newest := &w[len(w)-1]
+				newest.Error = sign * x.most
+				check(t, rule(w), -1, "%d samples, %v off", x.samples, newest.Error)
+				newest.Error += sign * us
+				check(t, rule(w), len(w)-1, "%d samples, %v off", x.samples, newest.Error)
+			}
+		}
+	}
+}
