@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -59,21 +60,20 @@ func measureLink(o options) error {
 	}
 	err := writeQueue(o.out, done)
 	if err == nil && committed {
-		err = kept.WriteQueue("kept", done[0].tails()) // that beside TCP
+		err = kept.Write(filepath.Join("kept", kept.QueueFile), done[0].tails()) // that beside TCP
 	}
 	return err
 }
 
 // tails are the 99th percentiles of all of a run.
 func (l *link) tails() (rows []kept.Queue) {
-	of := func(column string, setup linkSetup) {
-		errs := l.streams[singles].absolute(setup, 0, l.lasting)
-		rows = append(rows, kept.Queue{Method: column, P99: math.Round(stat.OrNaN(errs, 0.99))})
-	}
-	of(play.Ours, oursKernel)
-	of(play.Original, originalKernel)
+	setups := map[string]linkSetup{play.Ours: oursKernel, play.Original: originalKernel}
 	for _, r := range rivalPrograms {
-		of(r.name, r.setup())
+		setups[r.name] = r.setup()
+	}
+	for _, column := range slices.Sorted(maps.Keys(setups)) {
+		errs := l.streams[singles].absolute(setups[column], 0, l.lasting)
+		rows = append(rows, kept.Queue{Method: column, P99: math.Round(stat.OrNaN(errs, 0.99))})
 	}
 	return rows
 }
