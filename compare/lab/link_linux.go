@@ -167,14 +167,11 @@ func open(space string, host sim.Side, port int) (*net.UDPConn, error) {
 
 // every calls do again and again until ctx is over.
 func every(ctx context.Context, period time.Duration, do func()) {
-	tick := time.NewTicker(period)
-	defer tick.Stop()
-	for {
+	for tick := time.Tick(period); ; do() {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
-			do()
+		case <-tick:
 		}
 	}
 }
@@ -268,9 +265,8 @@ func (l *link) ask() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.streams {
-		for _, e := range s.ends {
-			s.ask(e, l.now())
-		}
+		s.ask(s.ends[sim.A], l.now())
+		s.ask(s.ends[sim.B], l.now())
 	}
 }
 
@@ -365,7 +361,8 @@ const (
 
 // linkLoad is what else crosses the link: TCP by phases, or random UDP traffic.
 type linkLoad struct {
-	name   string        // of files and rows
+	name   string        // of files
+	what   string        // for readers
 	share  float64       // of the rate, each way: of random traffic
 	before time.Duration // for how long it has filled the link when the hosts begin to exchange datagrams
 	phases []linkPhase
@@ -380,17 +377,17 @@ type linkPhase struct {
 
 // linkLoads are the experiments.
 var linkLoads = []linkLoad{
-	{name: "tcp", phases: []linkPhase{
+	{name: "tcp", what: "TCP", phases: []linkPhase{
 		{"nothing else", 0, 0.15, [2]bool{}},
 		{"TCP from A to B", 0.15, 0.40, [2]bool{true, false}},
 		{"TCP from B to A", 0.40, 0.65, [2]bool{false, true}},
 		{"TCP both ways", 0.65, 0.90, [2]bool{true, true}},
 		{"nothing else again", 0.90, 1, [2]bool{}},
 	}},
-	{name: "cross60", share: 0.6},
-	{name: "cross80", share: 0.8},
-	{name: "cross90", share: 0.9},
-	{name: "cross90-busy", share: 0.9, before: 10 * time.Second},
+	{name: "cross60", what: "cross traffic of 60 %", share: 0.6},
+	{name: "cross80", what: "cross traffic of 80 %", share: 0.8},
+	{name: "cross90", what: "cross traffic of 90 %", share: 0.9},
+	{name: "cross90-busy", what: "cross traffic of 90 %, begun later", share: 0.9, before: 10 * time.Second},
 }
 
 // within runs do in a network namespace. Sockets stay where they were made, and so do

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"compress/gzip"
 	"context"
@@ -50,7 +51,7 @@ func measureLink(o options) error {
 		}
 		fmt.Fprintf(os.Stderr, "lab: %s, %v, seed %d\n", load.name, o.lasting, o.seed)
 		l, err := runLink(load, o)
-		if err == nil {
+		if err == nil && o.record != "" {
 			err = l.save(o.record)
 		}
 		if err != nil {
@@ -91,12 +92,9 @@ func linkWins(done []*link) string {
 	var wins []string
 	compared := 0
 	for _, l := range done {
-		from, name := linkSettled, fmt.Sprintf("cross traffic of %.0f %%", 100*l.load.share)
-		if l.load.before > 0 {
-			name += ", begun later"
-		}
+		from := linkSettled
 		if l.load.phases != nil {
-			from, name = linkWarmup, "TCP"
+			from = linkWarmup
 		}
 		s := l.streams[singles]
 		mine := stat.OrNaN(s.absolute(oursKernel, from, l.lasting), 0.99)
@@ -106,7 +104,7 @@ func linkWins(done []*link) string {
 				compared++
 			}
 			if theirs < mine {
-				wins = append(wins, fmt.Sprintf("%s beside %s (%.0f us; ours %.0f us)", r.name, name, theirs, mine))
+				wins = append(wins, fmt.Sprintf("%s beside %s (%.0f us; ours %.0f us)", r.name, l.load.what, theirs, mine))
 			}
 		}
 	}
@@ -120,30 +118,20 @@ func linkWins(done []*link) string {
 
 // save saves how long the datagrams of each kind of traffic were under way, as internal/sim reads it.
 func (l *link) save(folder string) error {
-	if folder == "" {
-		return nil
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
+	err := os.MkdirAll(folder, 0o755)
 	for i, stream := range l.streams {
-		name := fmt.Sprintf("%s-%s.csv.gz", l.load.name, strings.ReplaceAll(linkTraffics[i].name, " ", ""))
-		f, err := os.Create(filepath.Join(folder, name))
-		if err != nil {
-			return err
-		}
-		z := gzip.NewWriter(f)
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
 		fmt.Fprintln(z, "send_time_us,owd_us,direction")
 		for side, direction := range [...]string{"down", "up"} {
 			for _, r := range stream.trace[side] {
 				fmt.Fprintf(z, "%d,%d,%s\n", r.sent, r.owd, direction)
 			}
 		}
-		if err := errors.Join(z.Close(), f.Close()); err != nil {
-			return err
-		}
+		name := fmt.Sprintf("%s-%s.csv.gz", l.load.name, strings.ReplaceAll(linkTraffics[i].name, " ", ""))
+		err = errors.Join(err, z.Close(), os.WriteFile(filepath.Join(folder, name), b.Bytes(), 0o644))
 	}
-	return nil
+	return err
 }
 
 // linkSpan is a row of a table: a span of a run, of one kind of datagrams.
@@ -191,9 +179,7 @@ func writeQueue(folder string, done []*link) error {
 		"alike":    linkTable(loads, 0, spans["alike"]),
 		"versions": page.Text("%.0f s for each load, seed %d. Versions: chronyd %s, ptp4l %s.", lasts.Seconds(), done[0].seed, version("chronyd"), version("ptp4l")),
 	}
-	for _, name := range []string{"wins", "tcp", "cross", "start", "alike", "versions"} {
-		fmt.Print(parts[name])
-	}
+	fmt.Print(parts["wins"], parts["tcp"], parts["cross"], parts["start"], parts["alike"], parts["versions"])
 	return errors.Join(page.Draw(folder, pictures), page.Write("../docs/QUEUE.md", folder, parts))
 }
 
@@ -357,8 +343,7 @@ func (p rival) run(ctx context.Context, spaces [2]string, folder string, found f
 		if err != nil {
 			return err
 		}
-		defer server.Wait()
-		defer server.Process.Kill()
+		defer server.Wait() // ctx ends it
 		go io.Copy(io.Discard, out)
 	}
 	home := filepath.Join(folder, "client")
@@ -367,7 +352,6 @@ func (p rival) run(ctx context.Context, spaces [2]string, folder string, found f
 		return err
 	}
 	defer client.Wait()
-	defer client.Process.Kill()
 	if p.program == "chronyd" {
 		go io.Copy(io.Discard, out)
 		if out, err = tracking(ctx, filepath.Join(home, "sock")); err != nil {
