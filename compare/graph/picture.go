@@ -319,15 +319,19 @@ func Parts(values []float64) []plotter.XYs {
 
 // Micros prints microseconds for people: three digits and a unit.
 func Micros(us float64) string {
-	for _, unit := range []struct {
-		below, us float64
-		format    string
-	}{{99.5, 1, "%.0f us"}, {9950, 1e3, "%.2g ms"}, {999500, 1e3, "%.0f ms"}, {999.5e6, 1e6, "%.3g s"}, {math.Inf(1), 1e6, "%.0f s"}} {
-		if us < unit.below {
-			return fmt.Sprintf(unit.format, us/unit.us)
-		}
+	switch {
+	case us != us:
+		return "never"
+	case us < 99.5:
+		return fmt.Sprintf("%.0f us", us)
+	case us < 9950:
+		return fmt.Sprintf("%.2g ms", us/1e3)
+	case us < 999500:
+		return fmt.Sprintf("%.0f ms", us/1e3)
+	case us < 999.5e6:
+		return fmt.Sprintf("%.3g s", us/1e6)
 	}
-	return "never"
+	return fmt.Sprintf("%.0f s", us/1e6)
 }
 
 // Millis returns milliseconds.
