@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // These tests prove what a reader of the documents and a server with a million peers count on: links lead
-// somewhere, the snippets run, what costs less than a call is inlined, and a peer takes few cache lines.
+// somewhere, the snippets run, what runs on each system is the README's command, what costs less than a call is inlined, and a peer takes few cache lines.
 package shape
 
 import (
@@ -56,6 +56,15 @@ func TestLinks(t *testing.T) {
 			} else if heading != "" && !anchors(string(read(t, target)))[heading] {
 				t.Errorf("%s: no heading of %s is called %s", page, target, heading)
 			}
+		}
+	}
+}
+
+// TestWorkflow: what runs on each system is the command of README.md.
+func TestWorkflow(t *testing.T) {
+	for _, name := range []string{"README.md", ".ci/run", ".github/workflows/ci.yml"} {
+		if !strings.Contains(string(read(t, filepath.Join(root, name))), "go test ./...") {
+			t.Errorf("%s does not run go test ./...", name)
 		}
 	}
 }
