@@ -54,28 +54,20 @@ func thinned(p plotter.XYs, k int) (left plotter.XYs) {
 // drift returns how the offset differs from the straight line of the last skew through the
 // middle offset, ms: so the drift of the clocks does not hide the rest.
 func (r *reel) drift() func(n note) float64 {
+	known := slices.DeleteFunc(slices.Clone(r.notes), func(n note) bool { return !n.known })
 	var last note
-	for _, n := range r.notes {
-		if n.known {
-			last = n
-		}
+	if len(known) > 0 {
+		last = known[len(known)-1]
 	}
-	straight := func(n note) float64 {
-		return float64(n.snapshot.OffsetUsec-last.snapshot.OffsetUsec) - last.snapshot.Skew*n.at
+	straight := func(n note) float64 { // NaN if it is not known
+		return n.offset - last.offset - last.snapshot.Skew*n.at
 	}
 	var offsets []float64
-	for _, n := range r.notes {
-		if n.known {
-			offsets = append(offsets, straight(n))
-		}
+	for _, n := range known {
+		offsets = append(offsets, straight(n))
 	}
 	middle := stat.OrNaN(offsets, 0.5)
-	return func(n note) float64 {
-		if !n.known {
-			return math.NaN()
-		}
-		return (straight(n) - middle) / 1e3
-	}
+	return func(n note) float64 { return (straight(n) - middle) / 1e3 }
 }
 
 // chart returns a chart whose axis holds 98 % of the points of all curves.

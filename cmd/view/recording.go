@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +33,7 @@ type reel struct {
 	last     float64   // s: the last event of end 0
 	back     uint64    // us: by how much the clock of end 0 was set back so far, which times here leave out
 	wasSet   bool      // it was, in the block under way
-	missing  uint32    // blocks, of both
+	missing  bool      // blocks, of either
 	silences []span    // in which no datagram arrived
 	reports  []float64 // s
 	cut      error     // why the recording ends
@@ -98,7 +97,7 @@ func unwind(recordings ...io.Reader) *reel {
 // see takes an event.
 func (r *reel) see(m *record.Moment) {
 	if m.Kind == record.Missing {
-		r.missing += m.Count
+		r.missing = true
 		r.say(r.last, other, "%d blocks are missing in the %srecording", m.Count, [2]string{"", "second "}[m.End])
 	}
 	if len(r.notes) == 0 {
@@ -240,11 +239,8 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 	if r.both {
 		path += "-both"
 	}
-	err := errors.Join(os.MkdirAll(out, 0o755), r.writeCSV(path+".csv"), graph.Charts(path+".png", graph.Screen(), r.charts(name)...))
-	if err == nil {
-		fmt.Fprintf(words, "%s.png, %s.csv\n", path, path)
-	}
-	return err
+	fmt.Fprintf(words, "%s.png, %s.csv\n", path, path)
+	return errors.Join(os.MkdirAll(out, 0o755), r.writeCSV(path+".csv"), graph.Charts(path+".png", graph.Screen(), r.charts(name)...))
 }
 
 // tell prints what happened.
@@ -269,7 +265,7 @@ func (r *reel) tell(out io.Writer, name string) {
 			graph.Micros(stat.OrNaN(sums, 0.5)), graph.Micros(stat.OrNaN(sums, 0.99)), graph.Micros(stat.OrNaN(sums, 1)))
 	}
 	switch {
-	case r.differ > 0 && r.missing > 0:
+	case r.differ > 0 && r.missing:
 		fmt.Fprintf(out, "answers differ from those recorded, offsets by up to %s: blocks are missing\n", graph.Micros(r.differ))
 	case r.differ > 0:
 		fmt.Fprintf(out, "this version answers otherwise than the one that recorded, offsets by up to %s; shown is what this one makes of it\n", graph.Micros(r.differ))
@@ -283,29 +279,23 @@ func (r *reel) tell(out io.Writer, name string) {
 
 // writeCSV writes the notes, each with its time of day. What is NaN is empty.
 func (r *reel) writeCSV(path string) error {
-	rows := [][]string{{
-		"utc", "s", "fastest_to_us_ms", "fastest_to_peer_ms", "floor_to_us_ms", "floor_to_peer_ms", "offset_us",
-		"bound_us", "round_trip_us", "skew_ppm", "skew_error_ppm", "steps", "late_buckets", "disagree_us",
-	}}
+	var b strings.Builder
+	fmt.Fprintln(&b, "utc,s,fastest_to_us_ms,fastest_to_peer_ms,floor_to_us_ms,floor_to_peer_ms,offset_us,"+
+		"bound_us,round_trip_us,skew_ppm,skew_error_ppm,steps,late_buckets,disagree_us")
 	for _, n := range r.notes {
-		row := []string{r.clock(n.at)}
+		b.WriteString(r.clock(n.at))
 		for _, v := range []float64{
 			n.at, n.fastest[0], n.fastest[1], n.floors[0], n.floors[1], n.offset,
 			n.bound, 1e3 * (n.floors[0] + n.floors[1]), n.skew[0], n.skew[1], n.steps, float64(n.late), n.disagree,
 		} {
-			cell := strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f', -1, 64)
-			if math.IsNaN(v) {
-				cell = ""
+			b.WriteByte(',')
+			if !math.IsNaN(v) {
+				b.WriteString(strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f', -1, 64))
 			}
-			row = append(row, cell)
 		}
-		rows = append(rows, row)
+		b.WriteByte('\n')
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close())
+	return os.WriteFile(path, []byte(b.String()), 0o666)
 }
 
 // circle26 returns v the shorter way round the ring of 2^26 us on which datagrams show offsets.

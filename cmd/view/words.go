@@ -149,17 +149,13 @@ func (r *reel) lift(i int) (from float64) {
 // paths tells of the floors that moved.
 func (r *reel) paths() {
 	for i, m := range r.moves {
-		if m.toPeer && m.by == 0 {
-			continue // the end of a queue
-		}
-		by := graph.Micros(math.Abs(m.by) * 1e3)
+		by, end := graph.Micros(math.Abs(m.by)*1e3), r.ends(i)
 		switch {
+		case m.toPeer && m.by == 0: // the end of a queue
+		case end > 0:
+			r.say(m.at, queued, "all datagrams to the peer queued for %.1f s, by %s, as the peer reported", end-m.at, by)
 		case m.toPeer && m.by > 0:
-			if end := r.ends(i); end > 0 {
-				r.say(m.at, queued, "all datagrams to the peer queued for %.1f s, by %s, as the peer reported", end-m.at, by)
-			} else {
-				r.say(m.at, pathToPeer, "path to the peer longer by %s, as the peer reported", by)
-			}
+			r.say(m.at, pathToPeer, "path to the peer longer by %s, as the peer reported", by)
 		case m.toPeer:
 			r.say(m.at, pathToPeer, "path to the peer shorter by %s, as the peer reported", by)
 		case m.by > 0:
@@ -173,14 +169,13 @@ func (r *reel) paths() {
 // ends returns when the way to the peer became as short again as it was before move i, if that
 // was soon: the peer tells of a queue before it knows what it is.
 func (r *reel) ends(i int) (at float64) {
-	from := &r.moves[i]
-	for k := i + 1; k < len(r.moves) && r.moves[k].at < from.at+longestQueue; k++ {
-		if to := &r.moves[k]; to.toPeer && math.Abs(to.by+from.by) < from.by/8 {
-			to.by = 0
-			return to.at
-		}
+	from, later := r.moves[i], r.moves[i+1:]
+	k := slices.IndexFunc(later, func(to move) bool { return to.toPeer && math.Abs(to.by+from.by) < from.by/8 })
+	if !from.toPeer || k < 0 || later[k].at >= from.at+longestQueue {
+		return 0
 	}
-	return 0
+	later[k].by = 0
+	return later[k].at
 }
 
 // queues tells of times in which all datagrams to us queued, and that was not taken for the path or a clock.
@@ -191,7 +186,7 @@ func (r *reel) queues() {
 			if from < 0 {
 				from, most = i-1, 0
 			}
-			if by := 1e3 * (r.notes[i-1].fastest[0] - r.notes[i-1].floors[0]); by > most {
+			if by := r.notes[i-1].fastest[0] - r.notes[i-1].floors[0]; by > most { // none of NaN
 				most = by
 			}
 			last = i
@@ -203,7 +198,7 @@ func (r *reel) queues() {
 		}
 		a, b := &r.notes[from], &r.notes[last]
 		if lasted := b.at - a.at; lasted >= leastQueue && b.late-a.late >= leastLate {
-			r.say(a.at, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", lasted, graph.Micros(most))
+			r.say(a.at, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", lasted, graph.Micros(1e3*most))
 		}
 		from = -1
 	}

@@ -57,7 +57,7 @@ func (t Theme) Tone(c color.Color) color.Color {
 		return c
 	}
 	const lighter = 0.42
-	n := color.NRGBAModel.Convert(c).(color.NRGBA)
+	n := c.(color.NRGBA)
 	if max(n.R, n.G, n.B) < 0x40 {
 		ink := t.ink.(color.NRGBA)
 		ink.A = n.A
@@ -76,7 +76,7 @@ func RGB(v uint32) color.Color {
 
 // Fade makes a colour transparent, so that dots may lie over each other.
 func Fade(c color.Color) color.Color {
-	n := color.NRGBAModel.Convert(c).(color.NRGBA)
+	n := c.(color.NRGBA)
 	n.A = 90
 	return n
 }
@@ -193,28 +193,24 @@ func (f frame) mark(e Event) {
 	} else {
 		f.line(draw.LineStyle{Color: f.soft, Width: 1, Dashes: []vg.Length{2, 2}}, plotter.XYs{low, high})
 	}
-	name := style(textSize-1, f.ink)
-	name.YAlign = draw.YTop
-	f.write(" "+e.Name, high, name)
+	f.write(" "+e.Name, high, textSize-1, f.ink, draw.XLeft, draw.YTop)
 }
 
 // curve adds a curve, and its name if that has a place.
 func (f frame) curve(c Curve) {
-	if c.Dots > 0 {
-		dots := draw.GlyphStyle{Color: f.Tone(c.Color), Radius: c.Dots, Shape: draw.CircleGlyph{}}
-		f.Add(&plotter.Scatter{XYs: f.inside(c.Parts[0]), GlyphStyle: dots})
-	} else {
-		for _, part := range c.Parts {
+	for _, part := range c.Parts {
+		if c.Dots > 0 {
+			dots := draw.GlyphStyle{Color: f.Tone(c.Color), Radius: c.Dots, Shape: draw.CircleGlyph{}}
+			f.Add(&plotter.Scatter{XYs: f.inside(part), GlyphStyle: dots})
+		} else {
 			f.line(c.style(f.Theme, 0), part)
 		}
 	}
-	name := style(textSize, f.Tone(c.Color))
-	name.YAlign = draw.YCenter
-	if c.Above {
-		name.XAlign, name.YAlign = draw.XCenter, draw.YBottom
-	}
-	if c.At != nil {
-		f.write(c.Name, *c.At, name)
+	switch {
+	case c.Above:
+		f.write(c.Name, *c.At, textSize, f.Tone(c.Color), draw.XCenter, draw.YBottom)
+	case c.At != nil:
+		f.write(c.Name, *c.At, textSize, f.Tone(c.Color), draw.XLeft, draw.YCenter)
 	}
 }
 
@@ -232,9 +228,11 @@ func (f frame) line(style draw.LineStyle, xys plotter.XYs) {
 	f.Add(&plotter.Line{XYs: f.inside(xys), LineStyle: style})
 }
 
-// write writes a word at a place: to which side of it, the style says.
-func (f frame) write(word string, at plotter.XY, style draw.TextStyle) {
-	f.Add(&plotter.Labels{XYs: plotter.XYs{at}, Labels: []string{word}, TextStyle: []draw.TextStyle{style}})
+// write writes a word at a place.
+func (f frame) write(word string, at plotter.XY, size vg.Length, c color.Color, x draw.XAlignment, y draw.YAlignment) {
+	text := style(size, c)
+	text.XAlign, text.YAlign = x, y
+	f.Add(&plotter.Labels{XYs: plotter.XYs{at}, Labels: []string{word}, TextStyle: []draw.TextStyle{text}})
 }
 
 // Charts draws charts below each other into a picture, each below its title and the names

@@ -10,24 +10,20 @@ import (
 	"encoding/csv"
 	"errors"
 	"io/fs"
-	"maps"
 	"math"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/jszwec/csvutil"
 
-	"timesync/compare/play"
 	"timesync/internal/stat"
 )
 
+// The tables.
 const (
-	chronyFile   = "chronyd.csv"
-	chronySeries = "series.csv"
-	queueFile    = "queue.csv"
+	ChronydFile = "chronyd.csv" // of Figures
+	SeriesFile  = "series.csv"  // of Second: chronyd in the worlds that are drawn over time
+	QueueFile   = "queue.csv"   // of Queue
 )
 
 // Quantiles are those of errors, us.
@@ -54,78 +50,27 @@ type Figures struct {
 	Stock   Quantiles `csv:"stock_,inline"`
 }
 
-// P99 is the 99th percentile with the best setting, NaN if there are no figures.
-func (f *Figures) P99() float64 {
-	if f == nil {
-		return math.NaN()
-	}
-	return f.Best.P99
-}
-
-// Chronyd is all that was measured of it.
-type Chronyd struct {
-	Figures []Figures
-	Series  map[string]play.Seconds // of the worlds that are drawn over time
-}
-
 // Find returns the figures of a world, nil if it was not measured.
-func (c *Chronyd) Find(set, world string) *Figures {
-	i := slices.IndexFunc(c.Figures, func(f Figures) bool { return f.Set == set && f.World == world })
-	if i < 0 {
-		return nil
+func Find(all []Figures, set, world string) *Figures {
+	for i := range all {
+		if all[i].Set == set && all[i].World == world {
+			return &all[i]
+		}
 	}
-	return &c.Figures[i]
+	return nil
 }
 
-// second is one of a series.
-type second struct {
+// Second is the largest error of a second in a world.
+type Second struct {
 	World  string  `csv:"world"`
 	Second int     `csv:"second"`
 	Worst  float64 `csv:"worst_us"`
-}
-
-// ReadChronyd reads both of its files.
-func ReadChronyd(folder string) (*Chronyd, error) {
-	figures, err := Read[Figures](filepath.Join(folder, chronyFile))
-	seconds, bad := Read[second](filepath.Join(folder, chronySeries))
-	c := &Chronyd{figures, map[string]play.Seconds{}}
-	for _, s := range seconds {
-		c.Series[s.World] = append(c.Series[s.World], s.Worst)
-	}
-	return c, errors.Join(err, bad)
-}
-
-// Write writes both files.
-func (c *Chronyd) Write(folder string) error {
-	var seconds []second
-	for _, world := range slices.Sorted(maps.Keys(c.Series)) {
-		for i, worst := range c.Series[world] {
-			seconds = append(seconds, second{world, i, worst})
-		}
-	}
-	return errors.Join(Write(filepath.Join(folder, chronyFile), c.Figures), Write(filepath.Join(folder, chronySeries), seconds))
 }
 
 // Queue is the 99th percentile of a method beside TCP on a real queue.
 type Queue struct {
 	Method string  `csv:"method"`
 	P99    float64 `csv:"p99_us"`
-}
-
-// ReadQueue returns those figures by method, us.
-func ReadQueue(folder string) (map[string]float64, error) {
-	rows, err := Read[Queue](filepath.Join(folder, queueFile))
-	queue := map[string]float64{}
-	for _, row := range rows {
-		queue[row.Method] = row.P99
-	}
-	return queue, err
-}
-
-// WriteQueue keeps them, in the order of their methods.
-func WriteQueue(folder string, rows []Queue) error {
-	slices.SortFunc(rows, func(a, b Queue) int { return strings.Compare(a.Method, b.Method) })
-	return Write(filepath.Join(folder, queueFile), rows)
 }
 
 // Read reads a table. A file that is not there is empty.

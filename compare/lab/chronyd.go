@@ -14,13 +14,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"timesync/compare/kept"
 	"timesync/compare/play"
@@ -208,88 +205,93 @@ var chronydTails = []string{"", "corrtimeratio 1", "corrtimeratio 10", "makestep
 // search tries all settings on the first seed, then the defaults and the best three on all seeds, each
 // of those with every tail, and returns the latter, and how many were tried. What is best is judged on
 // the very seeds that are reported, which favours chronyd.
-func search(w play.World, clknetsim string) (played []chronyRun, tried int, err error) {
-	var all []chronyRun
+func search(w play.World, clknetsim string) (played []*chronyRun, tried int, err error) {
+	var all []*chronyRun
 	for _, samples := range chronydSettings[0] {
 		for _, count := range chronydSettings[1] {
 			for _, merged := range chronydSettings[2] {
 				words := strings.Fields(samples + " " + count + " " + merged)
-				all = append(all, chronyRun{w: w, server: strings.Join(words, " ")})
+				all = append(all, &chronyRun{w: w, server: strings.Join(words, " ")})
 			}
 		}
 	}
-	if err := playAll(clknetsim, all, 1); err != nil {
+	playAll := func(runs []*chronyRun, seeds int) error { // on all processors
+		return errors.Join(play.Map(runs, func(r *chronyRun) error { return r.play(clknetsim, seeds) })...)
+	}
+	if err := playAll(all, 1); err != nil {
 		return nil, 0, err
 	}
 	slices.SortStableFunc(all, byTail)
-	played = []chronyRun{{w: w}}
+	played = []*chronyRun{{w: w}}
 	for _, run := range all[:3] {
 		for _, tail := range chronydTails {
-			played = append(played, chronyRun{w: w, server: run.server, tail: tail})
+			played = append(played, &chronyRun{w: w, server: run.server, tail: tail})
 		}
 	}
-	return played, len(all) + len(played), playAll(clknetsim, played, w.Seeds)
-}
-
-// playAll plays runs on all processors.
-func playAll(clknetsim string, runs []chronyRun, seeds int) error {
-	var all errgroup.Group
-	all.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range runs {
-		all.Go(func() error { return runs[i].play(clknetsim, seeds) })
-	}
-	return all.Wait()
+	return played, len(all) + len(played), playAll(played, w.Seeds)
 }
 
 // byTail compares runs by their 99th percentile.
-func byTail(a, b chronyRun) int {
+func byTail(a, b *chronyRun) int {
 	return cmp.Compare(stat.OrNaN(a.errs, 0.99), stat.OrNaN(b.errs, 0.99))
-}
-
-// measureWorld looks for the best setting in one world, and keeps its figures.
-func measureWorld(c *kept.Chronyd, w play.World, clknetsim string) error {
-	all, tried, err := search(w, clknetsim)
-	if err != nil {
-		return err
-	}
-	best := slices.MinFunc(all, byTail)
-	f := kept.Figures{Set: w.Set, World: w.Name, Version: version("chronyd"), Tried: tried,
-		Setting: best.name(), Best: kept.QuantilesOf(best.errs), Stock: kept.QuantilesOf(all[0].errs)}
-	if old := c.Find(f.Set, f.World); old != nil {
-		*old = f
-	} else {
-		c.Figures = append(c.Figures, f)
-	}
-	fmt.Fprintf(os.Stderr, "lab: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.World, f.Best.P99, f.Setting, f.Stock.P99)
-	if f.Set != play.Simulated || play.Taught[f.World] == "" {
-		return nil
-	}
-	errs, err := best.once(clknetsim, play.FirstSeed)
-	var series play.Seconds
-	for i, e := range errs {
-		series.Take(time.Duration(i)*time.Second/play.ChronydRate, e)
-	}
-	c.Series[f.World] = series
-	return err
 }
 
 // measureChronyd plays all simulated worlds and those of equal rates, and writes what chronyd did into
 // its files as soon as it is known. A computer that sleeps is not to be had from clknetsim.
 func measureChronyd(o options) error {
 	folder, err := filepath.Abs(o.clknetsim)
-	known, bad := kept.ReadChronyd(o.out)
-	worlds, worse := play.AllWorlds("")
-	if err = errors.Join(err, bad, worse, os.MkdirAll(o.out, 0o755)); err != nil {
+	tables := [2]string{filepath.Join(o.out, kept.ChronydFile), filepath.Join(o.out, kept.SeriesFile)}
+	figures, bad := kept.Read[kept.Figures](tables[0])
+	series, worse := kept.Read[kept.Second](tables[1])
+	worlds, worst := play.AllWorlds("")
+	if err = errors.Join(err, bad, worse, worst, os.MkdirAll(o.out, 0o755)); err != nil {
 		return err
 	}
 	for _, w := range worlds {
 		played := w.Set == play.EqualRates || w.Set == play.Simulated && w.Scenario.Off == nil
-		if played && strings.Contains(w.Set+", "+w.Name, o.only) {
-			err := measureWorld(known, w, folder)
-			if err = errors.Join(err, known.Write(o.out)); err != nil {
-				return err
-			}
+		if !played || !strings.Contains(w.Set+", "+w.Name, o.only) {
+			continue
+		}
+		f, best, err := measureWorld(w, folder)
+		if err != nil {
+			return err
+		}
+		if old := kept.Find(figures, f.Set, f.World); old != nil {
+			*old = f
+		} else {
+			figures = append(figures, f)
+		}
+		if f.Set == play.Simulated && play.Taught[f.World] != "" {
+			seconds, bad := best.seconds(folder)
+			err, series = bad, slices.DeleteFunc(series, func(s kept.Second) bool { return s.World == f.World })
+			series = append(series, seconds...)
+			slices.SortStableFunc(series, func(a, b kept.Second) int { return strings.Compare(a.World, b.World) })
+		}
+		if err = errors.Join(err, kept.Write(tables[0], figures), kept.Write(tables[1], series)); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// measureWorld looks for the best setting in one world, and returns it with its figures.
+func measureWorld(w play.World, clknetsim string) (f kept.Figures, best *chronyRun, err error) {
+	all, tried, err := search(w, clknetsim)
+	if err != nil {
+		return f, best, err
+	}
+	best = slices.MinFunc(all, byTail)
+	f = kept.Figures{Set: w.Set, World: w.Name, Version: version("chronyd"), Tried: tried,
+		Setting: best.name(), Best: kept.QuantilesOf(best.errs), Stock: kept.QuantilesOf(all[0].errs)}
+	fmt.Fprintf(os.Stderr, "lab: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.World, f.Best.P99, f.Setting, f.Stock.P99)
+	return f, best, nil
+}
+
+// seconds plays the first seed once more, and returns the largest error of each second.
+func (r *chronyRun) seconds(clknetsim string) (rows []kept.Second, err error) {
+	errs, err := r.once(clknetsim, play.FirstSeed)
+	for some := range slices.Chunk(errs, play.ChronydRate) {
+		rows = append(rows, kept.Second{World: r.w.Name, Second: len(rows), Worst: slices.Max(some)})
+	}
+	return rows, err
 }

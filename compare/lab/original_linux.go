@@ -70,16 +70,14 @@ const (
 	livePort     = 17300
 )
 
-// livePairs are who talks to whom: true is the original.
-var livePairs = [][2]bool{{false, false}, {false, true}, {true, true}}
-
-// liveColumns are the ends of pairs, each with its peer.
-var liveColumns = []struct {
-	name  string
-	kinds [2]bool
+// livePairs are who talks to whom.
+var livePairs = []struct {
+	cpp     [2]bool   // which end is the original
+	columns [2]string // what the errors of both ends are of
 }{
-	{"two of ours", [2]bool{false, false}}, {"ours beside C++", [2]bool{false, true}},
-	{"C++ beside ours", [2]bool{true, false}}, {"two C++", [2]bool{true, true}},
+	{[2]bool{false, false}, [2]string{"two of ours", "two of ours"}},
+	{[2]bool{false, true}, [2]string{"ours beside C++", "C++ beside ours"}},
+	{[2]bool{true, true}, [2]string{"two C++", "two C++"}},
 }
 
 // monotonic is the clock that both programs read, us.
@@ -91,7 +89,8 @@ func monotonic() uint64 {
 
 // liveEnd is an end of a session: its clock, and its errors.
 type liveEnd struct {
-	kinds      [2]bool // its own, and its peer's: true is the original
+	cpp        bool // it is the original
+	column     string
 	peer       *liveEnd
 	port, to   int     // its own, and the relay's
 	skew       float64 // of its clock
@@ -116,10 +115,10 @@ func (e *liveEnd) answered(machine, remote uint64) {
 // play plays all pairs of a case at the same time, and returns all ends.
 func (c *liveCase) play(o options) (ends []*liveEnd, err error) {
 	var all errgroup.Group
-	for i, kinds := range livePairs {
+	for i, p := range livePairs {
 		port := livePort + 4*i // those of the ends, and the relay's two
-		a := &liveEnd{kinds: kinds, port: port, to: port + 2}
-		b := &liveEnd{kinds: [2]bool{kinds[1], kinds[0]}, port: port + 1, to: port + 3, skew: liveSkew * 1e-6, ahead: liveAhead}
+		a := &liveEnd{cpp: p.cpp[0], column: p.columns[0], port: port, to: port + 2}
+		b := &liveEnd{cpp: p.cpp[1], column: p.columns[1], port: port + 1, to: port + 3, skew: liveSkew * 1e-6, ahead: liveAhead}
 		a.peer, b.peer = b, a
 		ends = append(ends, a, b)
 		all.Go(func() error { return c.session(o, a, b) })
@@ -141,7 +140,7 @@ func (c *liveCase) session(o options, ends ...*liveEnd) error {
 	for _, e := range ends {
 		e.begin = monotonic()
 		both.Go(func() error {
-			if e.kinds[0] {
+			if e.cpp {
 				return e.runCPP(o.original, c, o.lasting)
 			}
 			return e.runOurs(c, o.lasting)
@@ -282,14 +281,10 @@ func measureOriginal(o options) error {
 	if o.lasting <= liveWarmup {
 		return fmt.Errorf("-lasting has to be more than %v", liveWarmup)
 	}
-	rows := [][]string{{"datagrams"}}
-	for _, c := range liveColumns {
-		rows[0] = append(rows[0], c.name)
-	}
+	rows := [][]string{{"datagrams", "two of ours", "ours beside C++", "C++ beside ours", "two C++"}}
 	compared, mismatches := 0, 0
 	var worse []string // rows in which two of ours are
-	for i := range liveCases {
-		c := &liveCases[i]
+	for _, c := range liveCases {
 		if !strings.Contains(c.name, o.only) {
 			continue
 		}
@@ -297,17 +292,16 @@ func measureOriginal(o options) error {
 		if err != nil {
 			return err
 		}
-		errs := map[[2]bool][]float64{}
+		errs := map[string][]float64{}
 		for _, e := range ends {
-			errs[e.kinds] = append(errs[e.kinds], e.errs...)
+			errs[e.column] = append(errs[e.column], e.errs...)
 			compared, mismatches = compared+e.compared, mismatches+e.mismatches
 		}
 		row := []string{c.name}
-		for _, column := range liveColumns {
-			row = append(row, cell(errs[column.kinds]))
+		for _, column := range rows[0][1:] {
+			row = append(row, cell(errs[column]))
 		}
-		ours, theirs := stat.OrNaN(errs[[2]bool{false, false}], 0.99), stat.OrNaN(errs[[2]bool{true, true}], 0.99)
-		if ours > theirs {
+		if ours, theirs := stat.OrNaN(errs["two of ours"], 0.99), stat.OrNaN(errs["two C++"], 0.99); ours > theirs {
 			worse = append(worse, fmt.Sprintf("%s (%.0f us; ours %.0f us)", c.name, theirs, ours))
 		}
 		fmt.Fprintln(os.Stderr, "lab:", strings.Join(row, " | "))

@@ -11,6 +11,7 @@ package page
 
 import (
 	"bytes"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -102,19 +103,9 @@ func Draw(folder string, pictures map[string][]*graph.Chart) error {
 }
 
 // page is the frame of the HTML; it follows the reader's choice of light or dark.
-const page = `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>%s</title>
-<style>
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; font-size: 0.85rem; display: block; }
-table, pre { overflow-x: auto; }
-th, td { padding: 0.15rem 0.6rem; border-bottom: 1px solid #8886; white-space: nowrap; }
-img { max-width: 100%%; border-radius: 6px; }
-</style></head><body>
-%s</body></html>
-`
+//
+//go:embed page.html
+var page string
 
 // HTML makes a page for browsers of a document.
 func HTML(document, path, title string) error {

@@ -4,10 +4,13 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"image/color"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -15,28 +18,43 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 
+	"timesync"
 	"timesync/compare/graph"
 	"timesync/compare/play"
 	"timesync/internal/ontime"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
+	"timesync/record"
 )
 
-// overTime plays the first seed of a world, and returns for each column the largest error of each
-// second at one end, us, and what happens.
-func overTime(world string) (errs map[string]play.Seconds, events []graph.Event) {
+// errorBound is in overTime what is no column: the error bound of this package.
+const errorBound = "error bound"
+
+// overTime plays a world, and returns for each column the largest error of each second at end A, us,
+// and what happens.
+func overTime(w play.World, seed uint64) (errs map[string]play.Seconds, events []graph.Event) {
 	errs = map[string]play.Seconds{}
-	w := play.SimWorld(sim.ScenarioNamed(world), play.Simulated, 1)
-	for column, ends := range play.Play(w, play.FirstSeed) {
-		var seconds play.Seconds
-		for _, a := range ends[sim.A] {
-			if !math.IsInf(a.Err, 1) {
-				seconds.Take(a.At, a.Err)
-			}
-		}
+	take := func(column string, at time.Duration, err float64) {
+		seconds := errs[column]
+		seconds.Take(at, err)
 		errs[column] = seconds
 	}
-	return errs, eventsOf(w, play.FirstSeed)
+	for column, ends := range play.Play(w, seed) {
+		for _, a := range ends[sim.A] {
+			if !math.IsInf(a.Err, 1) {
+				take(column, a.At, a.Err)
+			}
+			if column == play.Ours {
+				take(errorBound, a.At, a.Bound)
+			}
+		}
+	}
+	return errs, eventsOf(w, seed)
+}
+
+// simulated is a world of package sim.
+func simulated(name string) play.World {
+	return play.SimWorld(sim.ScenarioNamed(name), play.Simulated, 1)
 }
 
 // eventsOf returns what happens in a world, for its plot.
@@ -94,8 +112,12 @@ func queues(w play.World, seed uint64) (all []graph.Event) {
 // taughtChart shows the errors over time in a world: those of the oracle, the original, chronyd where it
 // was measured, and ours on top.
 func (f *figures) taughtChart(world, title string) *graph.Chart {
-	errs, events := overTime(world)
-	errs[play.Chronyd] = f.chronyd.Series[world]
+	errs, events := overTime(simulated(world), play.FirstSeed)
+	for _, s := range f.seconds {
+		if s.World == world {
+			errs[play.Chronyd] = append(errs[play.Chronyd], s.Worst)
+		}
+	}
 	c := &graph.Chart{Title: title, Events: events}
 	top := 1.0
 	for _, column := range []string{play.OracleName, play.Original, play.Chronyd, play.Ours} {
@@ -182,7 +204,7 @@ const busyWorld = "standingqueue"
 // and after. Its axis is linear, in milliseconds.
 func busyChart() *graph.Chart {
 	const before, after = 40, 30 // s
-	errs, events := overTime(busyWorld)
+	errs, events := overTime(simulated(busyWorld), play.FirstSeed)
 	from, lasts := int(events[0].From), int(events[0].To)-int(events[0].From)
 	// ms are the errors of each second, from the left end of the picture on.
 	ms := func(column string) (v []float64) {
@@ -297,4 +319,71 @@ func floorsCharts() []*graph.Chart {
 		panel("B's clock minus A's", "seconds since the start", -20, line("truth", play.OracleName, 0, truth),
 			line("midpoint", play.Original, 0, middle), line("offset r", play.NTP, graph.Bold, offset)),
 	}
+}
+
+// plotWorld draws the largest error of each second at end A in one world, from one second to another; to
+// 0 is its end. It records both ends for the viewer.
+func plotWorld(name, traces string, seed uint64, from, to int, out string) error {
+	w, err := play.Find(name, traces)
+	if err != nil {
+		return err
+	}
+	path, err := filepath.Abs(filepath.Join(out, fmt.Sprintf("world-%s-%d", name, seed)))
+	if err = errors.Join(err, os.MkdirAll(out, 0o755), recordWorld(w, seed, path)); err != nil {
+		return err
+	}
+	errs, events := overTime(w, seed)
+	if last := len(errs[play.Ours]); to == 0 || to > last {
+		to = last
+	}
+	if from >= to {
+		return fmt.Errorf("%s: nothing is asked after %d s", name, from)
+	}
+	c := &graph.Chart{Title: fmt.Sprintf("%s, seed %d, end A", name, seed), Y: graph.ErrorAxis(1e8)}
+	c.X = graph.Axis{Label: "seconds since the start", Min: float64(from), Max: float64(to)}
+	c.Curves = []graph.Curve{{Name: errorBound, Color: play.ColorOf(play.NTP)}}
+	for _, column := range []string{play.OracleName, play.Original, play.Ours} {
+		c.Curves = append(c.Curves, play.CurveOf(column))
+	}
+	for i := range c.Curves {
+		seconds := errs[c.Curves[i].Name]
+		for s := range min(from, len(seconds)) {
+			seconds[s] = math.NaN()
+		}
+		c.Curves[i].Parts = graph.Parts(seconds[:min(to, len(seconds))])
+	}
+	c.Events = slices.DeleteFunc(events, func(e graph.Event) bool { return e.To < c.X.Min || e.From > c.X.Max })
+	fmt.Printf("%s.png\nwhat the estimator knew: cd ../cmd/view && go run . %s-a.tsr %s-b.tsr\n", path, path, path)
+	return graph.Charts(path+".png", graph.Screen(), c)
+}
+
+// recorded is an end of this package that is recorded.
+type recorded struct {
+	sim.Core
+	tape *record.Recorder
+}
+
+func (r *recorded) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
+	return r.tape.OnAuthenticatedDatagramTimestamp(timesync.Counter24(ts24), recvUsec)
+}
+
+func (r *recorded) OnPeerMinDelta(delta uint32, recvUsec uint64) {
+	r.tape.OnPeerMinDeltaTS24(timesync.Counter24(delta), recvUsec)
+}
+
+// recordWorld records both ends of this package in a world, into two files.
+func recordWorld(w play.World, seed uint64, path string) (err error) {
+	var ends [2]recorded
+	for side, end := range []string{"-a.tsr", "-b.tsr"} {
+		f, bad := os.Create(path + end)
+		if err = errors.Join(err, bad); err == nil {
+			defer f.Close()
+		}
+		ends[side].tape = record.New(f)
+		ends[side].tape.Wrap(&ends[side].Sync)
+	}
+	w.Play(seed, []sim.Pair{{A: &ends[sim.A], B: &ends[sim.B]}}, sim.Observer{Poll: func(o *sim.Observation) {
+		ends[o.Side].tape.Flush() // nothing waits in a simulation
+	}})
+	return errors.Join(err, ends[sim.A].tape.Close(), ends[sim.B].tape.Close())
 }

@@ -62,6 +62,7 @@ type play struct {
 	w          World
 	world      *sim.World
 	hub, spoke *sim.Node
+	mail       []func() // what happens when a datagram arrives, by what is in it
 	up         *sim.Link
 	asleep     []sim.Window
 	server     *tick.Server
@@ -98,8 +99,7 @@ func run(w World, seed uint64, make func(*tick.Server) Rule) Result {
 		Handlers: tick.Handlers{Tick: p.ran},
 	})
 	p.rule = make(p.server)
-	p.hub.OnReceive = p.atServer
-	p.spoke.OnReceive = p.atClient
+	p.hub.OnReceive, p.spoke.OnReceive = p.open, p.open
 	p.server.Start(p.hub.NowUsec())
 	rng := p.world.Rand("frames")
 	p.world.At(time.Duration(rng.Int64N(int64(frame))), p.serve)
@@ -118,17 +118,22 @@ func (p *play) serve() {
 	p.world.At(p.world.Now()+wait, p.serve)
 }
 
-func (p *play) ran(s tick.Info) {
-	p.last = s.Tick
-	now := p.hub.NowUsec()
-	b := binary.LittleEndian.AppendUint64(nil, uint64(s.Tick))
-	p.hub.Send(p.spoke, append(b, p.rule.Tick(s.Tick, now)...))
+// post sends a datagram whose arrival does something.
+func (p *play) post(from, to *sim.Node, arrives func()) {
+	from.Send(to, binary.LittleEndian.AppendUint64(nil, uint64(len(p.mail))))
+	p.mail = append(p.mail, arrives)
 }
 
-func (p *play) atClient(_ *sim.Node, b []byte) {
-	if !p.sleeps() {
-		p.rule.AtClient(b[8:], tick.Tick(binary.LittleEndian.Uint64(b)), p.spoke.NowUsec())
-	}
+func (p *play) open(_ *sim.Node, b []byte) { p.mail[binary.LittleEndian.Uint64(b)]() }
+
+func (p *play) ran(s tick.Info) {
+	p.last = s.Tick
+	arrives := p.rule.Tick(s.Tick, p.hub.NowUsec())
+	p.post(p.hub, p.spoke, func() {
+		if !p.sleeps() {
+			arrives(p.spoke.NowUsec())
+		}
+	})
 }
 
 func (p *play) sleeps() bool { return sim.Within(p.asleep, p.world.Now()) }
@@ -160,8 +165,17 @@ func (p *play) play() {
 
 // send sends the inputs up to a tick.
 func (p *play) send(newest tick.Tick) {
-	b := binary.LittleEndian.AppendUint64(nil, uint64(newest))
-	p.spoke.Send(p.hub, append(b, p.rule.Send(p.spoke.NowUsec())...))
+	arrives := p.rule.Send(p.spoke.NowUsec())
+	p.post(p.spoke, p.hub, func() {
+		first := max(newest-resent+1, p.first)
+		for n := first; n <= newest; n++ {
+			if at, ok := p.sentAt[n]; ok && !p.came[n] {
+				p.came[n] = true
+				p.judge(at, n <= p.last)
+			}
+		}
+		arrives(first, newest, p.hub.NowUsec())
+	})
 }
 
 // measure notes the lead.
@@ -184,18 +198,6 @@ func (p *play) lead(from, to time.Duration) float64 {
 		}
 	}
 	return sum / float64(max(n, 1))
-}
-
-func (p *play) atServer(_ *sim.Node, b []byte) {
-	newest := tick.Tick(binary.LittleEndian.Uint64(b))
-	first := max(newest-resent+1, p.first)
-	for n := first; n <= newest; n++ {
-		if at, ok := p.sentAt[n]; ok && !p.came[n] {
-			p.came[n] = true
-			p.judge(at, n <= p.last)
-		}
-	}
-	p.rule.AtServer(b[8:], first, newest, p.hub.NowUsec())
 }
 
 // judge counts an input that was sent at some time.

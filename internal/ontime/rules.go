@@ -1,7 +1,6 @@
 package ontime
 
 import (
-	"encoding/binary"
 	"math"
 	"time"
 
@@ -17,14 +16,12 @@ type Rule interface {
 	// Frame advances the client, and returns its predicted time in ticks, and which ticks it plays
 	// in this frame.
 	Frame(nowUsec uint64) (at float64, played []tick.Tick, ok bool)
-	// Send returns what the client puts into a datagram.
-	Send(nowUsec uint64) []byte
-	// AtServer takes it, with the ticks whose inputs are in the datagram.
-	AtServer(b []byte, first, newest tick.Tick, nowUsec uint64)
-	// Tick returns what the server puts into the state for the tick that it has just run.
-	Tick(n tick.Tick, nowUsec uint64) []byte
-	// AtClient takes it.
-	AtClient(b []byte, n tick.Tick, nowUsec uint64)
+	// Send lets the client send a datagram, and returns what the server does when it arrives with the
+	// inputs of some ticks.
+	Send(nowUsec uint64) func(first, newest tick.Tick, nowUsec uint64)
+	// Tick lets the server send the state for the tick that it has just run, and returns what the client
+	// does when that arrives.
+	Tick(n tick.Tick, nowUsec uint64) func(nowUsec uint64)
 }
 
 // Method is a rule with what its users can turn, the knob: more of it is a longer lead. It is the share of
@@ -138,61 +135,52 @@ func (p *player) play(at float64, ok bool) (float64, []tick.Tick, bool) {
 	return at, p.played, true
 }
 
-func (o *ours) Send(nowUsec uint64) []byte { return o.atClient.AppendHeader(nil, nowUsec) }
-
-func (o *ours) AtServer(b []byte, first, newest tick.Tick, nowUsec uint64) {
-	_, _, _, _ = o.atHub.Open(b, nowUsec)
-	epoch, _ := o.server.Epoch()
-	for n := first; n <= newest; n++ {
-		ok, _ := o.server.AcceptInput(peer, epoch, n, nowUsec)
-		o.late = o.late || !ok
+func (o *ours) Send(nowUsec uint64) func(first, newest tick.Tick, nowUsec uint64) {
+	b := o.atClient.AppendHeader(nil, nowUsec)
+	return func(first, newest tick.Tick, nowUsec uint64) {
+		_, _, _, _ = o.atHub.Open(b, nowUsec)
+		epoch, _ := o.server.Epoch()
+		for n := first; n <= newest; n++ {
+			ok, _ := o.server.AcceptInput(peer, epoch, n, nowUsec)
+			o.late = o.late || !ok
+		}
 	}
 }
 
-func (o *ours) Tick(_ tick.Tick, nowUsec uint64) []byte {
+func (o *ours) Tick(n tick.Tick, nowUsec uint64) func(nowUsec uint64) {
 	b := o.atHub.AppendHeader(nil, nowUsec)
-	if nowUsec-o.announced < 1_000_000 && !o.late {
-		return b
+	if nowUsec-o.announced >= 1_000_000 || o.late {
+		o.announced, o.late = nowUsec, false
+		w, _ := o.server.Announce(peer, nowUsec)
+		b, _ = w.AppendBinary(b)
 	}
-	o.announced, o.late = nowUsec, false
-	w, _ := o.server.Announce(peer, nowUsec)
-	b, _ = w.AppendBinary(b)
-	return b
-}
-
-func (o *ours) AtClient(b []byte, n tick.Tick, nowUsec uint64) {
-	b, _, _, err := o.atClient.Open(b, nowUsec)
-	if err != nil {
-		return
+	return func(nowUsec uint64) {
+		payload, _, _, err := o.atClient.Open(b, nowUsec)
+		if err != nil {
+			return
+		}
+		var w tick.Welcome
+		if w.UnmarshalBinary(payload) == nil {
+			_ = o.client.OnWelcome(w, nowUsec) // one that was overtaken changes nothing
+		}
+		epoch, _ := o.client.Epoch()
+		o.client.AcceptState(epoch, n, nowUsec)
 	}
-	var w tick.Welcome
-	if w.UnmarshalBinary(b) == nil {
-		_ = o.client.OnWelcome(w, nowUsec) // one that was overtaken changes nothing
-	}
-	epoch, _ := o.client.Epoch()
-	o.client.AcceptState(epoch, n, nowUsec)
 }
 
 // echo is a client's stamp that the server sends back, less the time that it had it.
-type echo struct {
-	sent, came uint64
-	fresh      bool
-}
+type echo struct{ sent, came uint64 }
 
-func (e *echo) take(b []byte, nowUsec uint64) {
-	if sent := binary.LittleEndian.Uint64(b); sent > e.sent {
-		*e = echo{sent, nowUsec, true}
+func (e *echo) take(sent, nowUsec uint64) (fresh bool) {
+	if fresh = sent > e.sent; fresh {
+		*e = echo{sent, nowUsec}
 	}
+	return fresh
 }
 
-func (e *echo) append(b []byte, nowUsec uint64) []byte {
-	b = binary.LittleEndian.AppendUint64(b, e.sent)
-	return binary.LittleEndian.AppendUint64(b, nowUsec-e.came)
-}
-
-func roundTrip(b []byte, nowUsec uint64) time.Duration {
-	sent, held := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
-	return time.Duration(nowUsec-sent-held) * time.Microsecond
+// roundTrip is what the client finds out now if the server has sent that back at a time.
+func (e echo) roundTrip(back, nowUsec uint64) time.Duration {
+	return time.Duration(nowUsec-e.sent-(back-e.came)) * time.Microsecond
 }
 
 // netcode is Netcode for Entities.
@@ -209,24 +197,22 @@ func (n *netcode) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
 	return n.play(n.client.Predicted())
 }
 
-func (n *netcode) Send(nowUsec uint64) []byte { return binary.LittleEndian.AppendUint64(nil, nowUsec) }
-
-func (n *netcode) AtServer(b []byte, _, newest tick.Tick, nowUsec uint64) {
-	n.echo.take(b, nowUsec)
-	n.newest = max(n.newest, newest)
+func (n *netcode) Send(sent uint64) func(first, newest tick.Tick, nowUsec uint64) {
+	return func(_, newest tick.Tick, nowUsec uint64) {
+		n.echo.take(sent, nowUsec)
+		n.newest = max(n.newest, newest)
+	}
 }
 
-func (n *netcode) Tick(at tick.Tick, nowUsec uint64) []byte {
-	age := 0
+func (n *netcode) Tick(at tick.Tick, back uint64) func(nowUsec uint64) {
+	age, e := 0, n.echo
 	if n.newest > 0 {
 		age = n.age.Tick(int64(at), int64(n.newest))
 	}
-	return n.echo.append(binary.LittleEndian.AppendUint64(nil, uint64(int64(age))), nowUsec)
-}
-
-func (n *netcode) AtClient(b []byte, at tick.Tick, nowUsec uint64) {
-	if binary.LittleEndian.Uint64(b[8:]) != 0 {
-		n.client.Snapshot(int64(at), int(int64(binary.LittleEndian.Uint64(b))), roundTrip(b[8:], nowUsec))
+	return func(nowUsec uint64) {
+		if e.sent != 0 {
+			n.client.Snapshot(int64(at), age, e.roundTrip(back, nowUsec))
+		}
 	}
 }
 
@@ -235,6 +221,7 @@ type lightyear struct {
 	client rivals.Lightyear
 	player
 	echo   echo
+	fresh  bool // it was not sent back yet
 	pinged uint64
 }
 
@@ -243,27 +230,21 @@ func (l *lightyear) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
 	return l.play(l.client.Predicted())
 }
 
-func (l *lightyear) Send(nowUsec uint64) []byte {
+func (l *lightyear) Send(nowUsec uint64) func(first, newest tick.Tick, nowUsec uint64) {
 	ping := uint64(0)
 	if nowUsec-l.pinged >= uint64(l.client.PingEvery().Microseconds()) {
 		l.pinged, ping = nowUsec, nowUsec
 	}
-	return binary.LittleEndian.AppendUint64(nil, ping)
+	return func(_, _ tick.Tick, nowUsec uint64) { l.fresh = l.echo.take(ping, nowUsec) || l.fresh }
 }
 
-func (l *lightyear) AtServer(b []byte, _, _ tick.Tick, nowUsec uint64) { l.echo.take(b, nowUsec) }
-
-func (l *lightyear) Tick(_ tick.Tick, nowUsec uint64) []byte {
-	if !l.echo.fresh {
-		return make([]byte, 16)
+func (l *lightyear) Tick(n tick.Tick, back uint64) func(nowUsec uint64) {
+	e, pong := l.echo, l.fresh
+	l.fresh = false
+	return func(nowUsec uint64) {
+		if pong {
+			l.client.Pong(e.roundTrip(back, nowUsec))
+		}
+		l.client.Packet(int64(n))
 	}
-	l.echo.fresh = false
-	return l.echo.append(nil, nowUsec)
-}
-
-func (l *lightyear) AtClient(b []byte, n tick.Tick, nowUsec uint64) {
-	if binary.LittleEndian.Uint64(b) != 0 {
-		l.client.Pong(roundTrip(b, nowUsec))
-	}
-	l.client.Packet(int64(n))
 }

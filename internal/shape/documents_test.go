@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -65,21 +63,38 @@ func TestLinks(t *testing.T) {
 
 // TestWorkflow: what runs on each system is the command of README.md.
 func TestWorkflow(t *testing.T) {
-	const command = "go test ./..."
 	for _, name := range []string{"README.md", ".ci/run", ".github/workflows/ci.yml"} {
-		if !strings.Contains(string(read(t, filepath.Join(root, name))), command) {
-			t.Errorf("%s does not run %s", name, command)
+		if !strings.Contains(string(read(t, filepath.Join(root, name))), "go test ./...") {
+			t.Errorf("%s does not run go test ./...", name)
 		}
 	}
 }
 
-// TestREADME: the first snippet is the body of link's Example, and what it prints stands below.
-func TestREADME(t *testing.T) {
-	snippet, rest := between(t, string(read(t, root+"/README.md")), "```go\n", "```\n")
+// TestSnippets: the code of documents is that of programs: README's is the Example of link, with what it
+// prints, tick's quick start has all of its Example, and the program has each line of the recipe for sound.
+func TestSnippets(t *testing.T) {
+	readme, rest := between(t, string(read(t, root+"/README.md")), "```go\n", "```\n")
 	prints, _ := between(t, rest, "```\n", "\n```\n")
-	body, output := example(t, root+"/link/example_test.go")
-	if strings.TrimSpace(snippet) != body || prints != output {
-		t.Errorf("the snippet and what it prints are not those of Example:\n%s\n%s\nwant\n%s\n%s", snippet, prints, body, output)
+	quick, _ := between(t, string(read(t, root+"/tick/example_quick_test.go")), "\nfunc Example() {\n", "\n\t// Output:")
+	recipe, _ := between(t, string(read(t, root+"/docs/USES.md")), "\n## Capture and playout\n", "\n## ")
+	sound := strings.Split(recipe, "```")
+	if len(sound) != 7 {
+		t.Fatalf("%d Go snippets in the recipe for sound", len(sound)/2)
+	}
+	plain := func(text string) string { // without comment signs and indentation
+		return regexp.MustCompile(`(?m)^(//)?[\t ]*`).ReplaceAllString(text, "")
+	}
+	for file, blocks := range map[string][]string{
+		"/link/example_test.go":        {"func Example() {\n" + readme + "\t// Output: " + strings.ReplaceAll(prints, "\n", "\n\t// ") + "\n}"},
+		"/tick/doc.go":                 strings.Split(quick, "\n\n"),
+		"/examples/voice/chat/main.go": strings.Split(strings.ReplaceAll(sound[1]+sound[3]+sound[5], "go\n", "\n"), "\n"),
+	} {
+		program := plain(string(read(t, root+file)))
+		for _, block := range blocks {
+			if want := "\n" + plain(block) + "\n"; !strings.Contains(program, want) {
+				t.Errorf("%s lacks, unlike the document beside it:%s", file, want)
+			}
+		}
 	}
 }
 
@@ -92,46 +107,6 @@ func between(t *testing.T, text, from, to string) (part, rest string) {
 		t.Fatalf("nothing stands between %q and %q", from, to)
 	}
 	return part, rest
-}
-
-// TestQuickStart: the code of tick's quick start is the body of its Example.
-func TestQuickStart(t *testing.T) {
-	body, _ := example(t, root+"/tick/example_quick_test.go")
-	doc := strings.ReplaceAll(string(read(t, root+"/tick/doc.go")), "//\t", "\t")
-	doc = strings.ReplaceAll(doc, "\n//\n", "\n\n")
-	for _, part := range strings.Split(body, "\n\n") {
-		want := "\t" + strings.ReplaceAll(part, "\n", "\n\t")
-		if !strings.Contains(doc, want) {
-			t.Errorf("tick/doc.go lacks\n%s", want)
-		}
-	}
-}
-
-// TestPlayout: the code of the recipe for sound is that of the program that it names.
-func TestPlayout(t *testing.T) {
-	recipe, _ := between(t, string(read(t, root+"/docs/USES.md")), "\n## Capture and playout\n", "\n## ")
-	snippets := strings.Split(recipe, "```go\n")[1:]
-	program := string(read(t, root+"/examples/voice/chat/main.go"))
-	if len(snippets) != 3 {
-		t.Fatalf("%d Go snippets", len(snippets))
-	}
-	for _, snippet := range snippets {
-		snippet, _, _ = strings.Cut(snippet, "```\n")
-		for line := range strings.Lines(snippet) {
-			if line = strings.TrimSpace(line); !strings.Contains(program, "\t"+line+"\n") {
-				t.Errorf("the program lacks %s", line)
-			}
-		}
-	}
-}
-
-// example returns the body of a file's Example, and what it prints.
-func example(t *testing.T, file string) (body, output string) {
-	t.Helper()
-	body, rest := between(t, string(read(t, file)), "\nfunc Example() {\n", "\n\t// Output:")
-	output, _, _ = strings.Cut(rest, "\n}\n")
-	body = strings.ReplaceAll("\n"+body, "\n\t", "\n")
-	return strings.TrimSpace(body), strings.TrimSpace(strings.ReplaceAll(output, "\n\t// ", "\n"))
 }
 
 // TestBytes: the bytes of a datagram that README.md names are those of package link, over ten
@@ -155,22 +130,7 @@ func TestBytes(t *testing.T) {
 
 // TestInlined: what costs less than a call is inlined.
 func TestInlined(t *testing.T) {
-	tool, err := exec.LookPath("go")
-	if err != nil || runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
-		t.Skip("no go command")
-	}
-	build := exec.Command(tool, "build", "-gcflags=-m", root)
-	build.Env = append(os.Environ(), "GOFLAGS=")
-	out, err := build.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	inlined := map[string]bool{}
-	for line := range strings.Lines(string(out)) {
-		if _, name, found := strings.Cut(line, ": can inline "); found {
-			inlined[strings.Fields(name)[0]] = true
-		}
-	}
+	out := string(goCommand(t, ".", "build", "-gcflags=-m", root))
 	names := []string{"LocalTimeToDatagramTS24", "FromLocalTime23", "FromLocalTime16", "(*TimeSynchronizer).IsSynchronized"}
 	for _, counter := range []string{"Counter16", "Counter23", "Counter24"} {
 		names = append(names, "New"+counter, "Read"+counter)
@@ -179,7 +139,7 @@ func TestInlined(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		if !inlined[name] {
+		if !strings.Contains(out+" ", ": can inline "+name+"\n") {
 			t.Errorf("%s is not inlined", name)
 		}
 	}

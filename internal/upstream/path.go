@@ -9,29 +9,20 @@ import (
 
 // path is one direction.
 type path struct {
-	d         *delay
-	loss      *loss
-	r         *rand.Rand
-	reorder   float64
-	duplicate float64
-	sc        *Scenario
-	walk      float64
-	walkNext  float64
-	n         int
-	burst     int
+	sc             *Scenario
+	side           int // from here
+	r              *rand.Rand
+	walk, walkNext float64
+	n, burst       int
 }
 
 func (p *path) jitter() float64 {
-	j, r := &p.d.Jitter, p.r
+	j, r := &p.sc.Delay[p.side].Jitter, p.r
 	switch j.Kind {
 	case "uniform":
 		return uniform(r, j.To)
 	case "gaussian_signed":
-		v := r.NormFloat64()
-		if j.Clip != nil {
-			v = max(min(v, *j.Clip), -*j.Clip)
-		}
-		return v * j.Sigma
+		return max(min(r.NormFloat64(), j.Clip), -j.Clip) * j.Sigma
 	case "lognormal_minus_1":
 		return lognormal(r, j.Scale, j.SigmaLn)
 	case "pareto":
@@ -53,7 +44,7 @@ func lognormal(r *rand.Rand, scale, sigma float64) float64 {
 
 // under returns how long a message sent at t is under way, microseconds.
 func (p *path) under(t int64) int64 {
-	d, r, s := p.d, p.r, float64(t)/1e6
+	d, r, s := &p.sc.Delay[p.side], p.r, float64(t)/1e6
 	sum := d.Base + d.Ramp*s
 	for _, j := range d.Steps {
 		if s >= j.At {
@@ -75,9 +66,7 @@ func (p *path) under(t int64) int64 {
 		}
 		for ; s >= p.walkNext; p.walkNext += w.Every {
 			p.walk += math.Trunc(w.Sigma * r.NormFloat64())
-			if w.Clamp != nil {
-				p.walk = max(min(p.walk, w.Clamp[1]), w.Clamp[0])
-			}
+			p.walk = max(min(p.walk, w.Clamp[1]), w.Clamp[0])
 		}
 		sum += p.walk
 	}
@@ -90,30 +79,27 @@ func (p *path) under(t int64) int64 {
 
 // send returns when the copies of a message sent at t arrive.
 func (p *path) send(t int64) []int64 {
-	r, delay := p.r, p.under(t)
+	r, late, twice := p.r, &p.sc.Reorder, &p.sc.Duplicate
+	delay := p.under(t)
 	if p.lost(float64(delay)) {
 		return nil
 	}
-	if p.reorder != 0 && r.Float64() < p.reorder {
-		if m := p.sc.Reorder.Multiplier; m != nil {
-			delay = int64(float64(delay) * *m)
-		} else {
-			delay += int64(p.sc.Reorder.Late)
-		}
+	if q := late.Probability[p.side]; q != 0 && r.Float64() < q {
+		delay = int64(float64(delay)*late.Multiplier) + int64(late.Late)
 	}
-	if p.duplicate != 0 && r.Float64() < p.duplicate {
-		return []int64{t + delay, t + delay + int64(p.sc.Duplicate.Extra)}
+	if q := twice.Probability[p.side]; q != 0 && r.Float64() < q {
+		return []int64{t + delay, t + delay + int64(twice.Extra)}
 	}
 	return []int64{t + delay}
 }
 
 func (p *path) lost(delay float64) bool {
-	l, r := p.loss, p.r
+	l, r := &p.sc.Loss[p.side], p.r
 	p.n++
 	switch {
 	case l.EveryNth > 0 && p.n%l.EveryNth == 0:
 		return true
-	case l.Above != nil && delay > *l.Above && r.Float64() < l.AboveDrop:
+	case l.AboveDrop > 0 && delay > l.Above && r.Float64() < l.AboveDrop:
 		return true
 	case p.burst > 0:
 		p.burst--
@@ -123,4 +109,73 @@ func (p *path) lost(delay float64) bool {
 		return true
 	}
 	return l.Independent > 0 && r.Float64() < l.Independent
+}
+
+// clock is a clock of the benchmark. True time is in microseconds.
+type clock struct {
+	*clockSpec
+	integrated  bool
+	skew        float64
+	walk, phase []float64 // rate by interval, and its integral
+	set         step      // us
+	quantum     float64
+}
+
+func newClock(spec *clockSpec, r *rand.Rand, sc *Scenario, mode Mode, overlay float64) *clock {
+	c := &clock{clockSpec: spec, integrated: mode.Integrated, skew: spec.Skew + overlay,
+		set: step{spec.Step.At * 1e6, spec.Step.Delta * 1e6}, quantum: sc.Quantum}
+	if w := &spec.Walk; w.Sigma != 0 {
+		c.walk, c.phase = []float64{0}, []float64{0}
+		for t := 0.0; t <= sc.Duration; t += w.Every {
+			last := c.walk[len(c.walk)-1]
+			c.phase = append(c.phase, c.phase[len(c.phase)-1]+last*w.Every*1e6)
+			c.walk = append(c.walk, last+w.Sigma*r.NormFloat64())
+		}
+	}
+	return c
+}
+
+// gained returns what the clock gained by skew until t, microseconds.
+func (c *clock) gained(t float64) float64 {
+	s := t / 1e6
+	ppm, sum := c.skew, c.skew*t // at t, and integrated
+	if j := &c.SkewStep; j.Delta != 0 && s >= j.At {
+		ppm += j.Delta
+		sum += j.Delta * (t - j.At*1e6)
+	}
+	if r := &c.Ramp; r.Rate != 0 && s >= r.Start {
+		d := s - r.Start
+		full := r.Max / math.Abs(r.Rate) // seconds until it stays
+		ppm += r.Rate * min(d, full)
+		sum += r.Rate * (min(d, full)*min(d, full)/2 + full*max(d-full, 0)) * 1e6
+	}
+	if w := &c.Sine; w.Amplitude != 0 {
+		omega := 2 * math.Pi / w.Period
+		ppm += w.Amplitude * math.Sin(omega*s)
+		sum += w.Amplitude * (1 - math.Cos(omega*s)) / omega * 1e6
+	}
+	if c.walk != nil {
+		i := int(s / c.Walk.Every)
+		ppm += c.walk[i]
+		sum += c.phase[i] + c.walk[i]*(t-float64(i)*c.Walk.Every*1e6)
+	}
+	if c.integrated {
+		return sum * 1e-6
+	}
+	return ppm * t * 1e-6
+}
+
+// usec reads the clock at true time t; noise is what a receipt adds.
+func (c *clock) usec(t int64, noise float64) uint64 {
+	read := func(t float64) float64 { return c.Offset*1e6 + t + c.gained(t) }
+	at := float64(t)
+	v := read(at)
+	if f := &c.Freeze; f.To != 0 && at >= f.From*1e6 {
+		v -= read(min(at, f.To*1e6)) - read(f.From*1e6)
+	}
+	if at >= c.set.At {
+		v += c.set.Delta
+	}
+	v = math.Round(v/c.quantum)*c.quantum + noise
+	return uint64(math.Round(max(v, 0)))
 }

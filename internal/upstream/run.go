@@ -3,7 +3,6 @@
 package upstream
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -36,8 +35,8 @@ func New(sc *Scenario, seed uint64, mode Mode) *World {
 		skew = lo * math.Pow(hi/lo, world.Float64()) * float64(1-2*world.IntN(2))
 	}
 	w.clocks = [2]*clock{
-		newClock(&sc.ClockA, w.stream("clock A"), sc, mode, 0, skew),
-		newClock(&sc.ClockB, w.stream("clock B"), sc, mode, 1, -skew),
+		newClock(&sc.ClockA, w.stream("clock A"), sc, mode, skew),
+		newClock(&sc.ClockB, w.stream("clock B"), sc, mode, -skew),
 	}
 	if s := sc.RandomStep; s != nil {
 		at := (s.At[0] + (s.At[1]-s.At[0])*world.Float64()) * 1e6
@@ -46,7 +45,7 @@ func New(sc *Scenario, seed uint64, mode Mode) *World {
 		if s.Side != "B" && world.IntN(2) == 0 {
 			side = sim.A
 		}
-		w.clocks[side].stepAt, w.clocks[side].step = math.Floor(at), math.Floor(by)
+		w.clocks[side].set = step{math.Floor(at), math.Floor(by)}
 	}
 	w.noise = [2]*rand.Rand{w.stream("noise A"), w.stream("noise B")}
 	w.paths = w.newPaths("")
@@ -60,8 +59,8 @@ func (w *World) stream(name string) *rand.Rand { return w.events.Rand(w.sc.Name 
 func (w *World) StepAt() time.Duration {
 	at := -time.Microsecond
 	for _, c := range w.clocks {
-		if c.step != 0 {
-			at = usec(int64(c.stepAt))
+		if c.set.Delta != 0 {
+			at = usec(int64(c.set.At))
 		}
 	}
 	return at
@@ -80,26 +79,22 @@ func (w *World) received(side sim.Side, at int64, r *rand.Rand) uint64 {
 	n, late := &w.sc.Noise, 0.0
 	switch n.Kind {
 	case "uniform":
-		late = uniform(r, [2]float64{n.ToA, n.ToB}[side])
+		late = uniform(r, n.Scale[side])
 	case "lognormal_minus_1":
-		late = lognormal(r, [2]float64{n.ScaleA, n.ScaleB}[side], n.Sigma)
+		late = lognormal(r, n.Scale[side], n.SigmaLn)
 	}
 	return w.clocks[side].usec(at, late)
 }
 
 // newPaths returns both directions with random numbers of their own.
 func (w *World) newPaths(name string) [2]*path {
-	sc := w.sc
 	return [2]*path{
-		{d: sc.DelayAB, loss: &sc.LossAB, r: w.stream(name + "A to B"), reorder: sc.Reorder.AB, duplicate: sc.Duplicate.AB, sc: sc},
-		{d: sc.DelayBA, loss: &sc.LossBA, r: w.stream(name + "B to A"), reorder: sc.Reorder.BA, duplicate: sc.Duplicate.BA, sc: sc},
+		{sc: w.sc, side: 0, r: w.stream(name + "A to B")},
+		{sc: w.sc, side: 1, r: w.stream(name + "B to A")},
 	}
 }
 
 func usec(t int64) time.Duration { return time.Duration(t) * time.Microsecond }
-
-// interval returns the microseconds between events at a rate a second, 0 is the usual one.
-func interval(rate, usual float64) int64 { return int64(math.Round(1e6 / cmp.Or(rate, usual))) }
 
 // Run plays the world: every pair sees the same stamps and times of receipt. Errors are
 // modulo 67.1 s, and nothing is taken off for unequal paths. The packets do not depend on the
@@ -110,10 +105,10 @@ func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
 		every int64 // us
 		do    func(side sim.Side, t int64)
 	}{
-		{interval(w.sc.DataRate, 60), w.sendData},
-		{int64(math.Round(cmp.Or(w.sc.ReportEvery, 1) * 1e6)), w.sendReport},
-		{interval(w.sc.PollRate, 10), w.poll},
-		{interval(0, 4), w.pinging()},
+		{int64(math.Round(1e6 / w.sc.DataRate)), w.sendData},
+		{int64(math.Round(w.sc.ReportEvery * 1e6)), w.sendReport},
+		{int64(math.Round(1e6 / w.sc.PollRate)), w.poll},
+		{1e6 / 4, w.pinging()},
 	}
 	end := int64(w.sc.Duration * 1e6)
 	for t := int64(0); t <= end; {
@@ -143,11 +138,10 @@ func (w *World) poll(side sim.Side, t int64) {
 }
 
 func (w *World) sendData(side sim.Side, t int64) {
-	p, c := w.paths[side], &w.sc.Corrupt
-	corrupt, added, other := [2]float64{c.AB, c.BA}, [2]int64{c.AddedAB, c.AddedBA}, 1-side
+	p, c, other := w.paths[side], &w.sc.Corrupt, 1-side
 	ts := w.clocks[side].usec(t, 0)
-	if corrupt[side] != 0 && p.r.Float64() < corrupt[side] {
-		ts += uint64(added[side])
+	if q := c.Probability[side]; q != 0 && p.r.Float64() < q {
+		ts += uint64(c.Added[side])
 	}
 	for _, at := range p.send(t) {
 		w.at(at, other, w.received(other, at, w.noise[other]), func(_ int, est sim.Estimator) {
@@ -228,10 +222,10 @@ func (w *World) ClockEvents() (all []time.Duration) {
 		}
 	}
 	for _, c := range w.clocks {
-		add(c.step, c.stepAt/1e6)
-		add(c.spec.SkewStep.Delta, c.spec.SkewStep.At)
-		add(c.spec.Ramp.Rate, c.spec.Ramp.Start)
-		add(c.spec.Freeze.To, c.spec.Freeze.From, c.spec.Freeze.To)
+		add(c.set.Delta, c.set.At/1e6)
+		add(c.SkewStep.Delta, c.SkewStep.At)
+		add(c.Ramp.Rate, c.Ramp.Start)
+		add(c.Freeze.To, c.Freeze.From, c.Freeze.To)
 	}
 	return all
 }
