@@ -239,8 +239,11 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 	if r.both {
 		path += "-both"
 	}
-	fmt.Fprintf(words, "%s.png, %s.csv\n", path, path)
-	return errors.Join(os.MkdirAll(out, 0o755), r.writeCSV(path+".csv"), graph.Charts(path+".png", graph.Screen(), r.charts(name)...))
+	err := errors.Join(os.MkdirAll(out, 0o755), r.writeCSV(path+".csv"), graph.Charts(path+".png", graph.Screen(), r.charts(name)...))
+	if err == nil {
+		fmt.Fprintf(words, "%s.png, %s.csv\n", path, path)
+	}
+	return err
 }
 
 // tell prints what happened.
