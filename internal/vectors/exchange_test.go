@@ -46,25 +46,6 @@ func TestGoldenToRemote(t *testing.T) {
 	}
 }
 
-// TestStampRanges: doc.go's table has the units, rings and ranges of the stamps. FuzzExpand, TestGoldenStamps and
-// TestWirePayload prove that to the unit.
-func TestStampRanges(t *testing.T) {
-	doc := documentation(t)
-	for _, x := range []struct {
-		name                    string
-		bytes, unit, ring, past float64 // the last three in us
-	}{{"TS24", 3, 8, 1 << 27, 0}, {"MinDelta", 3, 8, 1 << 27, 0}, {"TS23", 3, 8, 1 << 26, 3 << 24}, {"TS16", 2, 512, 1 << 25, 3 << 23}} {
-		row := fmt.Sprintf(" %s %g %g us %.1f s ", x.name, x.bytes, x.unit, x.ring/1e6)
-		reach := fmt.Sprintf("from %.1f s before now to %.1f s after", x.past/1e6, (x.ring-x.past)/1e6)
-		if _, rest, found := strings.Cut(doc, row); !found || x.past > 0 && !strings.Contains(rest[:100], reach) {
-			t.Errorf("doc.go has no row %q with %q", row, reach)
-		}
-	}
-	if said := fmt.Sprintf("Datagrams show the offset modulo %.1f s", (1<<26)/1e6); !strings.Contains(doc, said) {
-		t.Errorf("doc.go does not say: %s", said)
-	}
-}
-
 // TestRoundTripError states what the roundings add. After an exchange without noise and with
 // equal delays, a timestamp of 23 bits comes back at most 9 us wrong around zero, one of 16
 // bits at most 260 us. After a single datagram each way it is 13 us at most: two stamps, each
