@@ -134,25 +134,3 @@ func TestRouteChange(t *testing.T) {
 		}
 	}
 }
-
-// TestResetIsNew: a used clock after Reset and a new one, given the same packets, agree
-// in all but the number of steps.
-func TestResetIsNew(t *testing.T) {
-	used, fresh := newWorld(new(Clock)), newWorld(new(Clock))
-	used.ppb = 300_000
-	used.up = exponential(random(t), 10*usMs, 10*usMs)
-	used.keepPinging()
-	used.run(time.Minute)
-	used.up, used.events = fresh.up, nil
-	fresh.t, fresh.ppb = used.t, used.ppb
-	used.c.Reset(0)
-	used.keepPinging()
-	fresh.keepPinging()
-	for range 25 {
-		used.run(sec)
-		fresh.run(sec)
-		want := fresh.snapshot(t)
-		want.Steps++
-		check(t, used.snapshot(t), want, "after Reset")
-	}
-}
