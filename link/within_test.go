@@ -9,7 +9,7 @@ package link_test
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -158,6 +158,11 @@ func TestWait(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var a, b link.Link
 			ctx, cancel := context.WithCancel(t.Context())
+			soon, stop := context.WithTimeout(ctx, time.Minute)
+			defer stop()
+			if err := a.Wait(soon, time.Hour); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, timesync.ErrUnsynchronized) {
+				t.Errorf("without a peer: %v", err)
+			}
 			answers := make(chan error, 2)
 			for range cap(answers) {
 				go func() { answers <- a.Wait(ctx, tolerable) }()
@@ -189,21 +194,6 @@ func TestWait(t *testing.T) {
 	}
 }
 
-func TestWaitInVain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		var a, b link.Link
-		for _, when := range []string{"without a peer", "after a reset"} {
-			if err := a.Wait(ctx, time.Hour); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, timesync.ErrUnsynchronized) {
-				t.Errorf("%s: %v", when, err)
-			}
-			talk(&a, &b, 1<<40, 1e9, 20*time.Millisecond, 2*time.Second)
-			a.Reset()
-		}
-	})
-}
-
 // TestSetBehindLongerPath: 23 s after one way became longer a clock is set, so that this way seems shorter again, by nearly
 // as much. The other way seems longer by as much: the round trip is what it was, so it is no path. That is seen in most cases.
 func TestSetBehindLongerPath(t *testing.T) {
@@ -230,9 +220,11 @@ func TestSetBehindLongerPath(t *testing.T) {
 	}
 }
 
-// noStep plays sessions without jitter of their own in which no clock is set, and returns for which share of the times
-// from a time on at which both ends were asked Within was an error.
-func noStep(seed uint64, sessions int, rate float64, from, until time.Duration, way func(out *[2]*sim.Link)) (share float64) {
+// noStep plays sessions without jitter of their own in which no clock is set. It fails if for more than a share of the
+// times from a time on at which both ends are asked Within is an error.
+func noStep(t *testing.T, what string, most float64, seed uint64, sessions int, rate float64,
+	from, until time.Duration, way func(out *[2]*sim.Link)) {
+	t.Helper()
 	said, asked := 0, 0
 	for i := range uint64(sessions) {
 		w := newWire(seed+i, [2]float64{rate, rate}, 0, 0, 0, 0)
@@ -247,7 +239,10 @@ func noStep(seed uint64, sessions int, rate float64, from, until time.Duration, 
 		}
 		w.run(until)
 	}
-	return float64(said) / float64(asked)
+	share := float64(said) / float64(asked)
+	if t.Logf("%s: a clock seems to be set %.2f %% of the times", what, 100*share); share > most {
+		t.Errorf("more than %.2f %%", 100*most)
+	}
 }
 
 // TestSilenceIsNoStep: the temperature moves the rates during a silence of minutes or hours. That is no clock that was set:
@@ -256,16 +251,11 @@ func TestSilenceIsNoStep(t *testing.T) {
 	const from, after = 5 * time.Minute, 10 * time.Second
 	for _, lasts := range []time.Duration{20 * time.Minute, time.Hour, 3 * time.Hour} {
 		over := from + lasts
-		share := noStep(48_110_000, 20, 10, over+after-2*askEvery, over+after, func(out *[2]*sim.Link) {
+		noStep(t, "after "+lasts.String(), 0.25, 48_110_000, 20, 10, over+after-2*askEvery, over+after, func(out *[2]*sim.Link) {
 			for _, way := range out {
-				way.Delay = sim.Exp(2 * time.Millisecond)
-				way.Loss = func(_ *rand.Rand, t time.Duration) bool { return t >= from && t < over }
+				way.Delay, way.Loss = sim.Exp(2*time.Millisecond), sim.Silence(sim.Window{From: from, To: over})
 			}
 		})
-		t.Logf("after a silence of %v: Within fails at %.0f %% of the ends", lasts, 100*share)
-		if share > 0.25 {
-			t.Errorf("silence of %v", lasts)
-		}
 	}
 }
 
@@ -273,34 +263,23 @@ func TestSilenceIsNoStep(t *testing.T) {
 // told to the peer, and taken back. No clock was set.
 func TestJitterIsNoStep(t *testing.T) {
 	for _, rate := range []float64{4, 20} {
-		share := noStep(48_120_000, 8, rate, time.Minute, 10*time.Minute, func(out *[2]*sim.Link) {
+		noStep(t, fmt.Sprint(rate, " a second"), 0.05, 48_120_000, 8, rate, time.Minute, 10*time.Minute, func(out *[2]*sim.Link) {
 			for _, way := range out {
-				way.Base = sim.Fixed(time.Millisecond)
-				way.Delay = sim.Shared(500*time.Millisecond, sim.Exp(5*time.Millisecond))
+				way.Base, way.Delay = sim.Fixed(time.Millisecond), sim.Shared(500*time.Millisecond, sim.Exp(5*time.Millisecond))
 			}
 		})
-		t.Logf("%v datagrams a second: a clock seems to be set for %.2f %% of the time", rate, 100*share)
-		if share > 0.05 {
-			t.Errorf("%v datagrams a second", rate)
-		}
 	}
 }
 
 // TestDrainIsNoStep: one way has a queue for 5 min. Neither its swaying nor its end is a clock that was set.
 func TestDrainIsNoStep(t *testing.T) {
 	const from, lasts = 100 * time.Second, 5 * time.Minute
-	for _, c := range []struct {
-		rate   float64
-		height time.Duration
-		most   float64 // share of the time
-	}{{4, 100 * time.Millisecond, 0.03}, {60, 20 * time.Millisecond, 0.002}} {
-		share := noStep(48_130_000, 12, c.rate, time.Minute, from+lasts+30*time.Second, func(out *[2]*sim.Link) {
-			out[0].Delay = sim.Sum(sim.Exp(time.Millisecond), sim.StandingQueue(from, lasts, c.height))
+	queue := func(most, rate float64, height time.Duration) {
+		noStep(t, "a queue of "+height.String(), most, 48_130_000, 12, rate, time.Minute, from+lasts+30*time.Second, func(out *[2]*sim.Link) {
+			out[0].Delay = sim.Sum(sim.Exp(time.Millisecond), sim.StandingQueue(from, lasts, height))
 			out[1].Delay = sim.Exp(time.Millisecond)
 		})
-		t.Logf("a queue of %v, %v datagrams a second: a clock seems to be set for %.2f %% of the time", c.height, c.rate, 100*share)
-		if share > c.most {
-			t.Errorf("a queue of %v, %v datagrams a second", c.height, c.rate)
-		}
 	}
+	queue(0.03, 4, 100*time.Millisecond)
+	queue(0.002, 60, 20*time.Millisecond)
 }

@@ -48,6 +48,9 @@ func TestUnsynchronized(t *testing.T) {
 	check(t, c.HandleReply(reply, 1), UnknownRequest, "a reply across Reset to the same session")
 	w.run(sec)
 	check(t, w.snapshot(t).Steps, 1, "a reading after Reset is a step: steps")
+	if _, ok := c.Skew(); ok || c.Count(Accepted) < 6 {
+		t.Errorf("a second after Reset the skew is known, %v, or requests are not quick: %d", ok, c.Count(Accepted))
+	}
 	check(t, c.Count(Synced), 1, "synced after Reset")
 }
 
@@ -210,9 +213,10 @@ func points(every uint64, all ...point) *drift {
 
 // TestDrift: a slope is believed when its doubt is under 25 ppm, which is half of
 // what the two exchanges were slower than the quickest, and 20 us for reading clocks;
-// and that of the least doubt.
+// and that of the least doubt. A slope across a step is none; what queues and rates explain is no step.
 func TestDrift(t *testing.T) {
 	const span, months = bucketUsec, 100 * 86_400_000_000 // 25 ppm of a span are 200 us
+	const rates = 4799 + stampUsec                        // us: what 600 ppm make of a span, and the reading of clocks
 	unknown := math.NaN()
 	for _, x := range []struct {
 		name   string
@@ -231,6 +235,13 @@ func TestDrift(t *testing.T) {
 		{"a bucket is 8 s", span - 1, []point{{}, {80, 0}, {}, {}}, unknown},
 		{"after a step", span, []point{{}, {80, 0}, {160, 0}, {90_240, 0}, {90_320, 0}}, 10},
 		{"some time after a step", span, []point{{}, {80, 0}, {160, 0}, {90_240, 0}, {90_320, 0}, {90_480, 0}, {}}, 15},
+		{"as rates explain", span, []point{{}, {rates, 0}, {}}, 600},
+		{"a step forward", span, []point{{}, {rates + 1, 0}, {}}, unknown},
+		{"as rates explain, back", span, []point{{}, {-rates, 0}, {}}, -600},
+		{"a step back", span, []point{{}, {-rates - 1, 0}, {}}, unknown},
+		{"as two queues explain", span, []point{{}, {0, 100}, {rates + 100, 100}, {}}, (rates + 100) * 1e6 / (2 * span)},
+		{"a queue and a step", span, []point{{}, {}, {rates + 51, 100}, {}}, 0},
+		{"a queue before and a step", span, []point{{}, {0, 100}, {rates + 51, 0}, {}}, 0},
 		{"as much as can be calculated with", months, []point{{}, {1<<31 - 1, 0}, {}}, (1<<31 - 1) * 1e6 / months},
 		{"and back", months, []point{{}, {1 - 1<<31, 0}, {}}, (1 - 1<<31) * 1e6 / months},
 		{"more than can be calculated with", months, []point{{}, {1 << 31, 0}, {}}, unknown},
@@ -249,29 +260,6 @@ func TestDrift(t *testing.T) {
 	long := points(span, make([]point, 32)...) // the last one is open
 	for i, p := range long.points {
 		check(t, p.at, uint64(15+i)*span, "of 16, point %d is at", i)
-	}
-}
-
-// TestLevelShift: a slope across a step is none; what queues and rates explain is no step.
-func TestLevelShift(t *testing.T) {
-	rates := scale(bucketUsec, maxSkew) // 4.8 ms
-	for _, x := range []struct {
-		name  string
-		moved int64
-		a, b  int64 // the round trips before and after
-		ok    bool
-	}{
-		{"rates", rates + stampUsec, 0, 0, true},
-		{"a step forward", rates + stampUsec + 1, 0, 0, false},
-		{"rates back", -rates - stampUsec, 0, 0, true},
-		{"a step back", -rates - stampUsec - 1, 0, 0, false},
-		{"two queues", rates + stampUsec + 100, 100, 100, true},
-		{"a queue and a step", rates + stampUsec + 51, 0, 100, false},
-		{"a queue before and a step", rates + stampUsec + 51, 100, 0, false},
-	} {
-		// A third exchange, without a queue, says how quick the line is.
-		d := points(bucketUsec, point{}, point{0, x.a}, point{x.moved, x.b}, point{})
-		check(t, len(d.sinceStep(0)) == 3, x.ok, "%s: one line", x.name)
 	}
 }
 

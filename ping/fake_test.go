@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
-	"sort"
 	"testing"
 	"time"
 
 	"timesync"
 	"timesync/internal/long"
+	"timesync/internal/sim"
 )
 
 var (
@@ -58,7 +57,8 @@ const (
 // microseconds; the client's clock counts true time from base on, the server's
 // differs by offset and runs ppb faster, less what suspends and steps took away.
 type world struct {
-	t      int64
+	events *sim.World
+	t      int64 // true time now
 	base   uint64
 	offset uint64
 	ppb    int64
@@ -69,14 +69,8 @@ type world struct {
 	lost     func() bool  // whether the next packet is lost
 	hold     int64
 
-	c      *Clock
-	heard  func(exchange) // of each reply that arrives
-	events []event        // by time
-}
-
-type event struct {
-	at int64
-	do func()
+	c     *Clock
+	heard func(exchange) // of each reply that arrives
 }
 
 // exchange is one whose reply has arrived: when the request was sent, in true time, the four timestamps,
@@ -95,7 +89,7 @@ func exponential(r *rand.Rand, base, mean int64) func() int64 {
 
 // newWorld is a world with odd offsets in which both ways take 30 ms.
 func newWorld(c *Clock) *world {
-	w := &world{base: 1 << 40, offset: 0xfedc_ba98_7654_3210, up: constant(30 * usMs), down: constant(30 * usMs), c: c}
+	w := &world{events: sim.NewWorld(0), base: 1 << 40, offset: 0xfedc_ba98_7654_3210, up: constant(30 * usMs), down: constant(30 * usMs), c: c}
 	w.lost, w.heard = func() bool { return false }, func(exchange) {}
 	return w
 }
@@ -107,19 +101,15 @@ func (w *world) remote() uint64 {
 }
 
 func (w *world) after(d int64, do func()) {
-	at := w.t + d
-	i := sort.Search(len(w.events), func(i int) bool { return w.events[i].at > at })
-	w.events = slices.Insert(w.events, i, event{at, do})
+	w.events.At(duration(w.t+d), func() {
+		w.t = w.events.Now().Microseconds()
+		do()
+	})
 }
 
 func (w *world) run(d time.Duration) {
 	until := w.t + d.Microseconds()
-	for len(w.events) > 0 && w.events[0].at <= until {
-		e := w.events[0]
-		w.events = w.events[1:]
-		w.t = e.at
-		e.do()
-	}
+	w.events.Run(duration(until))
 	w.t = until
 }
 

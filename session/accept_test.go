@@ -346,26 +346,6 @@ func TestFaultyPeer(t *testing.T) {
 	check(t, m.Accept(9, clock, says(generation, 1200e6, 0), 200e6), ErrOld, "the faulty peer")
 }
 
-// TestAnchor: a TimeSynchronizer knows the clock of its peer modulo 67 s, until it is told more.
-func TestAnchor(t *testing.T) {
-	var a, b timesync.TimeSynchronizer
-	const delay, ahead = 20_000, 5_000_000_000
-	for now := uint64(1e6); now < 3e6; now += 100_000 {
-		b.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now), now+ahead+delay)
-		a.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now+ahead), now+delay)
-		if d, ok := b.MinDeltaTS24(now + ahead); ok {
-			a.OnPeerMinDeltaTS24(d, now+delay)
-		}
-	}
-	m := New(1)
-	check(t, m.Accept(2, &a, says(1, ahead+3e6-delay, 10e6), 3e6), ErrClock, "without an anchor")
-	a.Anchor(3e6, ahead+3e6-delay)
-	must(t, m.Accept(2, &a, says(1, ahead+3e6-delay, 10e6), 3e6))
-	if r, ok := m.Read(3e6); !ok || magnitude(int64(r.Usec-10e6-delay)) > r.Bound.Microseconds() || r.Bound > 22*ms {
-		t.Errorf("%+v, %v", r, ok)
-	}
-}
-
 // TestConcurrent: any goroutine may call any method; the race detector looks.
 func TestConcurrent(t *testing.T) {
 	m, clock := member(t)

@@ -71,8 +71,8 @@ func (j *judge) within(t *testing.T, apart, jump int64) {
 }
 
 // TestHandovers: ten handovers a minute, with ways that take equally long. The host is killed, or gives up.
-// Who is killed starts anew 1 s later, with another clock, and joins. Members that have joined
-// 5 s ago or earlier agree.
+// Who is killed starts anew 1 s later, with another clock, and knows the time within 4 s, although an
+// announcement may be lost. Members that have joined 5 s ago or earlier agree.
 func TestHandovers(t *testing.T) {
 	worlds(t, 20, setting{5, bad, 50}, func(x *mesh) {
 		const n = 10
@@ -88,6 +88,10 @@ func TestHandovers(t *testing.T) {
 				if old := host; x.rng.IntN(2) == 0 {
 					old.alive = false
 					x.w.At(at+sec, func() { x.restart(old) })
+					x.w.At(at+5*sec, func() {
+						_, ok := old.m.peek(old.node.NowUsec())
+						check(x.t, ok, true, "seed %d: peer %d knows the time 4 s after it began", x.seed, old.id)
+					})
 				}
 				host = next
 				// It is told, or notices after up to 2 s.
@@ -186,24 +190,6 @@ func TestSplit(t *testing.T) {
 	}).within(t, 1000, 2000)
 }
 
-// TestLateJoiners: a member that joins knows the time within 4 s, although an announcement may be
-// lost, and agrees 5 s later, also if it comes while there is a handover.
-func TestLateJoiners(t *testing.T) {
-	worlds(t, 20, setting{5, bad, 50}, func(x *mesh) {
-		for i := range 10 {
-			at := 20*sec + time.Duration(i)*8*sec
-			host, joiner := x.peers[i%2], x.peers[2+i%3]
-			x.w.At(at+x.upTo(2*sec), func() { x.host(host) })
-			x.w.At(at+sec, func() { x.restart(joiner) })
-			x.w.At(at+5*sec, func() {
-				_, ok := joiner.m.peek(joiner.node.NowUsec())
-				check(t, ok, true, "seed %d: peer %d knows the time 4 s after it began", x.seed, joiner.id)
-			})
-		}
-		x.w.Run(110 * sec)
-	}).within(t, 1000, 2000)
-}
-
 // jump lets the clock of a peer be set, or stand still as that of a machine that sleeps.
 func (x *mesh) jump(p *peer, by time.Duration) {
 	old, at := p.node.Clock, x.w.Now()
@@ -248,30 +234,4 @@ func TestClockSet(t *testing.T) {
 			j.within(t, 1000, 0)
 		})
 	}
-}
-
-// TestFounderStartsAnew: the process of the founder starts anew and founds another session with
-// the same identity and generation. Nobody follows that, and the session goes on.
-func TestFounderStartsAnew(t *testing.T) {
-	worlds(t, 20, setting{4, bad, 50}, func(x *mesh) {
-		x.w.At(20*sec, func() {
-			founder, zero := x.founder, x.zero
-			x.restart(x.peers[0])
-			x.found(x.peers[0])
-			x.founder, x.zero, x.alone = founder, zero, x.peers[0]
-		})
-		x.w.Run(25*sec - 1)
-		for _, p := range x.peers[1:] {
-			a, _ := x.peers[0].m.Announce(nil, x.peers[0].node.NowUsec())
-			if err := p.m.Accept(1, p.links[0], a, p.node.NowUsec()); err != ErrChanged && err != ErrClock {
-				t.Errorf("seed %d: peer %d: %v", x.seed, p.id, err)
-			}
-		}
-		x.host(x.peers[1])
-		x.w.Run(28 * sec)
-		x.alone = nil
-		x.w.Run(60 * sec)
-		check(t, x.peers[0].last.Host, 2, "seed %d: the founder's host", x.seed)
-		check(t, x.peers[0].last.Steps, 1, "seed %d: the founder's steps", x.seed)
-	}).within(t, 1000, 2000)
 }

@@ -26,7 +26,6 @@ type mesh struct {
 	apart   func(i, j int) bool
 	founder *sim.Clock
 	zero    uint64        // session time is zero more than the founder's clock, us
-	alone   *peer         // not judged: it is in a session of its own
 	set     time.Duration // when a clock was set last; Bound may be wrong for 15 s then
 	judge   judge
 }
@@ -196,7 +195,7 @@ func (x *mesh) accept(p *peer, from uint64, clock *link.Link, a []byte, now uint
 	err := p.m.Accept(from, clock, a, now)
 	after, _ := p.m.peek(now + 1e6)
 	changed := before.Host != after.Host || before.Generation != after.Generation
-	if err == nil && known && changed && x.settled(p) && p != x.alone {
+	if err == nil && known && changed && x.settled(p) {
 		x.judge.jumps = append(x.judge.jumps, magnitude(int64(after.Usec-before.Usec)))
 	}
 	if err == nil && !known {
@@ -226,7 +225,7 @@ func (x *mesh) look() {
 	var settled []int64 // session times minus the first one
 	for _, p := range x.peers {
 		r, ok := p.m.Read(p.node.NowUsec())
-		if !p.alive || !ok || p == x.alone {
+		if !p.alive || !ok {
 			continue
 		}
 		x.judge.readings++
@@ -237,7 +236,7 @@ func (x *mesh) look() {
 		}
 		for _, q := range x.peers {
 			of, ok := q.m.peek(q.node.NowUsec())
-			same := ok && q.alive && q != x.alone && of.Host == r.Host && of.Generation == r.Generation
+			same := ok && q.alive && of.Host == r.Host && of.Generation == r.Generation
 			// HostBound is 0 at the host itself.
 			if same && !x.disturbed() && magnitude(int64(of.Usec-r.Usec)) > (r.HostBound+of.HostBound).Microseconds()+1 {
 				x.judge.wrongTo++
