@@ -16,6 +16,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -145,6 +146,8 @@ func life(rng *rand.Rand, r *Recorder, calls int, did func(local uint64)) {
 			delay = 20_000
 		case 7:
 			offset = rng.Uint64()
+		case 8:
+			local = rng.Uint64()
 		}
 		recv := local + uint64(delay+5000*rng.ExpFloat64())
 		if rng.IntN(50) == 0 {
@@ -344,22 +347,6 @@ func TestWrapTwice(t *testing.T) {
 	r.Wrap(new(timesync.TimeSynchronizer))
 }
 
-// TestTick: each tick writes what there is, be it a single datagram.
-func TestTick(t *testing.T) {
-	tick := make(chan time.Time)
-	var file bytes.Buffer
-	r := start(&file, tick, nothing)
-	var want []Event
-	for n := range uint64(5) {
-		want = append(want, Event{Kind: Datagram, LocalUsec: 1 + n*1_000_000, Counter: timesync.Counter24(n)})
-		r.OnAuthenticatedDatagramTimestamp(want[n].Counter, want[n].LocalUsec)
-		tick <- time.Time{}
-		tick <- time.Time{} // taken when the first is done
-		checkEvents(t, bytes.NewReader(file.Bytes()), want)
-	}
-	must(t, r.Close())
-}
-
 // recording returns one of a life.
 func recording(t testing.TB, seed uint64, calls int) []byte {
 	t.Helper()
@@ -451,20 +438,34 @@ func TestNotOneRecording(t *testing.T) {
 	}
 }
 
-// TestNoAllocations: neither the caller's goroutine nor, for a block, the writer's allocates.
+// counted counts what is written.
+type counted struct{ atomic.Int64 }
+
+func (c *counted) Write(b []byte) (int, error) {
+	c.Add(int64(len(b)))
+	return len(b), nil
+}
+
+// TestNoAllocations: each tick writes what there is, be it a single event. Neither the caller's goroutine nor,
+// for a block, the writer's allocates.
 func TestNoAllocations(t *testing.T) {
 	tick := make(chan time.Time)
-	r := start(io.Discard, tick, nothing)
+	var file counted
+	r := start(&file, tick, nothing)
 	defer r.Close()
-	local := uint64(1)
-	block := func() {
-		feed(r, &local, 120)
-		r.Anchor(local, local)
+	writes := func(does func()) {
+		before := file.Load()
+		does()
 		tick <- time.Time{}
 		tick <- time.Time{} // taken when the block of the first is written
-		r.Reset()
+		check(t, file.Load() > before, true, "a tick writes")
 	}
-	check(t, testing.AllocsPerRun(20, block), 0, "allocations")
+	local := uint64(1)
+	one, many := r.Reset, func() {
+		feed(r, &local, 120)
+		r.Anchor(local, local)
+	}
+	check(t, testing.AllocsPerRun(20, func() { writes(many); writes(one) }), 0, "allocations")
 }
 
 // taker is a synchronizer or a Recorder.
