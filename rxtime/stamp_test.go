@@ -71,7 +71,7 @@ func TestStampOf(t *testing.T) {
 				"another level": wrongLevel, "another type": wrongType, "another size": wrongSize,
 				"a whole second too much":    stamp(nil, word, kind, seconds, 1_000_000_000),
 				"negative fraction":          stamp(nil, word, kind, seconds, math.MaxUint64),
-				"length short of the header": appendWord(nil, word, uint64(word+7)),
+				"length short of the header": append(appendWord(nil, word, uint64(word+7)), good[word:]...),
 				"length beyond the end":      append(appendWord(nil, word, uint64(len(good)+1)), good[word:]...),
 				"enormous length":            append(appendWord(nil, word, math.MaxUint64), good[word:]...),
 			} {
