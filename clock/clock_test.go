@@ -273,10 +273,3 @@ func TestCounter(t *testing.T) {
 	var ticks atomic.Uint64
 	neverBack(t, "the counter", 4, func(g uint64) uint64 { return uint64(c.elapsed(1 + ticks.Add(1) - g%2)) })
 }
-
-func ExampleTime() {
-	meeting := time.Now().Add(time.Hour)
-	usec := At(meeting) // what this machine's clock will show then
-	fmt.Println(Time(usec).Sub(meeting).Round(sec))
-	// Output: 0s
-}

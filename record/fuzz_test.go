@@ -34,7 +34,7 @@ func damaged(err error) bool {
 
 // FuzzRead reads and replays any bytes, as they are and with right checksums.
 func FuzzRead(f *testing.F) {
-	whole := recording(f, 1, 150)
+	whole := recording(f, 1, 150, unseen)
 	f.Add(whole)
 	f.Add(whole[:len(whole)-7])
 	f.Add([]byte(magic))

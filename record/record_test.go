@@ -148,10 +148,10 @@ func life(rng *rand.Rand, r *Recorder, calls int, did func(local uint64)) {
 		case 8:
 			local = rng.Uint64()
 		}
-		recv := local + uint64(delay+5000*rng.ExpFloat64())
 		if rng.IntN(50) == 0 {
 			continue // lost
 		}
+		recv := local + uint64(delay+5000*rng.ExpFloat64())
 		stamp := timesync.LocalTimeToDatagramTS24(local+offset) | timesync.Counter24(rng.Uint32()&0xff)<<24
 		r.OnAuthenticatedDatagramTimestamp(stamp, recv)
 		did(recv)
@@ -162,21 +162,29 @@ func life(rng *rand.Rand, r *Recorder, calls int, did func(local uint64)) {
 	}
 }
 
+// recording returns one of a life, and calls did after each call.
+func recording(t testing.TB, seed uint64, calls int, did func(r *Recorder, local uint64)) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	r, n := still(&file), 0
+	life(rand.New(rand.NewPCG(seed, 34)), r, calls, func(local uint64) {
+		did(r, local)
+		if n++; n%40 == 0 {
+			r.Flush()
+		}
+	})
+	must(t, r.Close())
+	return file.Bytes()
+}
+
+func unseen(*Recorder, uint64) {}
+
 func TestReplayIsIdentical(t *testing.T) {
 	for seed := range long.Sized[uint64](3, 20, 20) {
-		rng := rand.New(rand.NewPCG(seed, 34))
-		var file bytes.Buffer
-		r := New(&file)
 		var want []answers
-		life(rng, r, 5000, func(local uint64) {
-			want = append(want, everything(r.synchronizer, local))
-			if len(want)%50 == 0 {
-				r.Flush()
-			}
-		})
-		must(t, r.Close())
+		file := recording(t, seed, 5000, func(r *Recorder, local uint64) { want = append(want, everything(r.synchronizer, local)) })
 		n, asked := 0, 0
-		for m, err := range Replay(&file) {
+		for m, err := range Replay(bytes.NewReader(file)) {
 			must(t, err)
 			if m.Kind == Answered {
 				if got := Ask(m.Ends[0], m.LocalUsec); got != m.Answer {
@@ -345,54 +353,33 @@ func TestWrapTwice(t *testing.T) {
 	r.Wrap(new(timesync.TimeSynchronizer))
 }
 
-// recording returns one of a life.
-func recording(t testing.TB, seed uint64, calls int) []byte {
-	t.Helper()
-	var file bytes.Buffer
-	r := still(&file)
-	n := 0
-	life(rand.New(rand.NewPCG(seed, 1)), r, calls, func(uint64) {
-		if n++; n%40 == 0 {
-			r.Flush()
-		}
-	})
-	must(t, r.Close())
-	return file.Bytes()
-}
-
 // TestDamaged cuts a recording at each byte, and changes each byte: all whole blocks before that are
 // read, and nothing of the block.
 func TestDamaged(t *testing.T) {
-	whole := recording(t, 5, 200)
+	whole := recording(t, 5, 200, unseen)
 	want, err := read(whole)
 	must(t, err)
 	blocks := map[int]int{len(magic): 0} // where each begins or ends: events before
 	r := newReader(bytes.NewReader(whole))
 	for n := range want {
-		_, err := r.next()
-		must(t, err)
-		if len(r.events.b) == 0 {
+		if r.next(); len(r.events.b) == 0 {
 			blocks[int(r.at)] = n + 1
 		}
 	}
 	n := 0
 	for i := range whole {
-		events, boundary := blocks[i]
-		n = max(n, events)
-		got, err := read(whole[:i])
-		var wantErr error
-		switch {
-		case i < len(magic):
+		wantErr := ErrTruncated
+		if events, boundary := blocks[i]; boundary {
+			n, wantErr = events, nil
+		} else if i < len(magic) {
 			wantErr = ErrFormat
-		case !boundary:
-			wantErr = ErrTruncated
 		}
-		if !errors.Is(err, wantErr) || !slices.Equal(got, want[:n]) {
+		if got, err := read(whole[:i]); !errors.Is(err, wantErr) || !slices.Equal(got, want[:n]) {
 			t.Fatalf("cut at %d: %d events, want %d; %v, want %v", i, len(got), n, err, wantErr)
 		}
 		changed := bytes.Clone(whole)
 		changed[i] ^= 1 << (i % 8)
-		got, err = read(changed)
+		got, err := read(changed)
 		if !damaged(err) || errors.Is(err, ErrFormat) != (i < len(magic)) || !slices.Equal(got, want[:n]) {
 			t.Fatalf("byte %d changed: %d events, want %d; %v", i, len(got), n, err)
 		}
@@ -402,7 +389,7 @@ func TestDamaged(t *testing.T) {
 // TestNotOneRecording: after all events that can be read, an error says what is wrong. Whoever wants no more
 // events gets none, or the loop panics.
 func TestNotOneRecording(t *testing.T) {
-	whole := recording(t, 5, 200)
+	whole := recording(t, 5, 200, unseen)
 	half := whole[:len(whole)/2]
 	events, _ := read(whole)
 	fewer, _ := read(half)
