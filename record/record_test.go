@@ -79,7 +79,7 @@ func TestMethods(t *testing.T) {
 func TestSilence(t *testing.T) {
 	var file bytes.Buffer
 	r := still(&file)
-	r.MinDeltaTS24(0) // nothing has come yet
+	r.MinDeltaTS24(9_000_000) // nothing has come yet
 	r.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(500), 1000)
 	for now := uint64(100_000); now <= 10_000_000; now += 100_000 {
 		r.MinDeltaTS24(now)
