@@ -122,13 +122,13 @@ func TestBrokenWriter(t *testing.T) {
 		"exits":         {takesAll, func() (int, error) { runtime.Goexit(); return 0, nil }, takesAll, "Fatal", 2, 2},
 	} {
 		g := &gate{}
+		g.let(c.first)
 		r := still(g)
-		for i, does := range []func() (int, error){c.first, c.second} {
-			g.let(does)
-			r.OnAuthenticatedDatagramTimestamp(timesync.Counter24(i), 1)
+		for _, next := range []func() (int, error){c.second, c.then} {
+			r.OnAuthenticatedDatagramTimestamp(1, 1)
 			r.Flush()
+			g.let(next)
 		}
-		g.let(c.then)
 		r.OnAuthenticatedDatagramTimestamp(3, 1)
 		err := r.Close()
 		r.OnAuthenticatedDatagramTimestamp(4, 1)
