@@ -73,7 +73,8 @@ func TestNow(t *testing.T) {
 	}
 	late := uint64(Step().Microseconds() + 2)
 	for range 1000 {
-		if before, received, after := Now(), Received(), Now(); received < before || received > after+late {
+		before, received, after := Now(), Received(), Now()
+		if received < before || received > after+late {
 			t.Fatalf("received at %d, read from %d to %d, step %v", received, before, after, Step())
 		}
 	}
@@ -240,7 +241,8 @@ func TestNanoseconds(t *testing.T) {
 	const seed = 46_300_000
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	edge := []uint64{1, 2, 999, 1000, 1193182, 3579545, 1e7, 1e9, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, math.MaxUint64, 0}
+	edge := []uint64{1, 2, 999, 1000, 1193182, 3579545, 1e7, 1e9,
+		1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, math.MaxUint64, 0}
 	second, most := big.NewInt(1e9), big.NewInt(math.MaxInt64)
 	for i := range 200_000 {
 		ticks, frequency := r.Uint64()>>r.IntN(64), r.Uint64()>>r.IntN(64)|1
@@ -271,5 +273,7 @@ func TestCounter(t *testing.T) {
 	}
 	c := counter{frequency: 1e7}
 	var ticks atomic.Uint64
-	neverBack(t, "the counter", 4, func(g uint64) uint64 { return uint64(c.elapsed(1 + ticks.Add(1) - g%2)) })
+	neverBack(t, "the counter", 4, func(g uint64) uint64 {
+		return uint64(c.elapsed(1 + ticks.Add(1) - g%2))
+	})
 }

@@ -182,7 +182,9 @@ func unseen(*Recorder, uint64) {}
 func TestReplayIsIdentical(t *testing.T) {
 	for seed := range long.Sized[uint64](3, 20, 20) {
 		var want []answers
-		file := recording(t, seed, 5000, func(r *Recorder, local uint64) { want = append(want, everything(r.synchronizer, local)) })
+		file := recording(t, seed, 5000, func(r *Recorder, local uint64) {
+			want = append(want, everything(r.synchronizer, local))
+		})
 		n, asked := 0, 0
 		for m, err := range Replay(bytes.NewReader(file)) {
 			must(t, err)
@@ -393,16 +395,19 @@ func TestNotOneRecording(t *testing.T) {
 	half := whole[:len(whole)/2]
 	events, _ := read(whole)
 	fewer, _ := read(half)
+	type of = []io.Reader
 	file := func(b []byte) io.Reader { return bytes.NewReader(b) }
+	twice := io.MultiReader(file(whole), file(whole))
+	fails := io.MultiReader(file(whole), iotest.ErrReader(errFull))
 	for says, c := range map[string]struct {
-		of  []io.Reader
+		of  of
 		n   [2]int // events of each
 		err error
 	}{
 		"one recording or two": {nil, [2]int{}, errRecordings},
-		"another recording":    {[]io.Reader{io.MultiReader(file(whole), file(whole))}, [2]int{len(events)}, ErrCorrupt},
-		"second":               {[]io.Reader{file(whole), file(half)}, [2]int{len(events), len(fewer)}, ErrTruncated},
-		"disk full":            {[]io.Reader{io.MultiReader(file(whole), iotest.ErrReader(errFull))}, [2]int{len(events)}, errFull},
+		"another recording":    {of{twice}, [2]int{len(events)}, ErrCorrupt},
+		"second":               {of{file(whole), file(half)}, [2]int{len(events), len(fewer)}, ErrTruncated},
+		"disk full":            {of{fails}, [2]int{len(events)}, errFull},
 	} {
 		moments, err := all(Replay(c.of...))
 		n := [2]int{}
@@ -416,7 +421,7 @@ func TestNotOneRecording(t *testing.T) {
 	for range Read(file(whole)) {
 		break
 	}
-	for _, files := range [][]io.Reader{{file(whole)}, {file(whole), file(whole)}} {
+	for _, files := range []of{{file(whole)}, {file(whole), file(whole)}} {
 		for range Replay(files...) {
 			break
 		}

@@ -61,14 +61,21 @@ func TestStampOf(t *testing.T) {
 			wrongType := message(nil, word, testLevel, 29, good[word+8:]) // SO_TIMESTAMP: microseconds
 			wrongSize := message(nil, word, testLevel, kind, good[word+8:len(good)-4])
 			for name, control := range map[string][]byte{
-				"alone": good, "first": append(good[:len(good):len(good)], others...), "last": after(others),
-				"after one of another level": after(wrongLevel), "after one of another size": after(wrongSize),
+				"alone":                      good,
+				"first":                      append(good[:len(good):len(good)], others...),
+				"last":                       after(others),
+				"after one of another level": after(wrongLevel),
+				"after one of another size":  after(wrongSize),
 			} {
 				found(t, name, control, word, want)
 			}
 			for name, control := range map[string][]byte{
-				"nothing": nil, "others": others, "zeros, then a stamp": append(make([]byte, 64), good...),
-				"another level": wrongLevel, "another type": wrongType, "another size": wrongSize,
+				"nothing":                    nil,
+				"others":                     others,
+				"zeros, then a stamp":        append(make([]byte, 64), good...),
+				"another level":              wrongLevel,
+				"another type":               wrongType,
+				"another size":               wrongSize,
 				"a whole second too much":    stamp(nil, word, kind, seconds, 1_000_000_000),
 				"negative fraction":          stamp(nil, word, kind, seconds, math.MaxUint64),
 				"length short of the header": append(appendWord(nil, word, uint64(word+7)), good[word:]...),
