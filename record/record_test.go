@@ -16,6 +16,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -60,21 +61,16 @@ func all[T any](yielded iter.Seq2[T, error]) (values []T, err error) {
 // read returns the events of a recording.
 func read(b []byte) ([]Event, error) { return all(Read(bytes.NewReader(b))) }
 
-// TestMethods: a Recorder has all the methods of a synchronizer. Those that it does not record
-// are questions, which everything asks; a new method has to be one or the other.
+// TestMethods: the methods of a synchronizer that a Recorder does not record are questions, which everything
+// asks; a new method has to be one or the other.
 func TestMethods(t *testing.T) {
 	known := strings.Fields("Anchor OnAuthenticatedDatagramTimestamp OnPeerMinDeltaTS24 Reset " + // inputs
 		"ErrorBound IsSynchronized LocalTime MinDeltaTS24 MinimumDelayToPeer MinimumOneWayDelay " +
 		"RemoteTime Skew Snapshot Stats ToRemoteTime16 ToRemoteTime23")
-	of, has := reflect.TypeFor[*timesync.TimeSynchronizer](), reflect.TypeFor[*Recorder]()
+	of := reflect.TypeFor[*timesync.TimeSynchronizer]()
 	for i := range of.NumMethod() {
-		want := of.Method(i)
-		got, ok := has.MethodByName(want.Name)
-		if !ok || got.Type.NumIn() != want.Type.NumIn() || got.Type.NumOut() != want.Type.NumOut() {
-			t.Errorf("%s: %v", want.Name, ok)
-		}
-		if !slices.Contains(known, want.Name) {
-			t.Errorf("%s: is it recorded?", want.Name)
+		if name := of.Method(i).Name; !slices.Contains(known, name) {
+			t.Errorf("%s: is it recorded?", name)
 		}
 	}
 }
@@ -83,20 +79,19 @@ func TestMethods(t *testing.T) {
 func TestSilence(t *testing.T) {
 	var file bytes.Buffer
 	r := still(&file)
-	r.MinDeltaTS24(0) // nothing has come yet
+	r.MinDeltaTS24(9_000_000) // nothing has come yet
 	r.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(500), 1000)
-	r.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(500), 1000)
 	for now := uint64(100_000); now <= 10_000_000; now += 100_000 {
 		r.MinDeltaTS24(now)
 	}
 	must(t, r.Close())
 	r.MinDeltaTS24(20_000_000)
+	events, err := all(Read(&file))
+	must(t, err)
 	var asked []uint64
-	for m, err := range Replay(&file) {
-		must(t, err)
-		if m.Kind == Answered {
-			asked = append(asked, m.LocalUsec)
-			check(t, m.Answer, Ask(m.Ends[0], m.LocalUsec), "answer at %d us", m.LocalUsec)
+	for _, e := range events {
+		if e.Kind == Answered {
+			asked = append(asked, e.LocalUsec)
 		}
 	}
 	check(t, fmt.Sprint(asked), "[1000 2600000 5100000 7600000]", "answers at")
@@ -150,11 +145,13 @@ func life(rng *rand.Rand, r *Recorder, calls int, did func(local uint64)) {
 			delay = 20_000
 		case 7:
 			offset = rng.Uint64()
+		case 8:
+			local = rng.Uint64()
 		}
-		recv := local + uint64(delay+5000*rng.ExpFloat64())
 		if rng.IntN(50) == 0 {
 			continue // lost
 		}
+		recv := local + uint64(delay+5000*rng.ExpFloat64())
 		stamp := timesync.LocalTimeToDatagramTS24(local+offset) | timesync.Counter24(rng.Uint32()&0xff)<<24
 		r.OnAuthenticatedDatagramTimestamp(stamp, recv)
 		did(recv)
@@ -165,21 +162,31 @@ func life(rng *rand.Rand, r *Recorder, calls int, did func(local uint64)) {
 	}
 }
 
+// recording returns one of a life, and calls did after each call.
+func recording(t testing.TB, seed uint64, calls int, did func(r *Recorder, local uint64)) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	r, n := still(&file), 0
+	life(rand.New(rand.NewPCG(seed, 34)), r, calls, func(local uint64) {
+		did(r, local)
+		if n++; n%40 == 0 {
+			r.Flush()
+		}
+	})
+	must(t, r.Close())
+	return file.Bytes()
+}
+
+func unseen(*Recorder, uint64) {}
+
 func TestReplayIsIdentical(t *testing.T) {
 	for seed := range long.Sized[uint64](3, 20, 20) {
-		rng := rand.New(rand.NewPCG(seed, 34))
-		var file bytes.Buffer
-		r := New(&file)
 		var want []answers
-		life(rng, r, 5000, func(local uint64) {
+		file := recording(t, seed, 5000, func(r *Recorder, local uint64) {
 			want = append(want, everything(r.synchronizer, local))
-			if len(want)%50 == 0 {
-				r.Flush()
-			}
 		})
-		must(t, r.Close())
 		n, asked := 0, 0
-		for m, err := range Replay(&file) {
+		for m, err := range Replay(bytes.NewReader(file)) {
 			must(t, err)
 			if m.Kind == Answered {
 				if got := Ask(m.Ends[0], m.LocalUsec); got != m.Answer {
@@ -217,19 +224,18 @@ func TestSize(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		var file bytes.Buffer
 		r := still(&file)
-		type flight struct{ sent, recv uint64 }
-		var arrived []flight
+		var arrived [][2]uint64 // sent, received
 		for local := uint64(1 << 50); local < 1<<50+120_000_000; local += 16_667 {
 			sent := local + uint64(world.pace*rng.Float64())
 			if rng.Float64() >= world.loss {
-				arrived = append(arrived, flight{sent, sent + uint64(20_000+world.jitter*rng.ExpFloat64())})
+				arrived = append(arrived, [2]uint64{sent, sent + uint64(20_000+world.jitter*rng.ExpFloat64())})
 			}
 		}
-		slices.SortFunc(arrived, func(a, b flight) int { return cmp.Compare(a.recv, b.recv) })
+		slices.SortFunc(arrived, func(a, b [2]uint64) int { return cmp.Compare(a[1], b[1]) })
 		for i, a := range arrived {
-			r.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(a.sent+987_654_321), a.recv)
+			r.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(a[0]+987_654_321), a[1])
 			if i%120 == 0 {
-				r.OnPeerMinDeltaTS24(timesync.NewCounter24((20_000+987_654_321)>>3), a.recv)
+				r.OnPeerMinDeltaTS24(timesync.NewCounter24((20_000+987_654_321)>>3), a[1])
 			}
 			if i%54 == 0 {
 				r.Flush()
@@ -329,8 +335,9 @@ func (c meeting) inOrder(t *testing.T, files [2]*bytes.Buffer) {
 			}
 		}
 		if m.Kind == Datagram {
-			n[m.End]++
-			wrong += map[bool]int{true: 1}[at+1000 < last]
+			if n[m.End]++; at+1000 < last {
+				wrong++
+			}
 			last = max(last, at)
 		}
 	}
@@ -341,149 +348,114 @@ func (c meeting) inOrder(t *testing.T, files [2]*bytes.Buffer) {
 
 // TestWrapTwice: a Recorder of two connections would give the input of one to the other.
 func TestWrapTwice(t *testing.T) {
-	r := still(new(bytes.Buffer))
+	r := still(io.Discard)
+	defer r.Close()
+	defer func() { check(t, recover() != nil, true, "a second Wrap is refused") }()
 	r.Wrap(new(timesync.TimeSynchronizer))
-	defer func() {
-		if recover() == nil {
-			t.Error("a second Wrap is taken")
-		}
-		must(t, r.Close())
-	}()
 	r.Wrap(new(timesync.TimeSynchronizer))
-}
-
-// TestAppended: where two recordings are in one file, it is said, after all events of the first.
-func TestAppended(t *testing.T) {
-	one := recording(t, 5, 200)
-	want, _ := read(one)
-	got, err := read(append(bytes.Clone(one), one...))
-	if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "another recording") || !slices.Equal(got, want) {
-		t.Errorf("%d events, want %d; %v", len(got), len(want), err)
-	}
-}
-
-// TestReplayOfOneAndHalf: of two recordings it is said which one is not whole, after all of both.
-func TestReplayOfOneAndHalf(t *testing.T) {
-	whole := recording(t, 8, 100)
-	half := whole[:len(whole)/2]
-	events, _ := read(whole)
-	fewer, _ := read(half)
-	n := [2]int{}
-	moments, err := all(Replay(bytes.NewReader(whole), bytes.NewReader(half)))
-	for _, m := range moments {
-		n[m.End]++
-	}
-	told := errors.Is(err, ErrTruncated) && strings.Contains(err.Error(), "second")
-	if n != [2]int{len(events), len(fewer)} || !told {
-		t.Errorf("%v events, %v", n, err)
-	}
-	_, err = all(Replay())
-	check(t, err, errRecordings, "of none")
-}
-
-// TestTick: each tick writes what there is, be it a single datagram.
-func TestTick(t *testing.T) {
-	tick := make(chan time.Time)
-	var file bytes.Buffer
-	r := start(&file, tick, nothing)
-	var want []Event
-	for n := range uint64(5) {
-		want = append(want, Event{Kind: Datagram, LocalUsec: 1 + n*1_000_000, Counter: timesync.Counter24(n)})
-		r.OnAuthenticatedDatagramTimestamp(want[n].Counter, want[n].LocalUsec)
-		tick <- time.Time{}
-		tick <- time.Time{} // taken when the first is done
-		checkEvents(t, bytes.NewReader(file.Bytes()), want)
-	}
-	must(t, r.Close())
-}
-
-// recording returns one of a life.
-func recording(t testing.TB, seed uint64, calls int) []byte {
-	t.Helper()
-	var file bytes.Buffer
-	r := still(&file)
-	n := 0
-	life(rand.New(rand.NewPCG(seed, 1)), r, calls, func(uint64) {
-		if n++; n%40 == 0 {
-			r.Flush()
-		}
-	})
-	must(t, r.Close())
-	return file.Bytes()
 }
 
 // TestDamaged cuts a recording at each byte, and changes each byte: all whole blocks before that are
 // read, and nothing of the block.
 func TestDamaged(t *testing.T) {
-	whole := recording(t, 5, 200)
+	whole := recording(t, 5, 200, unseen)
 	want, err := read(whole)
 	must(t, err)
 	blocks := map[int]int{len(magic): 0} // where each begins or ends: events before
 	r := newReader(bytes.NewReader(whole))
 	for n := range want {
-		_, err := r.next()
-		must(t, err)
-		if len(r.events.b) == 0 {
+		if r.next(); len(r.events.b) == 0 {
 			blocks[int(r.at)] = n + 1
 		}
 	}
 	n := 0
 	for i := range whole {
-		events, boundary := blocks[i]
-		n = max(n, events)
-		got, err := read(whole[:i])
-		var wantErr error
-		switch {
-		case i < len(magic):
+		wantErr := ErrTruncated
+		if events, boundary := blocks[i]; boundary {
+			n, wantErr = events, nil
+		} else if i < len(magic) {
 			wantErr = ErrFormat
-		case !boundary:
-			wantErr = ErrTruncated
 		}
-		if !errors.Is(err, wantErr) || !slices.Equal(got, want[:n]) {
+		if got, err := read(whole[:i]); !errors.Is(err, wantErr) || !slices.Equal(got, want[:n]) {
 			t.Fatalf("cut at %d: %d events, want %d; %v, want %v", i, len(got), n, err, wantErr)
 		}
 		changed := bytes.Clone(whole)
 		changed[i] ^= 1 << (i % 8)
-		got, err = read(changed)
+		got, err := read(changed)
 		if !damaged(err) || errors.Is(err, ErrFormat) != (i < len(magic)) || !slices.Equal(got, want[:n]) {
 			t.Fatalf("byte %d changed: %d events, want %d; %v", i, len(got), n, err)
 		}
 	}
 }
 
-// TestReadError: an error of the source comes as it is, after what was read.
-func TestReadError(t *testing.T) {
-	whole := recording(t, 7, 100)
-	want, _ := read(whole)
-	got, err := all(Read(io.MultiReader(bytes.NewReader(whole), iotest.ErrReader(errFull))))
-	if !errors.Is(err, errFull) || !slices.Equal(got, want) {
-		t.Errorf("%d of %d events, %v", len(got), len(want), err)
+// TestNotOneRecording: after all events that can be read, an error says what is wrong. Whoever wants no more
+// events gets none, or the loop panics.
+func TestNotOneRecording(t *testing.T) {
+	whole := recording(t, 5, 200, unseen)
+	half := whole[:len(whole)/2]
+	events, _ := read(whole)
+	fewer, _ := read(half)
+	type of = []io.Reader
+	file := func(b []byte) io.Reader { return bytes.NewReader(b) }
+	twice := io.MultiReader(file(whole), file(whole))
+	fails := io.MultiReader(file(whole), iotest.ErrReader(errFull))
+	for says, c := range map[string]struct {
+		of  of
+		n   [2]int // events of each
+		err error
+	}{
+		"one recording or two": {nil, [2]int{}, errRecordings},
+		"another recording":    {of{twice}, [2]int{len(events)}, ErrCorrupt},
+		"second":               {of{file(whole), file(half)}, [2]int{len(events), len(fewer)}, ErrTruncated},
+		"disk full":            {of{fails}, [2]int{len(events)}, errFull},
+	} {
+		moments, err := all(Replay(c.of...))
+		n := [2]int{}
+		for _, m := range moments {
+			n[m.End]++
+		}
+		if n != c.n || !errors.Is(err, c.err) || !strings.Contains(fmt.Sprint(err), says) {
+			t.Errorf("%s: %v events, want %v; %v", says, n, c.n, err)
+		}
 	}
-	for range Read(bytes.NewReader(whole)) {
-		break // nothing is yielded after that, or it panics
-	}
-	for range Replay(bytes.NewReader(whole)) {
+	for range Read(file(whole)) {
 		break
 	}
-	for range Replay(bytes.NewReader(whole), bytes.NewReader(whole)) {
-		break
+	for _, files := range []of{{file(whole)}, {file(whole), file(whole)}} {
+		for range Replay(files...) {
+			break
+		}
 	}
 }
 
-// TestNoAllocations: neither the caller's goroutine nor, for a block, the writer's allocates.
+// counted counts what is written.
+type counted struct{ atomic.Int64 }
+
+func (c *counted) Write(b []byte) (int, error) {
+	c.Add(int64(len(b)))
+	return len(b), nil
+}
+
+// TestNoAllocations: each tick writes what there is, be it a single event. Neither the caller's goroutine nor,
+// for a block, the writer's allocates.
 func TestNoAllocations(t *testing.T) {
 	tick := make(chan time.Time)
-	r := start(io.Discard, tick, nothing)
+	var file counted
+	r := start(&file, tick, nothing)
 	defer r.Close()
-	local := uint64(1)
-	block := func() {
-		feed(r, &local, 120)
-		r.Anchor(local, local)
+	writes := func(does func()) {
+		before := file.Load()
+		does()
 		tick <- time.Time{}
 		tick <- time.Time{} // taken when the block of the first is written
-		r.Reset()
+		check(t, file.Load() > before, true, "a tick writes")
 	}
-	check(t, testing.AllocsPerRun(20, block), 0, "allocations")
+	local := uint64(1)
+	one, many := r.Reset, func() {
+		feed(r, &local, 120)
+		r.Anchor(local, local)
+	}
+	check(t, testing.AllocsPerRun(20, func() { writes(many); writes(one) }), 0, "allocations")
 }
 
 // taker is a synchronizer or a Recorder.

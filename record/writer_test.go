@@ -6,8 +6,8 @@ package record
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
-	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -37,11 +37,10 @@ func takesAll() (int, error) { return blockLen, nil }
 var errFull = errors.New("disk full")
 
 // fill gives r datagrams until it has dropped so many blocks.
-func fill(r *Recorder, rng *rand.Rand, dropped uint64) (calls int) {
-	local := rng.Uint64()
-	for ; r.Dropped() < dropped; calls++ {
+func fill(r *Recorder, dropped uint64) (calls int) {
+	for local := uint64(1); r.Dropped() < dropped; calls++ {
 		local += 16_667
-		r.OnAuthenticatedDatagramTimestamp(timesync.NewCounter24(rng.Uint64()), local)
+		r.OnAuthenticatedDatagramTimestamp(timesync.NewCounter24(local*local), local)
 	}
 	return calls
 }
@@ -73,21 +72,17 @@ func TestFailingWriter(t *testing.T) {
 			return n, errFull
 		})
 		r := still(g)
-		rng := rand.New(rand.NewPCG(uint64(taken), 1))
 		r.OnAuthenticatedDatagramTimestamp(1, 1)
 		r.Flush()
-		fill(r, rng, 3)
+		fill(r, 3)
 		r.Flush()
 		g.let(takesAll)
 		r.Flush()
 		r.OnAuthenticatedDatagramTimestamp(77, 1)
 		err := r.Close()
-		if !errors.Is(err, errFull) || r.Dropped() != 3 {
-			t.Fatalf("taken %d: dropped %d, %v", taken, r.Dropped(), err)
-		}
 		missing, last := count(t, &g.Buffer)
-		if missing != 3 || last.Counter != 77 {
-			t.Fatalf("taken %d: %d blocks are missing, the last stamp is %d", taken, missing, last.Counter)
+		if !errors.Is(err, errFull) || r.Dropped() != 3 || missing != 3 || last.Counter != 77 {
+			t.Fatalf("taken %d: dropped %d, %d are missing, the last is %v; %v", taken, r.Dropped(), missing, last, err)
 		}
 	}
 }
@@ -101,7 +96,7 @@ func TestHangingWriter(t *testing.T) {
 		return blockLen, nil
 	})
 	r := New(g)
-	calls := fill(r, rand.New(rand.NewPCG(1, 1)), 100) // the test hangs if this waits
+	calls := fill(r, 100) // the test hangs if this waits
 	close(release)
 	err := r.Close()
 	if err == nil || calls < 100*(blockLen-eventLen)/20 {
@@ -111,57 +106,39 @@ func TestHangingWriter(t *testing.T) {
 	check(t, missing, r.Dropped(), "missing blocks")
 }
 
-// TestNeverWritten: of a writer that takes nothing, Close tells, and does not hang.
-func TestNeverWritten(t *testing.T) {
-	g := &gate{}
-	g.let(func() (int, error) { return 0, errFull })
-	r := New(g)
-	r.OnAuthenticatedDatagramTimestamp(1, 1)
-	if err := r.Close(); !errors.Is(err, errFull) || r.Dropped() != 1 {
-		t.Errorf("%v, dropped %d", err, r.Dropped())
-	}
-	if err := r.Close(); err == nil {
-		t.Error("the second Close is content")
-	}
-	r.OnAuthenticatedDatagramTimestamp(2, 2)
-	r.Anchor(2, 2)
-	r.OnPeerMinDeltaTS24(2, 2)
-	r.Reset()
-	check(t, r.IsSynchronized(), false, "a closed Recorder records")
-	check(t, r.Dropped(), 1, "dropped")
-}
-
-// breaking returns a Recorder whose writer took one datagram, and then does something else with the second.
-func breaking(does func() (int, error)) (*gate, *Recorder) {
-	g := &gate{}
-	g.let(takesAll)
-	r := still(g)
-	r.OnAuthenticatedDatagramTimestamp(1, 1)
-	r.Flush()
-	g.let(does)
-	r.OnAuthenticatedDatagramTimestamp(2, 2)
-	r.Flush()
-	return g, r
-}
-
-// TestPanickingWriter: a writer that panics does not end the program. As nobody knows how much
-// it took, it is given no more, and what it took can be read.
-func TestPanickingWriter(t *testing.T) {
-	g, r := breaking(func() (int, error) { panic("broken") })
-	g.let(takesAll)
-	r.OnAuthenticatedDatagramTimestamp(3, 3)
-	if err := r.Close(); err == nil || !strings.Contains(err.Error(), "broken") || r.Dropped() != 2 {
-		t.Errorf("%v, dropped %d", err, r.Dropped())
-	}
-	checkEvents(t, &g.Buffer, []Event{{Kind: Datagram, LocalUsec: 1, Counter: 1}})
-}
-
-// TestExitingWriter: a writer that ends its goroutine, as t.Fatal does, lets neither Flush nor Close wait for
-// ever, and Close tells.
-func TestExitingWriter(t *testing.T) {
-	_, r := breaking(func() (int, error) { runtime.Goexit(); return 0, nil })
-	r.Flush()
-	if err := r.Close(); !errors.Is(err, errExited) || r.Dropped() != 1 {
-		t.Errorf("%v, dropped %d", err, r.Dropped())
+// TestBrokenWriter: a writer fails for ever. If it panics, nobody knows how much it took, so it is given no
+// more. Flush and Close return, Close says why each time, what was taken can be read, and later calls are
+// not recorded.
+func TestBrokenWriter(t *testing.T) {
+	takesNothing := func() (int, error) { return 0, nil }
+	for name, c := range map[string]struct {
+		first, second, then func() (int, error)
+		says                string
+		events              int // that are taken: a datagram and an answer
+		dropped             uint64
+	}{
+		"takes nothing": {takesNothing, takesNothing, takesNothing, io.ErrShortWrite.Error(), 0, 1},
+		"panics":        {takesAll, func() (int, error) { panic("broken") }, takesAll, "broken", 2, 2},
+		"exits":         {takesAll, func() (int, error) { runtime.Goexit(); return 0, nil }, takesAll, "Fatal", 2, 2},
+	} {
+		g := &gate{}
+		g.let(c.first)
+		r := still(g)
+		for _, next := range []func() (int, error){c.second, c.then} {
+			r.OnAuthenticatedDatagramTimestamp(1, 1)
+			r.Flush()
+			g.let(next)
+		}
+		r.OnAuthenticatedDatagramTimestamp(3, 1)
+		err := r.Close()
+		r.OnAuthenticatedDatagramTimestamp(4, 1)
+		r.Anchor(4, 4)
+		r.OnPeerMinDeltaTS24(4, 1)
+		r.Reset()
+		got, _ := read(g.Bytes())
+		if err == nil || !strings.Contains(err.Error(), c.says) || len(got) != c.events || r.Dropped() != c.dropped {
+			t.Errorf("%s: %v, %d events, dropped %d", name, err, len(got), r.Dropped())
+		}
+		check(t, fmt.Sprint(r.Close()), fmt.Sprint(err), "%s: the second Close", name)
 	}
 }

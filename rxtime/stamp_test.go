@@ -41,44 +41,48 @@ func stamp(b []byte, word int, kind uint32, seconds, fraction uint64) []byte {
 	return message(b, word, testLevel, kind, appendWord(appendWord(nil, size, seconds), size, fraction))
 }
 
+// found fails if another time is found among control messages than want, which is -1 for none.
+func found(t *testing.T, name string, control []byte, word int, want int64) {
+	t.Helper()
+	if nsec, ok := stampOf(control, word, testLevel); ok != (want >= 0) || ok && nsec != want {
+		t.Errorf("%d-bit, %s: got %d, %v; want %d", word*8, name, nsec, ok, want)
+	}
+}
+
 func TestStampOf(t *testing.T) {
 	const seconds, fraction = 1_790_000_000, 999_999_999
 	const want int64 = seconds*1_000_000_000 + fraction
 	for _, word := range []int{4, 8} {
 		for _, kind := range []uint32{timestampOld, timestampNew} {
-			stampAfter := func(b []byte) []byte { return stamp(b, word, kind, seconds, fraction) }
-			good := stampAfter(nil)
+			after := func(b []byte) []byte { return stamp(b, word, kind, seconds, fraction) }
+			good := after(nil)
 			others := message(message(nil, word, 0, 8, make([]byte, 12)), word, testLevel, 40, make([]byte, 5))
 			wrongLevel := message(nil, word, 0, kind, good[word+8:])
 			wrongType := message(nil, word, testLevel, 29, good[word+8:]) // SO_TIMESTAMP: microseconds
 			wrongSize := message(nil, word, testLevel, kind, good[word+8:len(good)-4])
-			for _, c := range []struct {
-				name    string
-				control []byte
-				ok      bool
-			}{
-				{"alone", good, true},
-				{"first", append(good[:len(good):len(good)], others...), true},
-				{"last", stampAfter(others), true},
-				{"after one of another level", stampAfter(wrongLevel), true},
-				{"after one of another size", stampAfter(wrongSize), true},
-				{"nothing", nil, false},
-				{"others", others, false},
-				{"another level", wrongLevel, false},
-				{"another type", wrongType, false},
-				{"another size", wrongSize, false},
-				{"a whole second too much", stamp(nil, word, kind, seconds, 1_000_000_000), false},
-				{"negative fraction", stamp(nil, word, kind, seconds, math.MaxUint64), false},
-				{"length 0", make([]byte, 64), false},
-				{"length short of the header", appendWord(nil, word, uint64(word+7)), false},
-				{"length beyond the end", append(appendWord(nil, word, uint64(len(good)+1)), good[word:]...), false},
-				{"enormous length", append(appendWord(nil, word, math.MaxUint64), good[word:]...), false},
-				{"zeros, then a stamp", append(make([]byte, 64), good...), false},
+			for name, control := range map[string][]byte{
+				"alone":                      good,
+				"first":                      append(good[:len(good):len(good)], others...),
+				"last":                       after(others),
+				"after one of another level": after(wrongLevel),
+				"after one of another size":  after(wrongSize),
 			} {
-				nsec, ok := stampOf(c.control, word, testLevel)
-				if ok != c.ok || ok && nsec != want {
-					t.Errorf("%d-bit, type %d, %s: got %d, %v; want %d", word*8, kind, c.name, nsec, ok, want)
-				}
+				found(t, name, control, word, want)
+			}
+			for name, control := range map[string][]byte{
+				"nothing":                    nil,
+				"others":                     others,
+				"zeros, then a stamp":        append(make([]byte, 64), good...),
+				"another level":              wrongLevel,
+				"another type":               wrongType,
+				"another size":               wrongSize,
+				"a whole second too much":    stamp(nil, word, kind, seconds, 1_000_000_000),
+				"negative fraction":          stamp(nil, word, kind, seconds, math.MaxUint64),
+				"length short of the header": append(appendWord(nil, word, uint64(word+7)), good[word:]...),
+				"length beyond the end":      append(appendWord(nil, word, uint64(len(good)+1)), good[word:]...),
+				"enormous length":            append(appendWord(nil, word, math.MaxUint64), good[word:]...),
+			} {
+				found(t, name, control, word, -1)
 			}
 		}
 	}
@@ -86,27 +90,13 @@ func TestStampOf(t *testing.T) {
 
 // TestStampOfYears holds the edges of what the seconds can say.
 func TestStampOfYears(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		word     int
-		kind     uint32
-		seconds  uint64
-		fraction uint64
-		want     int64 // -1: refused
-	}{
-		{"1970", 8, timestampNew, 0, 0, 0},
-		{"2038, cut to 32 bits", 4, timestampOld, 1 << 31, 0, 1 << 31 * 1_000_000_000},
-		{"2106, cut to 32 bits", 4, timestampOld, 1<<32 - 1, 5, (1<<32-1)*1_000_000_000 + 5},
-		{"2106, new", 4, timestampNew, 1 << 32, 5, 1<<32*1_000_000_000 + 5},
-		{"2262", 8, timestampOld, maxSeconds, 999_999_999, int64(maxSeconds*1_000_000_000 + 999_999_999)},
-		{"after 2262", 8, timestampOld, maxSeconds + 1, 0, -1},
-		{"before 1970", 8, timestampNew, math.MaxUint64, 0, -1},
-	} {
-		nsec, ok := stampOf(stamp(nil, c.word, c.kind, c.seconds, c.fraction), c.word, testLevel)
-		if ok != (c.want >= 0) || ok && nsec != c.want {
-			t.Errorf("%s: got %d, %v; want %d", c.name, nsec, ok, c.want)
-		}
-	}
+	found(t, "1970", stamp(nil, 8, timestampNew, 0, 0), 8, 0)
+	found(t, "2038, cut to 32 bits", stamp(nil, 4, timestampOld, 1<<31, 0), 4, 1<<31*1_000_000_000)
+	found(t, "2106, cut to 32 bits", stamp(nil, 4, timestampOld, 1<<32-1, 5), 4, (1<<32-1)*1_000_000_000+5)
+	found(t, "2106, new", stamp(nil, 4, timestampNew, 1<<32, 5), 4, 1<<32*1_000_000_000+5)
+	found(t, "2262", stamp(nil, 8, timestampOld, maxSeconds, 999_999_999), 8, int64(maxSeconds*1_000_000_000+999_999_999))
+	found(t, "after 2262", stamp(nil, 8, timestampOld, maxSeconds+1, 0), 8, -1)
+	found(t, "before 1970", stamp(nil, 8, timestampNew, math.MaxUint64, 0), 8, -1)
 }
 
 // FuzzStampOf: whatever comes, there is no panic. What is found does not depend on what

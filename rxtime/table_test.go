@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -31,36 +30,24 @@ const (
 	peerAddress = "RXTIME_PEER" // in the environment of the other process
 )
 
-// Which receive time is used. Every datagram is judged by both.
-const (
-	kernelTime = iota
-	timeAfterRead
-)
-
 // end is one of two peers, each in a process of its own: in a single one, the goroutine
 // that sends and the one that receives get their turns together.
 type end struct {
-	udp   *net.UDPConn
+	conn  *Conn
 	ppm   uint64
 	start uint64 // true time at which its clock was right
 
-	mu    sync.Mutex
-	to    netip.AddrPort
-	links [2]link.Link // by which receive time
-	found *measured
+	mu sync.Mutex
+	to netip.AddrPort
+	by [2]judged
 }
 
-// measured is in microseconds, by which receive time.
-type measured struct {
-	delays [2][]int64 // of the datagrams received
-	errors [2][]int64 // of the offset, their sizes, from the first answer on
-}
-
-func newEnd(t *testing.T, to netip.AddrPort, ppm uint64, found *measured) (e *end, at netip.AddrPort) {
-	e = &end{ppm: ppm, to: to, start: trueTime(clock.Now()), found: found}
-	e.udp, at = open(t)
-	e.udp.SetReadDeadline(time.Now().Add(tableConn))
-	return e, at
+// judged is what is found with one of two times of receipt, the kernel's and that after the read. Every
+// datagram is judged by both.
+type judged struct {
+	link   link.Link
+	delays []int64 // of the datagrams received, us
+	errors []int64 // of the offset, us, from the first answer on
 }
 
 // trueTime returns the true time of a reading of package clock, in microseconds. Both processes have
@@ -81,35 +68,31 @@ func (e *end) send() {
 	}
 	var b []byte
 	sent := trueTime(clock.Now())
-	for i := range e.links {
-		b = e.links[i].AppendHeader(b, e.clock(sent))
+	for i := range e.by {
+		b = e.by[i].link.AppendHeader(b, e.clock(sent))
 	}
-	e.udp.WriteToUDPAddrPort(binary.LittleEndian.AppendUint64(b, sent), e.to)
+	e.conn.udp.WriteToUDPAddrPort(binary.LittleEndian.AppendUint64(b, sent), e.to)
 }
 
 // receive takes the true times at which a datagram might have been received.
-func (e *end) receive(b []byte, times [2]uint64, from netip.AddrPort) {
+func (e *end) receive(b []byte, from netip.AddrPort, times ...uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.to = from
-	sent := binary.LittleEndian.Uint64(b[len(b)-8:])
-	truth := times[timeAfterRead] // the other end's clock, where that of this one is ahead
+	sent, truth := binary.LittleEndian.Uint64(b[len(b)-8:]), times[1]
 	for i, received := range times {
-		b, _, _, _ = e.links[i].Open(b, e.clock(received))
-		e.found.delays[i] = append(e.found.delays[i], int64(received-sent))
-		if remote, ok := e.links[i].RemoteTime(e.clock(truth)); ok {
-			size := max(int64(remote-truth), int64(truth-remote))
-			e.found.errors[i] = append(e.found.errors[i], size)
+		by := &e.by[i]
+		b, _, _, _ = by.link.Open(b, e.clock(received))
+		by.delays = append(by.delays, int64(received-sent))
+		if remote, ok := by.link.RemoteTime(e.clock(truth)); ok {
+			by.errors = append(by.errors, max(int64(remote-truth), int64(truth-remote)))
 		}
 	}
 }
 
-// run sends and receives until the deadline, beside goroutines that never pause.
-func (e *end) run(t *testing.T, busy int) {
-	c := NewConn(e.udp)
-	if !c.Kernel() {
-		t.Skip("the kernel gives no times here")
-	}
+// run sends and receives for a while, beside goroutines that never pause.
+func (e *end) run(busy int) {
+	e.conn.udp.SetReadDeadline(time.Now().Add(tableConn))
 	var stop atomic.Bool
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
@@ -127,12 +110,12 @@ func (e *end) run(t *testing.T, busy int) {
 	})
 	for {
 		var b [64]byte
-		n, from, received, err := c.ReadFrom(b[:])
+		n, from, received, err := e.conn.ReadFrom(b[:])
 		now := clock.Received()
 		if err != nil {
 			return
 		}
-		e.receive(b[:n], [2]uint64{trueTime(received), trueTime(now)}, from)
+		e.receive(b[:n], from, trueTime(received), trueTime(now))
 	}
 }
 
@@ -142,8 +125,8 @@ func (e *end) run(t *testing.T, busy int) {
 //	go test ./rxtime -run TestTable -v -table
 func TestTable(t *testing.T) {
 	if to, err := netip.ParseAddrPort(os.Getenv(peerAddress)); err == nil { // this is the other process
-		e, _ := newEnd(t, to, 0, new(measured))
-		e.run(t, 0)
+		udp, _ := open(t)
+		(&end{conn: NewConn(udp), to: to}).run(0)
 		return
 	}
 	if !*table {
@@ -153,34 +136,43 @@ func TestTable(t *testing.T) {
 	fmt.Printf("microseconds, median / p99; a datagram each way every %v\n", tableEvery)
 	fmt.Println("busy  one-way delay  offset error  receive time")
 	for _, busy := range []int{0, 2, 4} {
-		var found measured
+		var found [2]judged
 		for range tableConns {
 			connect(t, busy, &found)
 		}
-		for i, name := range []string{kernelTime: "the kernel's", timeAfterRead: "after the read"} {
-			if len(found.errors[i]) == 0 {
+		var p99 [2]int64
+		for i, name := range []string{"the kernel's", "after the read"} {
+			delay, off := stat.SpreadOf(found[i].delays), stat.SpreadOf(found[i].errors)
+			if off.Samples == 0 {
 				t.Fatalf("%d busy, receive time %s: never synchronized", busy, name)
 			}
-			fmt.Printf("%-5d %-14s %-13s %s\n", busy, cell(found.delays[i]), cell(found.errors[i]), name)
+			fmt.Printf("%-5d %-14s %-13s %s\n", busy, cell(delay), cell(off), name)
+			p99[i] = off.P99
 		}
-		with, without := p99(found.errors[kernelTime]), p99(found.errors[timeAfterRead])
-		if busy == 2 && with*10 > without {
-			t.Errorf("p99 of the error %d us with kernel times, want a tenth of %d", with, without)
+		if busy == 2 && p99[0]*10 > p99[1] {
+			t.Errorf("p99 of the error %d us with kernel times, want a tenth of %d", p99[0], p99[1])
 		}
 	}
 }
 
 // connect measures one connection to another process and adds to found.
-func connect(t *testing.T, busy int, found *measured) {
-	e, at := newEnd(t, netip.AddrPort{}, tablePPM, found)
+func connect(t *testing.T, busy int, found *[2]judged) {
+	udp, at := open(t)
+	e := &end{conn: NewConn(udp), ppm: tablePPM, start: trueTime(clock.Now())}
+	if !e.conn.Kernel() {
+		t.Skip("the kernel gives no times here")
+	}
 	peer := exec.Command(os.Args[0], "-test.run=^TestTable$")
 	peer.Env = append(os.Environ(), peerAddress+"="+at.String())
 	must(t, peer.Start())
 	defer peer.Wait()
 	defer peer.Process.Kill()
-	e.run(t, busy)
+	e.run(busy)
+	for i := range e.by {
+		by := &e.by[i]
+		found[i].delays = append(found[i].delays, by.delays...)
+		found[i].errors = append(found[i].errors, by.errors...)
+	}
 }
 
-func p99(v []int64) int64 { return stat.Quantile(v, 0.99) }
-
-func cell(v []int64) string { return fmt.Sprintf("%d / %d", stat.Quantile(v, 0.5), p99(v)) }
+func cell(s stat.Spread) string { return fmt.Sprintf("%d / %d", s.Median, s.P99) }
