@@ -231,13 +231,11 @@ type cubic struct {
 	threshold    float64
 	flight       int
 	cut          time.Duration // when the window was last reduced
-	got          float64       // bytes that arrived
 }
 
-func (w *world) fill(from time.Duration) *cubic {
+func (w *world) fill(from time.Duration) {
 	c := &cubic{w: w, window: 10, threshold: math.Inf(1)}
 	w.after(from, c.send)
-	return c
 }
 
 func (c *cubic) send() {
@@ -245,7 +243,6 @@ func (c *cubic) send() {
 		sent := c.w.Now()
 		c.flight++
 		c.w.forth(1472, func() {
-			c.got += 1500
 			c.w.back(c.acknowledged)
 		}, func() {
 			c.flight--
