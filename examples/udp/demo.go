@@ -140,12 +140,6 @@ func (w *world) table(out io.Writer) {
 		fmt.Fprintf(out, "%-26s %16v %16v\n", name, value(a), value(b))
 	}
 	title := func(text string) { fmt.Fprintf(out, "%s\n%s\n", strings.Repeat("-", 60), text) }
-	errors := func(of func(j *judge) judgements) {
-		row("  offset", func(j *judge) any { return stat.SpreadOf(of(j).offset) })
-		row("  one-way delay", func(j *judge) any { return stat.SpreadOf(of(j).owd) })
-		row("  payload timestamp", func(j *judge) any { return stat.SpreadOf(of(j).event) })
-	}
-
 	fmt.Fprintln(out)
 	row("", func(j *judge) any { return j.name })
 	row("time to first sync", func(j *judge) any {
@@ -156,10 +150,10 @@ func (w *world) table(out io.Writer) {
 	})
 	row("error bound at the end", func(j *judge) any { return j.state().ErrorBound })
 	row("shortest one-way delay", func(j *judge) any { return j.state().MinimumOneWayDelay })
-	title(fmt.Sprintf("errors in us: median/p99/max\nfirst %v", settling))
-	errors(func(j *judge) judgements { return j.first })
-	fmt.Fprintf(out, "after %v, which count\n", settling)
-	errors(func(j *judge) judgements { return j.later })
+	title(fmt.Sprintf("errors after %v, in us: median/p99/max", settling))
+	row("  offset", func(j *judge) any { return stat.SpreadOf(j.offset) })
+	row("  one-way delay", func(j *judge) any { return stat.SpreadOf(j.owd) })
+	row("  payload timestamp", func(j *judge) any { return stat.SpreadOf(j.event) })
 	title("datagrams")
 	row("  sent", func(j *judge) any { return j.sent })
 	row("  accepted", func(j *judge) any { return j.tally(nil).n })

@@ -23,7 +23,7 @@ const (
 	// Events wait for the next datagram at most so long.
 	eventAge = 50 * time.Millisecond
 
-	// settling is how long the start takes, in true time: the table counts it apart.
+	// settling is how long the start takes, in true time: its errors do not count.
 	settling = 3 * time.Second
 )
 
@@ -38,15 +38,13 @@ type judge struct {
 	// Payloads that were sent; the other peer may take each once.
 	underWay sync.Map
 
-	lock         sync.Mutex // of what follows
-	rng          *rand.Rand
-	firstSync    time.Duration // since the start; 0: not yet
-	intruders    int           // datagrams that got through and must not have
-	first, later judgements    // of the first seconds, and later
+	lock      sync.Mutex // of what follows
+	rng       *rand.Rand
+	firstSync time.Duration // since the start; 0: not yet
+	intruders int           // datagrams that got through and must not have
+	// Errors since it has settled.
+	offset, owd, event []int64
 }
-
-// judgements are errors.
-type judgements struct{ offset, owd, event []int64 }
 
 // payload is an event of a moment ago, stamped in the receiver's time if that is
 // known, and then the judge's own notes.
@@ -73,22 +71,22 @@ func (j *judge) delivered(d seal.Datagram, recv time.Duration) {
 	event, notes := d.Payload[:stampLen], d.Payload[stampLen:]
 	sent := time.Duration(binary.LittleEndian.Uint64(notes))
 	happened := time.Duration(binary.LittleEndian.Uint64(notes[8:]))
-	errors := &j.later
+	err, ok := j.offsetError(recv)
+	if ok && j.firstSync == 0 {
+		j.firstSync = recv - j.begun
+	}
 	if recv-j.begun < settling {
-		errors = &j.first
+		return
+	}
+	if ok {
+		j.offset = append(j.offset, err)
 	}
 	if stamp, ok := link.ReadTime23(event); ok {
 		got := timesync.FromLocalTime23(d.RecvUsec, stamp)
-		errors.event = append(errors.event, int64(got-j.clock.at(happened)))
-	}
-	if err, ok := j.offsetError(recv); ok {
-		if j.firstSync == 0 {
-			j.firstSync = recv - j.begun
-		}
-		errors.offset = append(errors.offset, err)
+		j.event = append(j.event, int64(got-j.clock.at(happened)))
 	}
 	if d.Known {
-		errors.owd = append(errors.owd, (d.OWD - (recv - sent)).Microseconds())
+		j.owd = append(j.owd, (d.OWD - (recv - sent)).Microseconds())
 	}
 }
 
