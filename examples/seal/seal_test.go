@@ -8,22 +8,18 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"os"
 	"reflect"
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"timesync"
-	"timesync/clock"
 	"timesync/examples/internal/exampletest"
 	"timesync/link"
-	"timesync/rxtime"
 )
 
 var (
@@ -370,27 +366,27 @@ func TestReportTheft(t *testing.T) {
 // TestAnswerRate: one answer for each address in 100 ms, also if others come between; the first
 // from the first microsecond of the clock on.
 func TestAnswerRate(t *testing.T) {
-	for _, now := range []uint64{0, 1, 99_999, 1<<64 - 1} {
-		if New(testKey, 1).Answer(nil, home, now, false) == nil {
-			t.Errorf("no answer at %d us", now)
+	for _, start := range []uint64{0, 1, 99_999, 1<<64 - 1} {
+		b := New(testKey, 1)
+		last := map[uint16]uint64{}
+		total := 0
+		for passed := uint64(0); passed < 2_000_000; passed += 1000 {
+			port := uint16(passed / 1000 % 7)
+			if b.Answer(nil, netip.AddrPortFrom(home.Addr(), port), start+passed, false) == nil {
+				if passed == 0 {
+					t.Errorf("no answer at %d us", start)
+				}
+				continue
+			}
+			if before, ok := last[port]; ok && passed-before < answerGap {
+				t.Fatalf("two answers to one address within %d us", passed-before)
+			}
+			last[port] = passed
+			total++
 		}
-	}
-	b := New(testKey, 1)
-	last := map[uint16]uint64{}
-	total := 0
-	for now := uint64(1_000_000_000); now < 1_002_000_000; now += 1000 {
-		port := uint16(now / 1000 % 7)
-		if b.Answer(nil, netip.AddrPortFrom(home.Addr(), port), now, false) == nil {
-			continue
+		if total < 20 || total > 7*20 { // all in one slot; each in one of its own
+			t.Errorf("%d answers to 7 addresses in 2 s", total)
 		}
-		if before, ok := last[port]; ok && now-before < answerGap {
-			t.Fatalf("two answers to one address within %d us", now-before)
-		}
-		last[port] = now
-		total++
-	}
-	if total < 20 || total > 7*20 { // all in one slot; each in one of its own
-		t.Errorf("%d answers to 7 addresses in 2 s", total)
 	}
 }
 
@@ -481,43 +477,35 @@ func TestConcurrent(t *testing.T) {
 	tasks.Wait()
 }
 
-// flood is what attackers replay while a dialer wants to be served: recordings of dialers, at
-// the listener, from the dialer's own address or from any; and recordings of listeners, at
-// the dialer. After a second of it there is a new dialer, or else a new listener.
-type flood struct {
-	name               string
-	own, others, stale int // a second each
-	dialer             bool
-}
-
 // TestReplayFlood: no rate of replays keeps a dialer out: neither a new one, nor one whose
 // listener was started anew.
 func TestReplayFlood(t *testing.T) {
 	for _, rate := range []int{10, 100, 1000, 5000} {
-		for _, f := range []flood{
-			{"from its own address", rate, 0, 0, true}, {"from its own address", rate, 0, 0, false},
-			{"from everywhere", 0, rate, 0, true}, {"from everywhere", 0, rate, 0, false},
-			{"at the dialer", 0, 0, rate, true}, {"at the dialer", 0, 0, rate, false},
-			{"all of these", rate, rate, rate, true}, {"all of these", rate, rate, rate, false},
-		} {
-			most := uint64(0)
-			for seed := range uint64(3) {
-				most = max(most, f.delays(t, seed))
-			}
-			if t.Logf("%5d a second, %+v: served after up to %d ms", rate, f, most/1000); most == never {
-				t.Errorf("%d a second, %+v: not served after %d s", rate, f, never/1_000_000)
+		for _, f := range []flood{{rate, 0, 0}, {0, rate, 0}, {0, 0, rate}, {rate, rate, rate}} {
+			for _, dialer := range []bool{true, false} {
+				most := uint64(0)
+				for seed := range uint64(3) {
+					most = max(most, f.delays(t, dialer, seed))
+				}
+				if t.Logf("%+v, new dialer %v: served after up to %d ms", f, dialer, most/1000); most == never {
+					t.Errorf("%+v, new dialer %v: not served after %d s", f, dialer, never/1_000_000)
+				}
 			}
 		}
 	}
 }
+
+// flood is what attackers replay: recordings of dialers, at the listener, from the dialer's own address or
+// from any; and recordings of listeners, at the dialer.
+type flood struct{ own, others, stale int } // a second each
 
 // never is how long a dialer waits under a flood, in microseconds. The slowest is one that has an
 // answer among 500 recordings, 10 times a second, and echoes 1 of 80: that takes 8 s in the
 // mean, and 1 in 10^10 takes longer than this.
 const never = 200_000_000
 
-// delays returns how long it takes until both ends have adopted each other.
-func (f flood) delays(t *testing.T, seed uint64) (usec uint64) {
+// delays returns how long it takes until both ends, of which one is new, have adopted each other.
+func (f flood) delays(t *testing.T, dialer bool, seed uint64) (usec uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var toListener, toDialer [][]byte // of former lives
 	for range 5 {
@@ -526,7 +514,7 @@ func (f flood) delays(t *testing.T, seed uint64) (usec uint64) {
 		toDialer = append(toDialer, b.Seal(nil, nil, now))
 	}
 	a, b, now := pair(t)
-	if f.dialer {
+	if dialer {
 		a = New(testKey, 0)
 	} else {
 		b = New(testKey, 1)
@@ -596,54 +584,4 @@ func TestTake(t *testing.T) {
 	if err != ErrUnproven || answer != nil {
 		t.Errorf("the end that calls: %v, answer %x", err, answer)
 	}
-}
-
-// TestServe: over sockets, a loop on each side is all that is needed; a peer that starts anew is
-// a new session, and another dialer is refused meanwhile.
-func TestServe(t *testing.T) {
-	open := func(e *End, take func(Datagram, error)) *net.UDPConn {
-		udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-		if err != nil {
-			t.Skip("NOT TESTED: no sockets: ", err) // js/wasm
-		}
-		var serving sync.WaitGroup
-		serving.Go(func() { e.Serve(rxtime.NewConn(udp), udp, 3*time.Second, take) })
-		t.Cleanup(func() {
-			udp.Close()
-			serving.Wait()
-		})
-		return udp
-	}
-	var newest atomic.Pointer[Datagram]
-	server := New(testKey, 1)
-	udp := open(server, func(d Datagram, err error) {
-		if err == nil {
-			d.Payload = bytes.Clone(d.Payload)
-			newest.Store(&d)
-		}
-	})
-	at := udp.LocalAddr().(*net.UDPAddr).AddrPort()
-	dial := func(done func(refused bool) bool) {
-		t.Helper()
-		client := New(testKey, 0)
-		var refused atomic.Bool
-		conn := open(client, func(_ Datagram, err error) { refused.Store(err == ErrRefused) })
-		defer conn.Close()
-		exampletest.Eventually(t, "a session begins, or is refused", func() bool {
-			_, _ = conn.WriteToUDPAddrPort(client.Seal(nil, []byte("hello"), clock.Now()), at)
-			return done(refused.Load())
-		})
-	}
-	taken := func(session uint32) func(bool) bool {
-		return func(bool) bool {
-			d := newest.Load()
-			if d == nil || d.Session != session || string(d.Payload) != "hello" {
-				return false
-			}
-			return d.From == server.Peer().Addr && d.RecvUsec <= clock.Received()
-		}
-	}
-	dial(taken(1))
-	dial(func(refused bool) bool { return refused }) // for 3 s the first is awaited
-	dial(taken(2))
 }
