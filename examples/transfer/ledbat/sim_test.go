@@ -49,9 +49,8 @@ type world struct {
 	stalls             time.Duration
 	stallFrom, stallTo time.Duration // the next time, or the one under way
 
-	free  time.Duration // when the bottleneck has sent all that waits
-	last  [2]time.Duration
-	flows []*flow
+	free time.Duration // when the bottleneck has sent all that waits
+	last [2]time.Duration
 	// ms: delays of the game's datagrams, beyond the path's, in order.
 	game []float64
 }
@@ -134,7 +133,6 @@ func (w *world) transfer(f *flow) *flow {
 		spec.OffsetUsec = w.rng.Uint64()
 		f.clocks[i] = sim.NewClock(spec, 0)
 	}
-	w.flows = append(w.flows, f)
 	w.after(max(f.from-ready, 0), f.chat)
 	w.after(f.from, f.send)
 	return f
