@@ -211,30 +211,20 @@ func TestRestarts(t *testing.T) {
 // TestStoreFails: a store on a disk that fails says so, keeps what it acknowledged, and goes on.
 func TestStoreFails(t *testing.T) {
 	for _, which := range []string{"part", "have"} {
-		folder, file := t.TempDir(), random(20*chunkLen)
-		o := offerOf(file)
-		r := &receiver{folder: folder}
-		r.take(o.message(), 0, 0)
+		file := random(20 * chunkLen)
+		x := newRoom(t.TempDir(), file, 1)
+		x.r.take(x.s.offer.message(), 0, 0)
 		// The copy changes nothing.
-		r.take(message(kindData, data{0, 0}, file[:chunkLen]), 0, 0)
-		acked := 0
-		var last []byte
-		for i := range uint32(20) {
-			if i == 10 && which == "part" {
-				r.store.part.Close()
-			} else if i == 10 {
-				r.store.have.Close()
-			}
-			last = r.take(message(kindData, data{i, i}, file[i*chunkLen:(i+1)*chunkLen]), 0, 0)
-			if last[0] == kindAck {
-				acked++
-			}
+		for _, i := range []uint32{0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9} {
+			x.r.take(message(kindData, data{i, i}, file[i*chunkLen:(i+1)*chunkLen]), 0, 0)
 		}
-		if !errors.Is(r.failed, os.ErrClosed) || last[0] != kindOver || !strings.Contains(string(last), "10 of 20 chunks are kept") || acked != 10 {
-			t.Errorf("%s: %v, %q, %d acknowledged", which, r.failed, last, acked)
+		map[string]*os.File{"part": x.r.store.part, "have": x.r.store.have}[which].Close()
+		last := x.r.take(message(kindData, data{10, 10}, file[10*chunkLen:11*chunkLen]), 0, 0)
+		if !errors.Is(x.r.failed, os.ErrClosed) || last[0] != kindOver || !strings.Contains(string(last), "10 of 20 chunks are kept") {
+			t.Errorf("%s: %v, %q", which, x.r.failed, last)
 		}
-		r.store.close()
-		x := newRoom(folder, file, 1)
+		x.r.store.close()
+		x = newRoom(x.r.folder, file, 1)
 		if x.arrives(t, file); x.data != 10 {
 			t.Errorf("%s: %d chunks sent", which, x.data)
 		}
@@ -245,50 +235,40 @@ func TestStoreFails(t *testing.T) {
 // checksum and leaves nothing behind.
 func TestFileChanges(t *testing.T) {
 	file := random(100_000)
-	x := newRoom(t.TempDir(), file, 1)
-	x.s.source = bytes.NewReader(file[:50_000])
-	x.run(60)
-	if x.err == nil || !strings.Contains(x.err.Error(), "became shorter") {
-		t.Errorf("a file that is truncated: %v", x.err)
-	}
 	changed := bytes.Clone(file)
 	changed[99_999]++
-	folder := t.TempDir()
-	x = newRoom(folder, file, 1)
-	x.s.source = bytes.NewReader(changed)
-	x.run(60)
-	if x.err == nil || !strings.Contains(x.err.Error(), "checksum") {
-		t.Errorf("a file that changes: %v", x.err)
-	}
-	if entries, _ := os.ReadDir(folder); len(entries) != 0 {
-		t.Errorf("%d files are left", len(entries))
+	for _, c := range []struct {
+		source []byte
+		want   string
+		files  int
+	}{{file[:50_000], "became shorter", 2}, {changed, "checksum", 0}} {
+		x := newRoom(t.TempDir(), file, 1)
+		x.s.source = bytes.NewReader(c.source)
+		x.run(60)
+		entries, _ := os.ReadDir(x.r.folder)
+		if x.err == nil || !strings.Contains(x.err.Error(), c.want) || len(entries) != c.files {
+			t.Errorf("%v, want %q; %d files are left", x.err, c.want, len(entries))
+		}
+		x.r.store.close()
 	}
 }
 
 // TestLyingReceiver: acknowledgements of what was never sent end the transfer.
 func TestLyingReceiver(t *testing.T) {
-	x := newRoom(t.TempDir(), random(2_000_000), 1)
-	x.s.take(x.s.pieces.message(), 0)
-	for number, now := uint32(0), uint64(0); now < 60e6 && x.err == nil; now += 1000 {
-		for {
-			message, _, err := x.s.poll(now)
-			if err != nil || message == nil {
-				break
+	for _, far := range []uint32{0, 1000} { // how far in the future
+		x := newRoom(t.TempDir(), random(2_000_000), 1)
+		x.s.take(x.s.pieces.message(), 0)
+		for number := far; x.now < 60e6 && x.err == nil; x.now += 1000 {
+			x.send()
+			// It acknowledges whether it came or not.
+			if far > 0 || int(number-x.s.oldest) < len(x.s.window) {
+				x.err = x.s.take(message(kindAck, ack{Number: number}, ""), x.now)
+				number++
 			}
 		}
-		// It acknowledges whether it came or not.
-		if int(number-x.s.oldest) < len(x.s.window) {
-			x.err = x.s.take(message(kindAck, ack{Number: number}, ""), now)
-			number++
+		if !errors.Is(x.err, errNeverSent) {
+			t.Errorf("a receiver that acknowledges every number from %d: %v", far, x.err)
 		}
-	}
-	if !errors.Is(x.err, errNeverSent) {
-		t.Errorf("a receiver that acknowledges every number: %v", x.err)
-	}
-	x = newRoom(t.TempDir(), random(2000), 1)
-	x.s.take(x.s.pieces.message(), 0)
-	if err := x.s.take(message(kindAck, ack{Number: 1000}, ""), 0); !errors.Is(err, errNeverSent) {
-		t.Errorf("an acknowledgement from the future: %v", err)
 	}
 }
 
