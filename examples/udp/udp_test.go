@@ -30,41 +30,14 @@ import (
 // and wait for events instead of assuming when they come.
 
 const (
-	patience = time.Minute
-	jitter   = 10 * time.Millisecond
-	delay    = 30 * time.Millisecond
+	jitter = 10 * time.Millisecond
+	delay  = 30 * time.Millisecond
 )
 
 var (
 	testKey = [32]byte{1, 2, 3}
 	hexKey  = hex.EncodeToString(testKey[:])
 )
-
-// testConfig is that of the demo.
-func testConfig() config {
-	network := relay.Config{Delay: delay, Jitter: jitter, Loss: 1, Reorder: 2, Seed: 7}
-	return config{Flags: program.Flags{Network: network, Skew: 50}}
-}
-
-// runMain runs the program until it ends or interrupt, which may be nil, says so.
-func runMain(t *testing.T, interrupt func(stdout *exampletest.Output) bool, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	var out, errs exampletest.Output
-	done := make(chan int)
-	go func() { done <- run(ctx, args, &out, &errs) }()
-	for {
-		select {
-		case code := <-done:
-			return code, out.String(), errs.String()
-		case <-time.After(5 * time.Millisecond):
-			if interrupt != nil && interrupt(&out) {
-				cancel()
-			}
-		}
-	}
-}
 
 // testAccuracy looks at what a peer made of the network.
 func testAccuracy(t *testing.T, j *judge) {
@@ -102,7 +75,7 @@ func stalls(ctx context.Context) (lost *atomic.Int64) {
 // TestDemo is the whole of it: synchronized, accurate, and nothing got through; and the judge would have noticed.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	w, err := newWorld(testConfig())
+	w, err := newWorld(exampletest.Config(t, (*config).flags, (*config).check, "-seed 7"))
 	exampletest.Must(t, err)
 	begun, lost := time.Now(), stalls(t.Context())
 	w.start(200)
@@ -173,18 +146,21 @@ func TestLive(t *testing.T) {
 	at := relay.Addr(listener.conn).String()
 	var first netip.AddrPort
 	for life := range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		var out, errs exampletest.Output
+		done := make(chan int)
+		go func() { done <- run(ctx, []string{"-dial", at, "-key", hexKey, "-json"}, &out, &errs) }()
 		var s state
-		code, stdout, stderr := runMain(t, func(stdout *exampletest.Output) bool {
-			lines := strings.Split(stdout.String(), "\n")
+		exampletest.Eventually(t, "both know the other's clock", func() bool {
+			lines := strings.Split(out.String(), "\n")
 			if len(lines) > 1 { // the one after the last newline may be incomplete
-				if err := json.Unmarshal([]byte(lines[len(lines)-2]), &s); err != nil {
-					t.Errorf("%v\n%s", err, stdout.String())
-				}
+				exampletest.Must(t, json.Unmarshal([]byte(lines[len(lines)-2]), &s))
 			}
 			return s.ErrorBound > 0 && listener.end.Link.IsSynchronized()
-		}, "-dial", at, "-key", hexKey, "-json")
-		if code != 0 {
-			t.Fatalf("life %d: exit status %d\n%s%s", life, code, stdout, stderr)
+		})
+		cancel()
+		if code := <-done; code != 0 {
+			t.Fatalf("life %d: exit status %d\n%s%s", life, code, out.String(), errs.String())
 		}
 		// Both clocks are this machine's wall clock, read at different moments.
 		if max(s.OffsetUsec, -s.OffsetUsec) > 1_000_000 || s.MinimumOneWayDelay > time.Second {
@@ -220,9 +196,10 @@ func TestFailures(t *testing.T) {
 		{"-listen " + relay.Addr(busy).String() + " -key " + hexKey, "", "udp: "},
 		{"-dial 127.0.0.1:x -key " + hexKey, "", "udp: "},
 	} {
-		code, stdout, stderr := runMain(t, nil, strings.Fields(c.args)...)
-		if code != 1 || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
-			t.Errorf("%s: exit status %d\n%s%s", c.args, code, stdout, stderr)
+		var out, errs exampletest.Output
+		code := run(t.Context(), strings.Fields(c.args), &out, &errs)
+		if code != 1 || !strings.Contains(out.String(), c.stdout) || !strings.Contains(errs.String(), c.stderr) {
+			t.Errorf("%s: exit status %d\n%s%s", c.args, code, out.String(), errs.String())
 		}
 	}
 }
