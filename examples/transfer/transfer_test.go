@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -283,6 +284,23 @@ func TestNames(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(folder); len(entries) != 1 {
 		t.Errorf("%d files", len(entries))
+	}
+}
+
+// TestHave: what the receiver has survives the message, holes and all.
+func TestHave(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		want := newPieces(rng.IntN(200))
+		for i := range want.had {
+			if rng.IntN(10) > 0 {
+				want.add(i)
+			}
+		}
+		got, err := readHave(want.message()[1:], len(want.had))
+		if err != nil || !slices.Equal(got.had, want.had) || got.left != want.left {
+			t.Fatalf("%v becomes %v, %v", want, got, err)
+		}
 	}
 }
 
