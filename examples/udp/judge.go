@@ -52,7 +52,7 @@ func (j *judge) payload(sent time.Duration) []byte {
 	j.lock.Lock()
 	defer j.lock.Unlock()
 	happened := max(sent-time.Duration(j.rng.Int64N(int64(eventAge))), 0)
-	event, ok := j.end.Link.ToRemoteTime23(j.clock.at(happened))
+	event, ok := j.end.Link.ToRemoteTime23(j.clock.At(happened.Microseconds()))
 	b := link.AppendTime23(nil, event, ok)
 	b = binary.LittleEndian.AppendUint64(b, uint64(sent))
 	b = binary.LittleEndian.AppendUint64(b, uint64(happened))
@@ -83,7 +83,7 @@ func (j *judge) delivered(d seal.Datagram, recv time.Duration) {
 	}
 	if stamp, ok := link.ReadTime23(event); ok {
 		got := timesync.FromLocalTime23(d.RecvUsec, stamp)
-		j.event = append(j.event, int64(got-j.clock.at(happened)))
+		j.event = append(j.event, int64(got-j.clock.At(happened.Microseconds())))
 	}
 	if d.Known {
 		j.owd = append(j.owd, (d.OWD - (recv - sent)).Microseconds())
@@ -92,6 +92,6 @@ func (j *judge) delivered(d seal.Datagram, recv time.Duration) {
 
 // offsetError is how far the peer's idea of the remote clock is off at true time t.
 func (j *judge) offsetError(t time.Duration) (usec int64, ok bool) {
-	got, ok := j.end.Link.RemoteTime(j.clock.at(t))
-	return int64(got - j.other.clock.at(t)), ok
+	got, ok := j.end.Link.RemoteTime(j.clock.At(t.Microseconds()))
+	return int64(got - j.other.clock.At(t.Microseconds())), ok
 }

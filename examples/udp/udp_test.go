@@ -175,7 +175,7 @@ func TestLive(t *testing.T) {
 			t.Skip("the second dialer got the port of the first")
 		}
 	}
-	listener.hush()
+	close(listener.stop)
 	listener.close()
 }
 
