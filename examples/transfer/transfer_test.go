@@ -107,7 +107,8 @@ func (x *room) send() (busy float64) {
 		busy += float64(takes) / 1e6
 		x.forth = append(x.forth, passing{x.free + x.way, x.now, message})
 		if n := len(x.forth); n > 1 && x.loss > 0 && x.rng.IntN(4) == 0 {
-			x.forth[n-1].message, x.forth[n-2].message = x.forth[n-2].message, x.forth[n-1].message
+			a, b := &x.forth[n-1], &x.forth[n-2]
+			a.message, b.message = b.message, a.message
 		}
 	}
 	return busy
@@ -221,7 +222,8 @@ func TestStoreFails(t *testing.T) {
 		}
 		map[string]*os.File{"part": x.r.store.part, "have": x.r.store.have}[which].Close()
 		last := x.r.take(message(kindData, data{10, 10}, file[10*chunkLen:11*chunkLen]), 0, 0)
-		if !errors.Is(x.r.failed, os.ErrClosed) || last[0] != kindOver || !strings.Contains(string(last), "10 of 20 chunks are kept") {
+		says := last[0] == kindOver && strings.Contains(string(last), "10 of 20 chunks are kept")
+		if !errors.Is(x.r.failed, os.ErrClosed) || !says {
 			t.Errorf("%s: %v, %q", which, x.r.failed, last)
 		}
 		x.r.store.close()

@@ -89,9 +89,10 @@ func judgeHost(t *testing.T, i int, said [2][]state) error {
 		}
 		machine := start(i) + (float64(s.Local)-start(i))/(1+ppm[i]/1e6)
 		truth := machine + (machine-start(1-i))*ppm[1-i]/1e6 - float64(s.Local)
-		errs = append(errs, math.Abs(float64(s.OffsetUsec)-truth))
-		if bound := s.ErrorBound.Microseconds(); errs[len(errs)-1] > float64(bound) {
-			t.Errorf("%s: an error of %.0f us is beyond the bound, %d us", name, errs[len(errs)-1], bound)
+		e := math.Abs(float64(s.OffsetUsec) - truth)
+		errs = append(errs, e)
+		if bound := s.ErrorBound.Microseconds(); e > float64(bound) {
+			t.Errorf("%s: an error of %.0f us is beyond the bound, %d us", name, e, bound)
 		}
 	}
 	if len(errs) == 0 {

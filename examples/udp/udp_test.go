@@ -126,7 +126,8 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s: sent %d, accepted %d from one that sends as many", j.name, j.sent, accepted)
 		}
 	}
-	genuine, forged := w.judges[0].payload(time.Second), w.judges[0].payload(time.Second)
+	genuine := w.judges[0].payload(time.Second)
+	forged := w.judges[0].payload(time.Second)
 	forged[stampLen]++
 	for _, payload := range [][]byte{genuine, genuine, forged, nil} {
 		w.judges[1].delivered(seal.Datagram{Payload: payload}, time.Second)
@@ -259,7 +260,8 @@ func TestSignal(t *testing.T) {
 		"-seed 7", "receive times are ", ", bound ", "time to first sync", "median/p99/max", "error bound at the end",
 		"payload timestamp", "accepted, but never sent", "forged", "replayed", "One way takes 20ms longer",
 	}
-	for signal, want := range map[syscall.Signal][]string{syscall.SIGTERM: said, syscall.SIGKILL: nil} {
+	signals := map[syscall.Signal][]string{syscall.SIGTERM: said, syscall.SIGKILL: nil}
+	for signal, want := range signals {
 		var out, errs exampletest.Output
 		folder := t.TempDir()
 		command := exec.Command(os.Args[0], "-for", "1m", "-record", folder, "-down", "20ms@0s", "-seed", "7")
