@@ -138,14 +138,15 @@ func TestDemo(t *testing.T) {
 }
 
 // TestLive runs the two ends as two machines would, the dialer through the command
-// line, and then again from another port: a restart that the listener must follow.
+// line, and then again from another port: a restart that the listener must follow, but not before it has
+// waited for the first.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	listener, err := newLive(config{Flags: program.Flags{Listen: "127.0.0.1:0", Key: testKey}})
 	exampletest.Must(t, err)
 	listener.start(100)
 	at := relay.Addr(listener.conn).String()
-	var first netip.AddrPort
+	var first seal.Peer
 	for life := range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
 		var out, errs exampletest.Output
@@ -170,10 +171,13 @@ func TestLive(t *testing.T) {
 		if line := listener.state().String(); !strings.Contains(line, "offset") || listener.tally(seal.ErrForged).n != 0 {
 			t.Errorf("life %d: listener %v", life, line)
 		}
-		if now := listener.to(); life == 0 {
-			first = now
-		} else if now == first {
+		peer := listener.end.Peer()
+		if life == 0 {
+			first = peer
+		} else if peer.Addr == first.Addr {
 			t.Skip("the second dialer got the port of the first")
+		} else if waited := peer.HeardUsec - first.HeardUsec; waited < uint64(quiet.Microseconds()) {
+			t.Errorf("the listener serves another %d us after it has heard the first", waited)
 		}
 	}
 	close(listener.stop)
