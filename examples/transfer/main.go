@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"timesync/clock"
@@ -114,19 +115,15 @@ func open(c config) (o offer, file *os.File, err error) {
 	if file, err = os.Open(c.file); err != nil {
 		return o, nil, err
 	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", c.file)
-	}
-	if err != nil {
-		return o, file, err
+	if info, _ := file.Stat(); !info.Mode().IsRegular() { // an open file has one
+		return o, file, fmt.Errorf("%s is no regular file", c.file)
 	}
 	sum := sha256.New()
 	n, err := io.Copy(sum, file)
 	if n > maxSize {
 		err = fmt.Errorf("%s is longer than %d bytes", c.file, int64(maxSize))
 	}
-	o = offer{content{uint64(n), [sha256.Size]byte(sum.Sum(nil))}, info.Name()}
+	o = offer{content{uint64(n), [sha256.Size]byte(sum.Sum(nil))}, filepath.Base(c.file)}
 	return o, file, cmp.Or(err, checkName(o.name))
 }
 

@@ -68,7 +68,7 @@ func newWorld(c config) (w *world, err error) {
 func newPeer(c config, i int, conn *net.UDPConn) *peer {
 	rng := rand.New(rand.NewPCG(c.Network.Seed, 1+uint64(i)))
 	own := program.Clock{Start: rng.Uint64(), PPM: c.Skew * (float64(i) - 0.5)}
-	p := &peer{end: seal.New(c.Key, uint64(i)), conn: conn, clock: clock{own}}
+	p := &peer{end: seal.New(c.Key, uint64(i)), conn: conn, clock: own}
 	p.judge = &judge{peer: p, name: [...]string{"peer A", "peer B"}[i], way: relay.Way(i), rng: rng}
 	return p
 }
@@ -84,7 +84,7 @@ func (w *world) start(rate float64) {
 // close lets what is on the last yards arrive, so that the counts agree.
 func (w *world) close() (err error) {
 	for _, j := range w.judges {
-		j.hush()
+		close(j.stop)
 	}
 	w.relay.Close()
 	time.Sleep(50 * time.Millisecond)
@@ -124,7 +124,7 @@ func (w *world) progress() string {
 	line := fmt.Sprintf("%4.1f s", now.Seconds())
 	for _, j := range w.judges {
 		if err, ok := j.offsetError(now); ok {
-			bound, _ := j.end.Link.ErrorBound(j.clock.at(now))
+			bound, _ := j.end.Link.ErrorBound(j.clock.At(now.Microseconds()))
 			line += fmt.Sprintf("   %s %+5d us, bound %.1f ms", j.name, err, bound.Seconds()*1e3)
 		} else {
 			line += fmt.Sprintf("   %s not synchronized", j.name)
@@ -140,12 +140,6 @@ func (w *world) table(out io.Writer) {
 		fmt.Fprintf(out, "%-26s %16v %16v\n", name, value(a), value(b))
 	}
 	title := func(text string) { fmt.Fprintf(out, "%s\n%s\n", strings.Repeat("-", 60), text) }
-	errors := func(of func(j *judge) judgements) {
-		row("  offset", func(j *judge) any { return stat.SpreadOf(of(j).offset) })
-		row("  one-way delay", func(j *judge) any { return stat.SpreadOf(of(j).owd) })
-		row("  payload timestamp", func(j *judge) any { return stat.SpreadOf(of(j).event) })
-	}
-
 	fmt.Fprintln(out)
 	row("", func(j *judge) any { return j.name })
 	row("time to first sync", func(j *judge) any {
@@ -156,10 +150,10 @@ func (w *world) table(out io.Writer) {
 	})
 	row("error bound at the end", func(j *judge) any { return j.state().ErrorBound })
 	row("shortest one-way delay", func(j *judge) any { return j.state().MinimumOneWayDelay })
-	title(fmt.Sprintf("errors in us: median/p99/max\nfirst %v", settling))
-	errors(func(j *judge) judgements { return j.first })
-	fmt.Fprintf(out, "after %v, which count\n", settling)
-	errors(func(j *judge) judgements { return j.later })
+	title(fmt.Sprintf("errors after %v, in us: median/p99/max", settling))
+	row("  offset", func(j *judge) any { return stat.SpreadOf(j.offset) })
+	row("  one-way delay", func(j *judge) any { return stat.SpreadOf(j.owd) })
+	row("  payload timestamp", func(j *judge) any { return stat.SpreadOf(j.event) })
 	title("datagrams")
 	row("  sent", func(j *judge) any { return j.sent })
 	row("  accepted", func(j *judge) any { return j.tally(nil).n })

@@ -23,7 +23,7 @@ const (
 	// Events wait for the next datagram at most so long.
 	eventAge = 50 * time.Millisecond
 
-	// settling is how long the start takes, in true time: the table counts it apart.
+	// settling is how long the start takes, in true time: its errors do not count.
 	settling = 3 * time.Second
 )
 
@@ -38,15 +38,13 @@ type judge struct {
 	// Payloads that were sent; the other peer may take each once.
 	underWay sync.Map
 
-	lock         sync.Mutex // of what follows
-	rng          *rand.Rand
-	firstSync    time.Duration // since the start; 0: not yet
-	intruders    int           // datagrams that got through and must not have
-	first, later judgements    // of the first seconds, and later
+	lock      sync.Mutex // of what follows
+	rng       *rand.Rand
+	firstSync time.Duration // since the start; 0: not yet
+	intruders int           // datagrams that got through and must not have
+	// Errors since it has settled.
+	offset, owd, event []int64
 }
-
-// judgements are errors.
-type judgements struct{ offset, owd, event []int64 }
 
 // payload is an event of a moment ago, stamped in the receiver's time if that is
 // known, and then the judge's own notes.
@@ -54,7 +52,7 @@ func (j *judge) payload(sent time.Duration) []byte {
 	j.lock.Lock()
 	defer j.lock.Unlock()
 	happened := max(sent-time.Duration(j.rng.Int64N(int64(eventAge))), 0)
-	event, ok := j.end.Link.ToRemoteTime23(j.clock.at(happened))
+	event, ok := j.end.Link.ToRemoteTime23(j.clock.At(happened.Microseconds()))
 	b := link.AppendTime23(nil, event, ok)
 	b = binary.LittleEndian.AppendUint64(b, uint64(sent))
 	b = binary.LittleEndian.AppendUint64(b, uint64(happened))
@@ -73,27 +71,27 @@ func (j *judge) delivered(d seal.Datagram, recv time.Duration) {
 	event, notes := d.Payload[:stampLen], d.Payload[stampLen:]
 	sent := time.Duration(binary.LittleEndian.Uint64(notes))
 	happened := time.Duration(binary.LittleEndian.Uint64(notes[8:]))
-	errors := &j.later
+	err, ok := j.offsetError(recv)
+	if ok && j.firstSync == 0 {
+		j.firstSync = recv - j.begun
+	}
 	if recv-j.begun < settling {
-		errors = &j.first
+		return
+	}
+	if ok {
+		j.offset = append(j.offset, err)
 	}
 	if stamp, ok := link.ReadTime23(event); ok {
 		got := timesync.FromLocalTime23(d.RecvUsec, stamp)
-		errors.event = append(errors.event, int64(got-j.clock.at(happened)))
-	}
-	if err, ok := j.offsetError(recv); ok {
-		if j.firstSync == 0 {
-			j.firstSync = recv - j.begun
-		}
-		errors.offset = append(errors.offset, err)
+		j.event = append(j.event, int64(got-j.clock.At(happened.Microseconds())))
 	}
 	if d.Known {
-		errors.owd = append(errors.owd, (d.OWD - (recv - sent)).Microseconds())
+		j.owd = append(j.owd, (d.OWD - (recv - sent)).Microseconds())
 	}
 }
 
 // offsetError is how far the peer's idea of the remote clock is off at true time t.
 func (j *judge) offsetError(t time.Duration) (usec int64, ok bool) {
-	got, ok := j.end.Link.RemoteTime(j.clock.at(t))
-	return int64(got - j.other.clock.at(t)), ok
+	got, ok := j.end.Link.RemoteTime(j.clock.At(t.Microseconds()))
+	return int64(got - j.other.clock.At(t.Microseconds())), ok
 }

@@ -27,7 +27,7 @@ type state struct {
 
 func (p *peer) state() state {
 	now := program.True()
-	s := state{Seconds: now.Seconds(), Local: p.clock.at(now), Accepted: p.tally(nil).n, Trouble: p.trouble(now)}
+	s := state{Seconds: now.Seconds(), Local: p.clock.At(now.Microseconds()), Accepted: p.tally(nil).n, Trouble: p.trouble(now)}
 	for _, k := range kinds {
 		s.Rejected += p.tally(k.err).n
 	}
@@ -56,7 +56,7 @@ func (s state) summary(out io.Writer) {
 // apart since then.
 func newLive(c config) (p *peer, err error) {
 	begun := time.Now().Add(-program.True())
-	p = &peer{end: seal.New(c.Key, 1), clock: clock{program.Clock{Start: uint64(begun.UnixMicro()), PPM: c.Skew}}}
+	p = &peer{end: seal.New(c.Key, 1), clock: program.Clock{Start: uint64(begun.UnixMicro()), PPM: c.Skew}}
 	if c.Dial != "" {
 		p.end = seal.New(c.Key, 0)
 	}
@@ -92,7 +92,7 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	if !c.json {
 		p.state().summary(stdout)
 	}
-	p.hush()
+	close(p.stop)
 	p.close()
 	if !p.end.Link.IsSynchronized() {
 		err = errors.New("never synchronized")

@@ -22,23 +22,12 @@ const (
 	quiet = 3 * time.Second
 )
 
-// clock is the clock of one peer.
-type clock struct{ program.Clock }
-
-// at returns the reading at true time t.
-func (c clock) at(t time.Duration) uint64 { return c.At(t.Microseconds()) }
-
-// when returns the true time of a reading.
-func (c clock) when(reading uint64) time.Duration {
-	return time.Duration(c.True(reading)) * time.Microsecond
-}
-
 // peer is one end: a socket, a clock, and the seal, which has the link.
 type peer struct {
 	end   *seal.End
 	conn  *net.UDPConn
 	rx    *rxtime.Conn // reads conn; from start on
-	clock clock
+	clock program.Clock
 	// Where to send; not valid: it listens, and sends to who calls.
 	dial netip.AddrPort
 	// Nil between two machines: then the datagrams carry stamps only.
@@ -68,10 +57,7 @@ func (p *peer) start(rate float64) {
 	p.tasks.Go(func() { program.Every(p.stop, time.Duration(float64(time.Second)/rate), p.send) })
 }
 
-// hush ends the sending; what is under way still arrives.
-func (p *peer) hush() { close(p.stop) }
-
-// close ends the receiving, too.
+// close ends the receiving. To close stop ends the sending; what is under way still arrives.
 func (p *peer) close() {
 	p.conn.Close()
 	p.tasks.Wait()
@@ -90,7 +76,7 @@ func (p *peer) send() {
 	if p.judge != nil {
 		payload = p.judge.payload(sent)
 	}
-	datagram := p.end.Seal(nil, payload, p.clock.at(sent))
+	datagram := p.end.Seal(nil, payload, p.clock.At(sent.Microseconds()))
 	p.mu.Lock()
 	p.sent++
 	p.mu.Unlock()
@@ -100,7 +86,7 @@ func (p *peer) send() {
 
 // take takes a datagram, or hears why it was refused.
 func (p *peer) take(d seal.Datagram, err error) {
-	recv := p.clock.when(d.RecvUsec)
+	recv := time.Duration(p.clock.True(d.RecvUsec)) * time.Microsecond
 	p.mu.Lock()
 	p.opened[err] = tally{p.opened[err].n + 1, recv}
 	p.mu.Unlock()

@@ -49,15 +49,26 @@ type change struct {
 	clock    sim.ClockSpec // the receiver's
 }
 
-// play returns for how many seconds in a row, and until when, the transfer has less than 85 % of
-// the link, and the game's p99 beyond the path's delay.
-func (c change) play(n net, seed uint64, f *flow) (seconds, until int, p99 float64) {
+// play returns for how many seconds in a row the transfer has less than 85 % of the link, at most; where a
+// way becomes longer, until when it lacks that for longer than a slowdown: 2 s. And the game's p99 beyond
+// the path's delay.
+func (c change) play(n net, seed uint64, f *flow) (seconds int, p99 float64) {
 	w := n.world(seed)
 	w.longer, w.at, f.receiver = c.longer, c.from, c.clock
 	w.transfer(f)
 	w.Run(c.to)
-	seconds, until = f.losses(c.from, c.to)
-	return seconds, until, w.p99()
+	run := 0
+	for at := c.from; at+time.Second <= c.to; at += time.Second {
+		if run++; f.rate(at, at+time.Second) >= 0.85 {
+			run = 0
+		}
+		if c.longer == 0 {
+			seconds = max(seconds, run)
+		} else if run > 2 {
+			seconds = int((at + time.Second - c.from) / time.Second)
+		}
+	}
+	return seconds, w.p99()
 }
 
 // set is a receiver's clock that is set.
@@ -76,54 +87,31 @@ var longerPath = change{
 	name: "one way longer by 20 ms for good", from: 30 * time.Second, to: 80 * time.Second, longer: 20 * time.Millisecond,
 }
 
-// p99 returns the 99th percentile of the game's delays beyond the path's, in ms, since the
-// last call.
-func (w *world) p99() float64 {
-	game := w.game
-	w.game = nil
-	return stat.Quantile(game, 0.99)
-}
-
-// losses returns for how many seconds in a row a transfer had less than 85 % of the link, at
-// most, and when the last such time was over that lasted longer than a slowdown: 2 s.
-func (f *flow) losses(from, to time.Duration) (longest, until int) {
-	run := 0
-	for at := from; at+time.Second <= to; at += time.Second {
-		if run++; f.rate(at, at+time.Second) >= 0.85 {
-			run = 0
-		}
-		if longest = max(longest, run); run > 2 {
-			until = int((at + time.Second - from) / time.Second)
-		}
-	}
-	return longest, until
-}
+// p99 returns the 99th percentile of the game's delays beyond the path's, in ms.
+func (w *world) p99() float64 { return stat.Quantile(w.game, 0.99) }
 
 // TestBeside: alone, a transfer fills the link, and the game hardly notices; as with wrong clocks. Beside
 // TCP it leaves the link to that.
 func TestBeside(t *testing.T) {
 	for _, c := range []struct {
-		what        string
+		cubic       bool
 		least, most float64 // of the link
 		more        float64 // by which the game's p99 may grow, ms
-	}{
-		{"nothing", 0.95, 1, 10},
-		{"CUBIC", 0, 0.1, 1},
-	} {
+	}{{false, 0.95, 1, 10}, {true, 0, 0.1, 1}} {
 		for _, n := range tested() {
 			f := &flow{from: 10 * time.Second}
 			without, with := n.world(1), n.world(1)
 			with.transfer(f)
 			for _, w := range []*world{without, with} {
-				if c.what == "CUBIC" {
+				if c.cubic {
 					w.fill(0)
 				}
 				w.Run(60 * time.Second)
 			}
 			rate, more := f.rate(12*time.Second, 60*time.Second), with.p99()-without.p99()
-			t.Logf("%v, beside %s: %.1f %% of the link, game's p99 %+.1f ms", n, c.what, 100*rate, more)
+			t.Logf("%v, CUBIC %v: %.1f %% of the link, game's p99 %+.1f ms", n, c.cubic, 100*rate, more)
 			if rate < c.least || rate > c.most || more > c.more {
-				t.Errorf("%v, beside %s: %.3f of the link, game's p99 %+.1f ms, want %+v", n, c.what, rate, more, c)
+				t.Errorf("%v: %.3f of the link, game's p99 %+.1f ms, want %+v", n, rate, more, c)
 			}
 		}
 	}
@@ -143,8 +131,7 @@ func TestStalls(t *testing.T) {
 				w.Run(63 * time.Second)
 				rate += f.rate(10*time.Second, 63*time.Second) / worlds
 			}
-			t.Logf("%v, stalls of up to %v: %.1f %% of the link", n, stalls, 100*rate)
-			if rate < 0.7 {
+			if t.Logf("%v, stalls of up to %v: %.1f %% of the link", n, stalls, 100*rate); rate < 0.7 {
 				t.Errorf("%v, stalls of up to %v: %.3f of the link, want 0.7", n, stalls, rate)
 			}
 		}
@@ -156,53 +143,48 @@ func TestShares(t *testing.T) {
 	for _, n := range tested() {
 		for _, count := range []int{2, 4} {
 			w := n.world(1)
+			flows := []*flow{w.transfer(&flow{from: ready + 20*time.Second})}
 			for range count - 1 {
-				w.transfer(&flow{})
+				flows = append(flows, w.transfer(&flow{}))
 			}
-			w.transfer(&flow{from: ready + 20*time.Second})
-			w.Run(83 * time.Second)
-			w.p99()
 			w.Run(113 * time.Second)
 			var rates []float64
-			for _, f := range w.flows {
+			for _, f := range flows {
 				rates = append(rates, f.rate(83*time.Second, 113*time.Second))
 			}
-			t.Logf("%v: %d transfers: %.3f of the link, game's p99 %.1f ms", n, count, rates, w.p99())
-			if slices.Max(rates) > 1.3*slices.Min(rates) {
+			if t.Logf("%v: %d transfers: %.3f of the link", n, count, rates); slices.Max(rates) > 1.3*slices.Min(rates) {
 				t.Errorf("%v: %d transfers have %.3f", n, count, rates)
 			}
 		}
 	}
 }
 
-// TestLongerPath: a way that is longer for good costs the rate for 15 s.
-func TestLongerPath(t *testing.T) {
-	for _, n := range tested() {
-		_, until, _ := longerPath.play(n, 1, &flow{})
-		if t.Logf("%+v: %d s", n, until); until > 15 {
-			t.Errorf("%+v: below 85 %% until %d s after the change", n, until)
-		}
-		if _, until, _ := longerPath.play(n, 1, &flow{raw: true}); until < 30 {
-			t.Errorf("%+v: the control is back after %d s: nothing is tested", n, until)
-		}
-	}
-}
-
-// TestClocks: a clock that is set costs the rate for 5 s at most; clocks that run differently cost nothing.
-func TestClocks(t *testing.T) {
+// TestChanges: a way that is longer for good costs the rate for 15 s, a clock that is set for 5 s at most;
+// clocks that run differently cost nothing.
+func TestChanges(t *testing.T) {
 	lasting := 2 * time.Minute
 	if testing.Short() {
 		lasting = time.Minute
 	}
-	changes := []change{set(50 * time.Millisecond), set(-50 * time.Millisecond), skewed(100, lasting), skewed(-100, lasting)}
-	for _, n := range tested() {
-		for _, c := range changes {
+	for _, c := range []struct {
+		change
+		most  int     // s, below 85 %
+		least float64 // of the link
+	}{
+		{longerPath, 15, 0},
+		{set(50 * time.Millisecond), 5, 0.9}, {set(-50 * time.Millisecond), 5, 0.9},
+		{skewed(100, lasting), 5, 0.9}, {skewed(-100, lasting), 5, 0.9},
+	} {
+		for _, n := range tested() {
 			var f flow
-			seconds, _, p99 := c.play(n, 1, &f)
+			seconds, p99 := c.play(n, 1, &f)
 			rate := f.rate(10*time.Second, c.to)
 			t.Logf("%v, %s: %.1f %% of the link, below 85 %% for %d s, game's p99 %.1f ms", n, c.name, 100*rate, seconds, p99)
-			if seconds > 5 || rate < 0.9 {
+			if seconds > c.most || rate < c.least {
 				t.Errorf("%v, %s: %.3f of the link, below 85 %% for %d s", n, c.name, rate, seconds)
+			}
+			if control, _ := c.play(n, 1, &flow{raw: true}); c.longer > 0 && control < 30 {
+				t.Errorf("%v: the control is back after %d s: nothing is tested", n, control)
 			}
 		}
 	}
@@ -223,10 +205,7 @@ func TestTable(t *testing.T) {
 			for _, n := range nets {
 				worst, most := 0, 0.0
 				for seed := range uint64(3) {
-					seconds, until, p99 := c.play(n, seed+1, &flow{raw: kind.raw, slowdowns: kind.slowdowns})
-					if c.longer > 0 {
-						seconds = until
-					}
+					seconds, p99 := c.play(n, seed+1, &flow{raw: kind.raw, slowdowns: kind.slowdowns})
 					worst, most = max(worst, seconds), max(most, p99)
 				}
 				out = fmt.Appendf(out, " %d s, %.0f ms |", worst, most)
@@ -240,14 +219,11 @@ func TestTable(t *testing.T) {
 // TestLiar: a receiver that says that there is never a queue gets no more than a flow of
 // TCP beside CUBIC, because losses still count.
 func TestLiar(t *testing.T) {
-	n := nets[0]
-	w := n.world(1)
+	w := nets[0].world(1)
 	f := w.transfer(&flow{liar: true})
-	tcp := w.fill(ready)
+	w.fill(ready)
 	w.Run(93 * time.Second)
-	rate := f.rate(33*time.Second, 93*time.Second)
-	t.Logf("the liar has %.1f %% of the link, CUBIC %.1f %%", 100*rate, 100*tcp.got*8/90/(w.mbit*1e6))
-	if rate > 0.5 {
+	if rate := f.rate(33*time.Second, 93*time.Second); rate > 0.5 {
 		t.Errorf("a receiver that lies has %.3f of the link beside CUBIC", rate)
 	}
 }

@@ -49,9 +49,8 @@ type world struct {
 	stalls             time.Duration
 	stallFrom, stallTo time.Duration // the next time, or the one under way
 
-	free  time.Duration // when the bottleneck has sent all that waits
-	last  [2]time.Duration
-	flows []*flow
+	free time.Duration // when the bottleneck has sent all that waits
+	last [2]time.Duration
 	// ms: delays of the game's datagrams, beyond the path's, in order.
 	game []float64
 }
@@ -134,7 +133,6 @@ func (w *world) transfer(f *flow) *flow {
 		spec.OffsetUsec = w.rng.Uint64()
 		f.clocks[i] = sim.NewClock(spec, 0)
 	}
-	w.flows = append(w.flows, f)
 	w.after(max(f.from-ready, 0), f.chat)
 	w.after(f.from, f.send)
 	return f
@@ -231,13 +229,11 @@ type cubic struct {
 	threshold    float64
 	flight       int
 	cut          time.Duration // when the window was last reduced
-	got          float64       // bytes that arrived
 }
 
-func (w *world) fill(from time.Duration) *cubic {
+func (w *world) fill(from time.Duration) {
 	c := &cubic{w: w, window: 10, threshold: math.Inf(1)}
 	w.after(from, c.send)
-	return c
 }
 
 func (c *cubic) send() {
@@ -245,7 +241,6 @@ func (c *cubic) send() {
 		sent := c.w.Now()
 		c.flight++
 		c.w.forth(1472, func() {
-			c.got += 1500
 			c.w.back(c.acknowledged)
 		}, func() {
 			c.flight--

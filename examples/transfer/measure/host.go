@@ -5,11 +5,9 @@
 package main
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"net"
-	"syscall"
 	"time"
 
 	"timesync/examples/internal/lab"
@@ -59,19 +57,5 @@ func sink(port string) {
 			fmt.Println(total)
 			last = time.Now()
 		}
-	}
-}
-
-// source sends as much as TCP can.
-func source(address, cc string) {
-	dialer := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-		failed := raw.Control(func(fd uintptr) {
-			err = syscall.SetsockoptString(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CONGESTION, cc)
-		})
-		return cmp.Or(failed, err)
-	}}
-	conn := must(dialer.Dial("tcp4", address))
-	for b := make([]byte, 1<<16); ; {
-		must(conn.Write(b))
 	}
 }

@@ -27,6 +27,7 @@ import (
 )
 
 const (
+	router  = "10.78.1.1" // of the sender
 	hostB   = "10.78.2.2"
 	delay   = 10 * time.Millisecond // each way
 	longer  = 20 * time.Millisecond // what one way becomes longer by
@@ -104,8 +105,6 @@ func main() {
 		pong()
 	case "sink":
 		sink(flag.Arg(0))
-	case "source":
-		source(flag.Arg(0), flag.Arg(1))
 	}
 	lab.Exit(lab.Measure("a transfer on a real queue", "transfer", []string{"tc"}, func(l *lab.Lab, program string) error {
 		benches := []*bench{{mbit: 10, buffer: 300 * time.Millisecond}, {mbit: 50, buffer: 40 * time.Millisecond}}
@@ -130,12 +129,12 @@ func main() {
 func (b *bench) build(l *lab.Lab, i int) {
 	r := l.Space(fmt.Sprint("r", i))
 	b.a, b.b = l.Space(fmt.Sprint("a", i)), l.Space(fmt.Sprint("b", i))
-	l.Cable(lab.At(b.a, "eth0", "10.78.1.2/24"), lab.At(r, "near", "10.78.1.1/24"))
+	l.Cable(lab.At(b.a, "eth0", "10.78.1.2/24"), lab.At(r, "near", router+"/24"))
 	b.wire = l.Wire(lab.At(r, "far", "10.78.2.1/24"), lab.At(b.b, "eth0", hostB+"/24"), delay)
 	// The queue drops packets of 1500 bytes, as a modem does, not bundles of forty.
 	l.Run("ip", "-n", b.a, "link", "set", "eth0", "gso_max_segs", "1")
 	l.Forward(r)
-	l.Route(b.a, "10.78.1.1")
+	l.Route(b.a, router)
 	l.Route(b.b, "10.78.2.1")
 	rate := fmt.Sprintf("%dmbit", b.mbit)
 	for _, dev := range []string{"near", "far"} {
@@ -181,7 +180,7 @@ func (b *bench) measure(r row, length time.Duration) {
 func (b *bench) run(r row, length time.Duration) (cells string) {
 	b.start, b.series, b.procs = time.Now(), map[string][]point{}, nil
 	b.wire.Delay[0].Store(int64(delay))
-	b.pair(b.noteLines(game, 1), os.Args[0], []string{"-role", "pong"}, []string{"-role", "ping", hostB})
+	b.pair(b.noteLines(game, 1), []string{os.Args[0], "-role", "pong"}, []string{os.Args[0], "-role", "ping", hostB})
 	if r.tcp != "" {
 		b.tcp(r.tcp)
 	}
@@ -246,34 +245,33 @@ func percent(share float64) string {
 // tcp starts a flow of TCP.
 func (b *bench) tcp(cc string) {
 	const port = "7100"
-	receiver := []string{"-role", "sink", port}
-	sender := []string{"-role", "source", hostB + ":" + port, cc}
-	b.pair(b.noteLines("tcp", tcpWire), os.Args[0], receiver, sender)
+	send := "ip route change default via " + router + " congctl " + cc + "; exec cat /dev/zero >/dev/tcp/" + hostB + "/" + port
+	b.pair(b.noteLines("tcp", tcpWire), []string{os.Args[0], "-role", "sink", port}, []string{"bash", "-c", send})
 }
 
 // transfer starts one.
 func (b *bench) transfer(i int, cc string) {
 	flow, port := fmt.Sprint(i), fmt.Sprint(7200+i)
-	receiver := []string{"-listen", ":" + port, "-key", lab.Key, "-json"}
-	sender := []string{"-dial", hostB + ":" + port, "-key", lab.Key, "-cc", cc, "-mb", "100000", "-json"}
+	receiver := []string{b.program, "-listen", ":" + port, "-key", lab.Key, "-json"}
+	sender := []string{b.program, "-dial", hostB + ":" + port, "-key", lab.Key, "-cc", cc, "-mb", "100000", "-json"}
 	b.pair(func(s string) {
 		var p struct{ Bytes float64 }
 		if json.Unmarshal([]byte(s), &p) == nil {
 			b.note(flow, p.Bytes*udpWire)
 		}
-	}, b.program, receiver, sender)
+	}, receiver, sender)
 }
 
 // pair starts what receives, gives its lines to a function, and then starts what sends.
-func (b *bench) pair(line func(string), program string, receiver, sender []string) {
-	b.spawn(b.b, line, program, receiver)
+func (b *bench) pair(line func(string), receiver, sender []string) {
+	b.spawn(b.b, line, receiver)
 	time.Sleep(200 * time.Millisecond)
-	b.spawn(b.a, func(string) {}, program, sender)
+	b.spawn(b.a, func(string) {}, sender)
 }
 
 // spawn starts a process in a namespace and gives its lines to a function.
-func (b *bench) spawn(ns string, line func(string), program string, args []string) {
-	c := lab.Command(ns, program, args...)
+func (b *bench) spawn(ns string, line func(string), args []string) {
+	c := lab.Command(ns, args[0], args[1:]...)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
 	if err = cmp.Or(err, c.Start()); err != nil {
