@@ -27,7 +27,7 @@ var boundWorlds = long.Count("bound.worlds", "random worlds of TestErrorBound", 
 func randomWorld(seed uint64) (d *duel, calm bool) {
 	r := newRand(seed, 'w')
 	between, logBetween, logTime := dice{r}.span, dice{r}.logBetween, dice{r}.logSpan
-	d = &duel{seed: seed, until: between(8*sec, 24*sec)}
+	d = newDuel(seed, between(8*sec, 24*sec))
 	if r.IntN(4) == 0 {
 		d.until = between(24*sec, 40*sec)
 	}
@@ -169,7 +169,7 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 					losses[1-side] = append(losses[1-side], silence)
 				}
 			case 9:
-				d.outliers = append(d.outliers, outlier{at, side, r.Uint32() & 0xffffff})
+				d.outlier(side, at, r.Uint32()&0xffffff)
 				d.happens(at, "outlier", "stamp to %c", name)
 			}
 		}
@@ -221,6 +221,8 @@ func (w *widths) quantile(q float64) float64 {
 // tally counts answers, and those of them that are beyond their bound.
 type tally struct{ answers, beyond int }
 
+func (t *tally) add(beyond bool) { t.answers, t.beyond = t.answers+1, t.beyond+count(beyond) }
+
 // perMillion is the share of those beyond, of 10^6.
 func (t tally) perMillion() float64 { return 1e6 * float64(t.beyond) / float64(t.answers) }
 
@@ -266,95 +268,74 @@ func (d *duel) boundUse(q *query) float64 {
 	return max(q.bound-200, 0) / half.Seconds() * 1e-6
 }
 
-// judged is a question and what may be said of it.
-type judged struct {
-	query
-	late  bool    // in a calm world, after settledAfter
-	use   float64 // what boundUse says
-	trust int     // the kind of those trusted, or -1
-	kept  int     // 1 is beyond the bound of a Snapshot that was kept, -1 none was
-}
-
-// judgeWorld plays a world and says what each answer tells.
+// take adds an answer, which is late if it is one of a calm world after settledAfter.
 //
-// The only questions that do not count are those between the beginning of a clock's
+// The only ones that do not count are those between the beginning of a clock's
 // jump and the arrival, at the end that is asked, of the first datagram sent after
 // it: nobody can know of the jump before.
-func judgeWorld(d *duel, calm bool) (all []judged) {
+func (b *boundScore) take(d *duel, q *query, late bool) {
+	b.answered++
+	b.stale += count(q.stale)
+	if late {
+		b.calmUse.add(1000 * d.boundUse(q))
+	}
+	if len(d.changes) == 0 {
+		b.quietUse.add(1000 * d.boundUse(q))
+	}
+	for i, a := range boundAges {
+		if q.counts() && q.since >= a.age {
+			b.ages[i].add(q.excess() > 0)
+		}
+	}
+	if q.counts() && q.since >= surelyKnown && q.excess() > b.worst {
+		b.worst = q.excess()
+		b.worstText = fmt.Sprintf("seed %d: %c at %v is off by %.0f us, bound %.0f us%v", d.seed, 'A'+rune(q.side), q.at, q.err, q.bound, d)
+	}
+}
+
+// play adds a world.
+func (b *boundScore) play(seed uint64, mu *sync.Mutex) {
+	d, calm := randomWorld(seed)
 	quiet, event := true, d.until
 	for _, w := range d.changes {
 		quiet, event = quiet && w.From > timesync.Settled, min(event, w.From)
 	}
 	var kept [2]timesync.Snapshot
 	var since [2]time.Duration // when they were taken
+	missed := false
 	d.onQuery = func(q *query) {
-		j := judged{query: *q, late: calm && q.at > settledAfter, use: d.boundUse(q), trust: -1, kept: -1}
+		late := calm && q.at > settledAfter
+		mu.Lock()
+		defer mu.Unlock()
+		if b.calmUnanswered += count(late && !q.ok); !q.ok {
+			return
+		}
+		b.take(d, q, late)
+		missed = missed || q.counts() && q.since >= boundAges[0].age && q.excess() > 0
 		known, _ := q.s.Sync.Snapshot(q.local)
-		if k := &kept[q.side]; q.ok && q.at < event {
+		if k := &kept[q.side]; q.at < event {
 			if q.at-since[q.side] > 10*sec || k.ErrorBound == 0 {
 				*k, since[q.side] = q.s.snapshot().At(q.local), q.at
 			}
 			then := k.At(q.local)
 			err := q.err + float64(int64(then.RemoteUsec-known.RemoteUsec))
-			j.kept = count(math.Abs(err)-1 > float64(then.ErrorBound)/float64(us))
+			b.trust[trustedKept].add(math.Abs(err)-1 > float64(then.ErrorBound)/float64(us))
 		}
 		if known.Within(math.MaxInt64) == nil && !q.stale { // else nobody can know yet that a clock was set
+			kind := trustedSet
 			switch age := q.at - d.ends[q.side].born; {
 			case age >= timesync.Settled:
-				j.trust = trustedLate
+				kind = trustedLate
 			case quiet:
-				j.trust = count(age >= 2*sec) + count(age >= 5*sec) + count(age >= 10*sec)
-			default:
-				j.trust = trustedSet
+				kind = count(age >= 2*sec) + count(age >= 5*sec) + count(age >= 10*sec)
 			}
+			b.trust[kind].add(q.excess() > 0)
 		}
-		j.s = nil // it is large
-		all = append(all, j)
 	}
 	d.run()
-	return all
-}
-
-// play adds a world.
-func (b *boundScore) play(seed uint64, mu *sync.Mutex) {
-	d, calm := randomWorld(seed)
-	all := judgeWorld(d, calm)
 	mu.Lock()
 	defer mu.Unlock()
-	before := b.ages[0].beyond
-	for i := range all {
-		q := &all[i]
-		b.calmUnanswered += count(q.late && !q.ok)
-		if !q.ok {
-			continue
-		}
-		b.answered++
-		b.stale += count(q.stale)
-		if q.late {
-			b.calmUse.add(1000 * q.use)
-		}
-		if len(d.changes) == 0 {
-			b.quietUse.add(1000 * q.use)
-		}
-		add := func(to *tally, beyond int) { to.answers, to.beyond = to.answers+1, to.beyond+beyond }
-		beyond := count(q.excess() > 0)
-		for i, a := range boundAges {
-			if q.counts() && q.since >= a.age {
-				add(&b.ages[i], beyond)
-			}
-		}
-		if q.trust >= 0 {
-			add(&b.trust[q.trust], beyond)
-		}
-		if q.kept >= 0 {
-			add(&b.trust[trustedKept], q.kept)
-		}
-		if q.counts() && q.since >= surelyKnown && q.excess() > b.worst {
-			b.worst = q.excess()
-			b.worstText = fmt.Sprintf("seed %d: %c at %v is off by %.0f us, bound %.0f us%v", seed, 'A'+rune(q.side), q.at, q.err, q.bound, d)
-		}
-	}
-	b.beyondWorlds += count(b.ages[0].beyond > before)
+	b.beyondWorlds += count(missed)
 }
 
 // playBounds plays n worlds on all processors.
@@ -462,26 +443,6 @@ func boundWorldWith(seed uint64, jitter time.Duration) *duel {
 	return d
 }
 
-// greatestBound plays a world and returns the greatest bound of both ends between two
-// times, in microseconds: infinite if a question has no answer. fail is told of answers
-// beyond their bound.
-func greatestBound(d *duel, from, to time.Duration, fail func(q *query)) float64 {
-	greatest := math.NaN()
-	d.onQuery = func(q *query) {
-		if q.at < from || q.at > to {
-			return
-		}
-		if q.excess() > 0 {
-			fail(q)
-		}
-		if !(greatest >= q.bound) {
-			greatest = q.bound
-		}
-	}
-	d.run()
-	return greatest
-}
-
 // stall holds back what is sent within lasting from a time on: it all arrives together.
 func stall(from, lasting time.Duration) sim.Delay {
 	return func(_ *rand.Rand, t time.Duration) time.Duration {
@@ -533,14 +494,20 @@ func TestBoundWidening(t *testing.T) {
 	for _, x := range disturbances {
 		var plain float64
 		ratios := eachSeed(n, func(seed uint64) float64 {
-			to := settled + x.lasting + 20*sec
-			play := func(add func(d *duel)) float64 {
+			play := func(add func(d *duel)) (greatest float64) { // infinite if a question has no answer
 				d := boundWorldWith(seed, jitter)
-				d.until = to
+				d.until = settled + x.lasting + 20*sec
 				add(d)
-				return greatestBound(d, settled, to, func(q *query) {
-					m.fail("error beyond the bound", "%s, seed %d at %.3f s: %.0f us, bound %.0f us", x.name, seed, q.at.Seconds(), q.err, q.bound)
-				})
+				d.onQuery = func(q *query) {
+					if q.at < settled {
+						return
+					}
+					if greatest = max(greatest, q.bound); q.excess() > 0 {
+						m.fail("error beyond the bound", "%s, seed %d at %.3f s: %.0f us, bound %.0f us", x.name, seed, q.at.Seconds(), q.err, q.bound)
+					}
+				}
+				d.run()
+				return greatest
 			}
 			without := play(func(*duel) {})
 			if seed == 0 {

@@ -129,7 +129,7 @@ func playSteps(d *duel, coarse bool) (b coarseBound) {
 func steadyWorld(seed uint64, usual bool) *duel {
 	r := newRand(seed, 'y')
 	logBetween, logTime := dice{r}.logBetween, dice{r}.logSpan
-	d := &duel{seed: seed, until: logTime(10*sec, 200*sec)}
+	d := newDuel(seed, logTime(10*sec, 200*sec))
 	rtt, rate := logTime(200*us, 300*ms), logBetween(2, 200)
 	if r.IntN(3) == 0 {
 		rate = []float64{4, 10, 20, 30, 50, 60, 64, 100, 128}[r.IntN(9)]

@@ -20,7 +20,8 @@ const settled = 25 * sec
 // 1 ms, 60 datagrams a second, two quartzes 40 ppm apart.
 func faultWorld(seed uint64) *duel {
 	seed += *seedFirst
-	d := &duel{seed: seed, until: settled + 8*sec, poll: 50 * ms}
+	d := newDuel(seed, settled+8*sec)
+	d.poll = 50 * ms
 	for side := range d.ends {
 		d.ends[side].rate = 60
 		d.ends[side].clock = sim.ClockSpec{OffsetUsec: seed * 0x9e3779b97f4a7c15 << side, SkewPPM: 20 - 40*float64(side),
@@ -319,7 +320,7 @@ func earlyStamps(d *duel) {
 		side := int(at/ms) & 1
 		by := time.Duration(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40%200+1) * ms
 		sender := sim.NewClock(d.ends[1-side].clock, 0) // its random walk is another, by microseconds
-		d.outliers = append(d.outliers, outlier{at, side, sim.Stamp(sender.Usec(at - 30*ms + by))})
+		d.outlier(side, at, sim.Stamp(sender.Usec(at-30*ms+by)))
 	}
 }
 
@@ -338,7 +339,7 @@ func TestNuisances(t *testing.T) {
 		{"reordering", func(d *duel) { d.bothDelay(sim.Sum(sim.Exp(ms), sim.Reorder(0.1, 50*ms))) }},
 		{"absurd stamps", func(d *duel) {
 			for at := 3 * sec; at < d.until; at += 1700 * ms {
-				d.outliers = append(d.outliers, outlier{at, int(at/ms) & 1, uint32(uint64(at) * (d.seed + 1) * 0x9e3779b97f4a7c15 >> 40)})
+				d.outlier(int(at/ms)&1, at, uint32(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40))
 			}
 		}},
 		{"stamps a little early", earlyStamps},

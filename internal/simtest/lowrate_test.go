@@ -18,7 +18,7 @@ import (
 // 1 to 20 datagrams a second and clocks 50 to 150 ppm apart. Nothing else happens.
 func lowRateWorld(seed uint64) *duel {
 	r := newRand(seed, 'l')
-	d := &duel{seed: seed, until: 120 * sec}
+	d := newDuel(seed, 120*sec)
 	ppm := (50 + 100*r.Float64()) * float64(1-2*r.IntN(2))
 	base := []time.Duration{2 * ms, 20 * ms}[r.IntN(2)]
 	jitter := time.Duration(r.Float64() * float64(400*us))
