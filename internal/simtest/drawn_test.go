@@ -54,8 +54,7 @@ func (a *drawnAnswer) excess(err float64) float64 {
 // judgeDrawn plays a world. An error counts from 5 s after the original knows the clock at both ends,
 // and not in the 15 s after a clock was set.
 func judgeDrawn(d *drawn) (v drawnVerdict) {
-	run := d.play()
-	answers, oracle := run.answers, run.oracle
+	answers := d.play()
 	v.seed, v.kinds = d.seed, d.kinds
 	firstSet := d.until
 	for _, s := range d.sets {
@@ -80,8 +79,9 @@ func judgeDrawn(d *drawn) (v drawnVerdict) {
 		if a.at < from || set {
 			continue
 		}
-		e := [3]float64{a.excess(a.err[0]), a.excess(a.err[1]), a.excess(oracle[i])}
-		for m := range e {
+		var e [3]float64
+		for m, err := range a.err {
+			e[m] = a.excess(err)
 			errs[m] = append(errs[m], e[m])
 		}
 		behind += count(e[1] > e[2]+1000)
@@ -320,8 +320,7 @@ func (f *family) sound() bool {
 // printDrawn prints a world: what happens, and who is how far off.
 func printDrawn(t *testing.T, d *drawn) {
 	var b strings.Builder
-	run := d.play()
-	answers, oracle := run.answers, run.oracle
+	answers := d.play()
 	events := d.inOrder()
 	fmt.Fprintf(&b, "world %d, %.1f s, reports every %v\n", d.seed, d.until.Seconds(), d.reports)
 	step := max(d.until/60, sec).Round(sec)
@@ -336,10 +335,8 @@ func printDrawn(t *testing.T, d *drawn) {
 			fmt.Fprintf(&b, "%8.1f s  %s %s\n", events[0].at.Seconds(), events[0].kind, events[0].text)
 			events = events[1:]
 		}
-		for m, err := range []float64{a.err[0], a.err[1], oracle[i]} {
-			if e := a.excess(err); e >= math.Abs(worst[a.side][m]) {
-				worst[a.side][m] = e
-			}
+		for m, err := range a.err {
+			worst[a.side][m] = max(worst[a.side][m], a.excess(err))
 		}
 		last[a.side] = a
 		if a.at >= next && last[0] != nil && last[1] != nil {
