@@ -151,53 +151,52 @@ func startupWorlds() []sim.Scenario {
 var startAges = [...]time.Duration{200 * ms, 500 * ms, sec, 2 * sec, 5 * sec, 10 * sec}
 
 // startErrors are errors while two ends warm up, of the original and ours: at each
-// age, and of all answers from 1 s until the last age. Only where both answer are they
-// compared.
-type startErrors struct {
-	at     [len(startAges)][2]errors
-	all    [2]errors
-	missed int // the original answered, ours did not
-}
-
-// play adds a world.
-func (e *startErrors) play(sc sim.Scenario, seed uint64) {
-	var due [2]int                  // of side: the age that is due
-	var original [2]sim.Observation // of side: what it just answered
-	sim.Run(sc, seed, scorePairs(), sim.Observer{Poll: func(o *sim.Observation) {
-		was, k := &original[o.Side], &due[o.Side]
-		if o.Pair == 0 {
-			*was = *o
-			return
-		}
-		add := func(to *[2]errors) {
-			if was.OK && o.OK {
-				to[0], to[1] = append(to[0], math.Abs(was.Excess())), append(to[1], math.Abs(o.Excess()))
+// age, and last of all answers from 1 s until the last age. Only where both answer are they
+// compared. missed is how often only the original answers.
+func startErrors(sc sim.Scenario, worlds int) (at [len(startAges) + 1][2]errors, missed int) {
+	for seed := range uint64(worlds) {
+		var due [2]int                  // of side: the age that is due
+		var original [2]sim.Observation // of side: what it just answered
+		sim.Run(sc, *seedFirst+seed+1, scorePairs(), sim.Observer{Poll: func(o *sim.Observation) {
+			was, k := &original[o.Side], &due[o.Side]
+			if o.Pair == 0 {
+				*was = *o
+				return
 			}
-		}
-		if o.At >= sec && o.At < startAges[len(startAges)-1] {
-			add(&e.all)
-		}
-		if *k < len(startAges) && o.At >= startAges[*k] {
-			add(&e.at[*k])
-			e.missed += count(was.OK && !o.OK)
-			*k++
-		}
-	}})
+			add := func(to *[2]errors) {
+				if was.OK && o.OK {
+					to[0], to[1] = append(to[0], math.Abs(was.Excess())), append(to[1], math.Abs(o.Excess()))
+				}
+			}
+			if o.At >= sec && o.At < startAges[len(startAges)-1] {
+				add(&at[len(startAges)])
+			}
+			if *k < len(startAges) && o.At >= startAges[*k] {
+				add(&at[*k])
+				missed += count(was.OK && !o.OK)
+				*k++
+			}
+		}})
+	}
+	return at, missed
 }
 
 // fewDelays are worlds whose first buckets show few delays, since datagrams share them: a
 // slope that three or four of them tell is wrong by more than the original's lag.
 var fewDelays = []string{"pairs", "frames-8", "lasting-30ms", "lasting-50ms", "lasting-50ms-200hz", "lasting-100ms", "lasting-100ms-200hz", "bundles-4ms", "read-60hz"}
 
-// check asserts what holds at each age, and of the whole, where it returns the figures of ours and of the original.
-func (e *startErrors) check(m *musts, name string) [2]float64 {
+// checkStart asserts what holds at each age, and of the whole, where it returns the figures of ours and of the original.
+func checkStart(m *musts, sc sim.Scenario) [2]float64 {
+	const worlds = 40 // even with -short: fewer say little about quantiles
+	name := sc.Name
+	at, missed := startErrors(sc, worlds)
 	worse := func(what string, ours, limit, theirs float64) {
 		if ours > limit {
 			m.fail("start: worse than the original", "%s: %s %.0f us, the original %.0f us", name, what, ours, theirs)
 		}
 	}
 	for k, age := range startAges {
-		orig, ours, factor := e.at[k][0], e.at[k][1], 1.25
+		orig, ours, factor := at[k][0], at[k][1], 1.25
 		switch {
 		case name == "start-queue-10hz": // Two datagrams a bucket show a slope while the queue drains.
 			factor = 1.75
@@ -209,14 +208,15 @@ func (e *startErrors) check(m *musts, name string) [2]float64 {
 		worse(fmt.Sprint("mean at ", age), ours.mean(), factor*orig.mean()+50, orig.mean())
 		worse(fmt.Sprint("p90 at ", age), ours.quantile(0.9), factor*orig.quantile(0.9)+50, orig.quantile(0.9))
 	}
-	if e.missed > 0 {
-		m.fail("start: no answer where the original has one", "%s: %d", name, e.missed)
+	if missed > 0 {
+		m.fail("start: no answer where the original has one", "%s: %d", name, missed)
 	}
 	most := 0.99
 	if name == "start-queue-0.3s" { // A correction of 25 ms begins after 20 ms and takes 50 ms.
 		most = 0.985
 	}
-	p, q := e.all[1].quantile(most), e.all[0].p99()
+	all := at[len(startAges)]
+	p, q := all[1].quantile(most), all[0].p99()
 	limit := 1.1*q + 25
 	if slices.Contains(fewDelays, name) {
 		limit = 3*q + 25
@@ -227,18 +227,13 @@ func (e *startErrors) check(m *musts, name string) [2]float64 {
 
 // TestStart compares the errors in the first 10 s.
 func TestStart(t *testing.T) {
-	const worlds = 40 // even with -short: fewer say little about quantiles
 	scenarios := chosen(startupWorlds())
 	m := newMusts(t)
 	worse, most := 0, 0.0
 	for _, p99 := range eachSeed(len(scenarios), func(i uint64) [2]float64 {
 		sc := scenarios[i]
 		sc.Duration, sc.PollRate = startAges[len(startAges)-1]+100*ms, 50
-		var e startErrors
-		for seed := range uint64(worlds) {
-			e.play(sc, *seedFirst+seed+1)
-		}
-		return e.check(m, sc.Name)
+		return checkStart(m, sc)
 	}) {
 		if p99[0] > 1.1*p99[1]+25 {
 			worse, most = worse+1, max(most, p99[0]/p99[1])

@@ -123,28 +123,20 @@ type faultCase struct {
 	happen func(d *duel)
 	to     time.Duration
 	counts [2]bool // the ends that must count a step if their answers jump
-	v      verdict
-}
-
-// judgeAll plays the cases on all processors.
-func judgeAll(cases []faultCase) {
-	eachOf(len(cases), func(i int) {
-		c := &cases[i]
-		small := float64(foldTime(c.size).Abs()) / 2e3
-		d := faultWorld(c.seed)
-		c.happen(d)
-		c.v = judge(d, settled, c.to, min(small, 1000))
-	})
 }
 
 // checkFaults prints how long it took and asserts what every fault has in common. The
 // limits, in seconds, are for the median and the longest of the times until both ends are
 // within 1 ms for good; a median of which the limit is 0 is only printed.
 func checkFaults(m *musts, title string, cases []faultCase, median, longest float64) {
-	judgeAll(cases)
 	var worst, half errors
-	for _, c := range cases {
-		v := &c.v
+	for i, v := range eachSeed(len(cases), func(i uint64) verdict {
+		c := &cases[i]
+		d := faultWorld(c.seed)
+		c.happen(d)
+		return judge(d, settled, c.to, min(float64(foldTime(c.size).Abs())/2e3, 1000))
+	}) {
+		c := &cases[i]
 		back := max(v.within[0], v.within[1]).Seconds()
 		worst, half = append(worst, back), append(half, v.half.Seconds())
 		fails := func(is bool, what, format string, args ...any) {

@@ -173,23 +173,14 @@ func TestUpstream(t *testing.T) {
 	upRecreation(t, results)
 	m := newMusts(t)
 	upMusts(m, results)
-	upOutliers(m, results)
-}
-
-// upFew is how many seeds are played of scenarios that count only among all.
-func upFew() int {
-	if *upAll {
-		return upSeeds
-	}
-	return 4
 }
 
 // upJobs says what is played: with clocks as published, with clocks that integrate a
 // rate that varies, and, if it is CORE, with skew.
 func upJobs(scenarios []*upstream.Scenario) (jobs []upResult) {
 	for _, sc := range scenarios {
-		seeds := upFew()
-		if slices.Contains(upCalm, sc.ID) || slices.Contains(upSteps, sc.ID) || sc.Name == "E7_drift" {
+		seeds := 4
+		if *upAll || slices.Contains(upCalm, sc.ID) || slices.Contains(upSteps, sc.ID) || sc.Name == "E7_drift" {
 			seeds = upSeeds
 		}
 		jobs = append(jobs, upResult{sc: sc, seeds: seeds})
@@ -266,29 +257,18 @@ func upMusts(m *musts, results []*upResult) {
 	}
 	m.judge("CORE with skew: geometric mean of p95 over the original's here", core.value(), 0.24, 0.19)
 	m.note("  over the original's in the file", file.value())
-	for _, r := range results {
-		o, s := &r.score[0], &r.score[1]
-		if r.mode.Skewed && s.p95 > 1.1*o.p95+8 {
-			m.judge("CORE with skew: "+r.sc.Name+" p95, us", s.p95, 2*o.p95+100, 1.1*o.p95+8)
-		}
-	}
-}
-
-// upOutliers asserts that hardly any scenario is much worse than with the original,
-// where the clocks are as published or integrate their rate. With the skew of CORE the
-// limits of upMusts are closer. Errors of 0.1 ms are small whatever the original's.
-func upOutliers(m *musts, results []*upResult) {
+	// Hardly any scenario is much worse than with the original. With the skew of CORE the limits are closer. Errors of
+	// 0.1 ms are small whatever the original's.
 	above := map[string]bool{}
 	for _, r := range results {
-		o, s := &r.score[0], &r.score[1]
-		if r.mode.Skewed {
-			continue
-		}
-		if r.ratio() > 3 && s.p95 > 1000 {
-			above[r.sc.Name] = true
-		}
-		if s.p95 > 10*max(o.p95, upLeast)+100 {
+		switch o, s := &r.score[0], &r.score[1]; {
+		case r.mode.Skewed && s.p95 > 1.1*o.p95+8:
+			m.judge("CORE with skew: "+r.sc.Name+" p95, us", s.p95, 2*o.p95+100, 1.1*o.p95+8)
+		case r.mode.Skewed:
+		case s.p95 > 10*max(o.p95, upLeast)+100:
 			m.t.Errorf("%v: p95 %.0f us, more than ten times the original's %.0f us", r, s.p95, o.p95)
+		case r.ratio() > 3 && s.p95 > 1000:
+			above[r.sc.Name] = true
 		}
 	}
 	m.judge("scenarios with p95 above 3 times the original's and 1 ms", float64(len(above)), 4, 0)
