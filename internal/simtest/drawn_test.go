@@ -180,11 +180,8 @@ func worst(all []drawnVerdict, n int, by func(v *drawnVerdict) float64) string {
 //	later     the same, or later than 15 s after a clock was set
 //	oracle    the oracle is below 0.2 ms in 99 %
 //
-// A world of a family is wrong if ours is 0.5 ms worse than the oracle for over 5 s at one end.
+// A world of a family is wrong if ours is 0.5 ms worse than the oracle for over 5 s at one end. One world is printed by
 //
-//	go test ./internal/simtest -run TestDrawn -v -drawn.worlds 1000 -drawn.each 25 -seed.first 500000  # 10 s
-//	go test ./internal/simtest -run TestDrawn -v -drawn.world 500042
-//	go test ./internal/simtest -run TestDrawn -v -drawn.family 'ramp' -drawn.each 50
 //	go test ./internal/simtest -run TestDrawn -v -drawn.family '^ramp one way 10-30 ppm$' -drawn.world 500007
 func TestDrawn(t *testing.T) {
 	match := regexp.MustCompile(*drawnFamily)

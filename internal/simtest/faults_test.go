@@ -164,15 +164,11 @@ func checkFaults(m *musts, title string, cases []faultCase, median, longest floa
 
 // TestSteps lets clocks step by any size, at either end in either direction.
 func TestSteps(t *testing.T) {
-	intervals := []struct {
+	m := newMusts(t)
+	for _, x := range []struct {
 		every  time.Duration
 		median float64 // seconds
-	}{{sec / 2, 0.6}, {sec, 0.5}, {2 * sec, 1.2}}
-	if !*long.Flag {
-		intervals = intervals[:long.Sized(1, 2, 0)]
-	}
-	m := newMusts(t)
-	for _, x := range intervals {
+	}{{sec / 2, 0.6}, {sec, 0.5}, {2 * sec, 1.2}}[:long.Sized(1, 2, 3)] {
 		var cases []faultCase
 		for i, size := range stepSizes() {
 			// A clock that is set ahead by nearly a ring of stamps passes for a silence of that
@@ -203,16 +199,15 @@ func TestSteps(t *testing.T) {
 
 // TestSuspends lets computers sleep: one alone, or both while only one's clock runs.
 func TestSuspends(t *testing.T) {
-	lengths := []time.Duration{2 * sec, 3 * sec, 5 * sec, 10 * sec, 20 * sec, 37 * sec, 60 * sec, 67 * sec, 90 * sec, 134 * sec, 200 * sec}
-	long := []time.Duration{500 * sec, 1000 * sec, 3600 * sec, 5 * 3600 * sec, 86400 * sec, 2 * 86400 * sec}
-	seeds := uint64(3)
+	lengths := []time.Duration{2, 3, 5, 10, 20, 37, 60, 67, 90, 134, 200, 500, 1000, 3600, 5 * 3600, 86400, 2 * 86400} // s
 	if testing.Short() {
-		lengths, long, seeds = lengths[:4], long[:2], 1
+		lengths = []time.Duration{2, 3, 5, 10, 500, 1000}
 	}
 	var cases []faultCase
-	for i, length := range append(lengths, long...) {
-		both := i >= len(lengths)
-		for seed := range seeds {
+	for _, length := range lengths {
+		length *= sec
+		both := length >= 500*sec
+		for seed := range long.Sized[uint64](1, 3, 3) {
 			for side := range 2 {
 				cases = append(cases, faultCase{
 					name: fmt.Sprintf("%c for %v, both asleep %v, seed %d", 'A'+rune(side), length, both, seed),
@@ -255,19 +250,16 @@ func TestRestarts(t *testing.T) {
 // step of a clock for all that anybody can see: there only the bound counts.
 func TestRoutes(t *testing.T) {
 	const by, longer = 20 * ms, 50 * ms
-	changes := []struct {
+	type change struct {
 		there, back, later time.Duration
 		rate, most         float64       // so far may the offset be off, us
 		seen               time.Duration // by then the minimum one-way delay is right
-	}{{longer, 0, 0, 1, 1e3, 30 * sec}, {0, longer, 0, 1, 1e3, 30 * sec}, {longer, longer, 0, 1, 1e3, 30 * sec}}
-	row := changes[0]
-	row.rate, row.most, row.seen = 60, 150, 15*sec
-	for _, row.there = range []time.Duration{-by, 0, by} {
-		for _, row.back = range []time.Duration{-by, 0, by} {
-			for _, row.later = range []time.Duration{0, 300 * ms, 3 * sec} {
-				if row.there*row.back > 0 || row.later == 0 && row.there != row.back {
-					changes = append(changes, row)
-				}
+	}
+	changes := []change{{longer, 0, 0, 1, 1e3, 30 * sec}, {0, longer, 0, 1, 1e3, 30 * sec}, {longer, longer, 0, 1, 1e3, 30 * sec}}
+	for _, ways := range [][2]time.Duration{{-by, -by}, {-by, 0}, {-by, by}, {0, -by}, {0, by}, {by, -by}, {by, 0}, {by, by}} {
+		for _, later := range []time.Duration{0, 300 * ms, 3 * sec} {
+			if later == 0 || ways[0] == ways[1] {
+				changes = append(changes, change{ways[0], ways[1], later, 60, 150, 15 * sec})
 			}
 		}
 	}

@@ -1,6 +1,4 @@
 // This test proves how we do in the benchmark of the original's author, see package upstream.
-//
-//	go test ./internal/simtest -run TestUpstream -v -upstream
 
 package simtest
 
