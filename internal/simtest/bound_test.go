@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -347,13 +346,13 @@ func playBounds(n int) *boundScore {
 
 // eachOf calls f for each number below n, on all processors.
 func eachOf(n int, f func(i int)) {
-	var count atomic.Int64
+	busy := make(chan bool, runtime.GOMAXPROCS(0))
 	var all sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n) {
+	for i := range n {
+		busy <- true
 		all.Go(func() {
-			for i := int(count.Add(1)) - 1; i < n; i = int(count.Add(1)) - 1 {
-				f(i)
-			}
+			f(i)
+			<-busy
 		})
 	}
 	all.Wait()

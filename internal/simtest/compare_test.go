@@ -93,14 +93,7 @@ func besideOriginal(sc sim.Scenario, worlds int) (b beside) {
 				return
 			}
 			b.beyond += count(beyondBound(pairs, o))
-			which := 0
-			switch {
-			case o.Pair == 0:
-			case (o.Pair == 1) == (o.Side == sim.A):
-				which = 1
-			default:
-				which = 2
-			}
+			which := [][2]int{{0, 0}, {1, 2}, {2, 1}}[o.Pair][o.Side]
 			b.missed[which] += count(!o.OK)
 			if o.OK {
 				b.errs[which] = append(b.errs[which], math.Abs(o.Excess()))

@@ -95,13 +95,14 @@ func TestFastClocks(t *testing.T) {
 
 const strong, quiet = 8, 2 // ppm
 
-// oscillators are paths and clocks, and what p99 must be and should be there, us.
-var oscillators = []struct {
-	name         string
-	base, jitter time.Duration
-	rate, ppm    float64
-	must, aim    float64
-}{
+// oscillator is a path and clocks that move by ppm, as their temperature does, and what p99 must be and should be there, us.
+type oscillator struct {
+	name                 string
+	base, jitter         time.Duration
+	rate, ppm, must, aim float64
+}
+
+var oscillators = []oscillator{
 	{"LAN, 0.1 ms of jitter, strong wander, 60/s", 200 * us, 100 * us, 60, strong, 16, 7},
 	{"LAN, 0.1 ms of jitter, strong wander, 16/s", 200 * us, 100 * us, 16, strong, 30, 14},
 	{"LAN, 0.1 ms of jitter, strong wander, 1/s", 200 * us, 100 * us, 1, strong, 76, 58},
@@ -118,25 +119,25 @@ func TestOscillators(t *testing.T) {
 	const worlds = 8 // even with -short: two of them may be above a must
 	m := newMusts(t)
 	for _, c := range oscillators {
-		r := measure(oscillating(c.base, c.jitter, c.rate, c.ppm), alone, worlds)
+		r := measure(c.world(), alone, worlds)
 		m.judge(c.name+": p99, us", r[0].poll.p99(), c.must, c.aim)
 	}
 }
 
-// oscillating is a world whose clocks are 40 ppm apart and move by ppm, as their temperature
-// does.
-func oscillating(base, jitter time.Duration, rate, ppm float64) sim.Scenario {
+// world is one whose clocks are 40 ppm apart.
+func (c oscillator) world() sim.Scenario {
 	period := 600 * sec
-	if ppm < 5 {
+	if c.ppm == quiet {
 		period = 900 * sec
 	}
 	clock := func(side uint64, skew float64) func(uint64) sim.ClockSpec {
 		return func(seed uint64) sim.ClockSpec {
 			r := newRand(seed, side)
-			return sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: skew, SinePPM: ppm, SinePeriod: period,
+			return sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: skew, SinePPM: c.ppm, SinePeriod: period,
 				SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
 		}
 	}
-	return sim.Scenario{Duration: 300 * sec, Warmup: 30 * sec, A: clock(0, 20), B: clock(1, -20),
-		AB: path(base, jitter), BA: path(base, jitter), RateAB: rate, RateBA: rate}
+	way := path(c.base, c.jitter)
+	return sim.Scenario{Name: c.name, Duration: 300 * sec, Warmup: 30 * sec, A: clock(0, 20), B: clock(1, -20),
+		AB: way, BA: way, RateAB: c.rate, RateBA: c.rate}
 }

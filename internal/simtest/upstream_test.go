@@ -149,20 +149,10 @@ func TestUpstream(t *testing.T) {
 	if !*long.Flag {
 		t.Skip("its limits are for all seeds: with -long")
 	}
-	jobs, baselines := upJobs(must(upstream.Scenarios())), upBaselines()
+	jobs := upJobs(must(upstream.Scenarios()), upBaselines())
 	results := eachSeed(len(jobs), func(i uint64) *upResult { return jobs[i].measure() })
 	var b strings.Builder
 	for _, r := range results {
-		base, ok := baselines[r.sc.Name]
-		if !ok {
-			t.Errorf("%s: not in the baseline", r.sc.Name)
-		}
-		r.base, r.baseRecover = base.Folded, base.Recover
-		if r.mode.Skewed {
-			r.base = base.Overlay
-		} else if r.mode.Integrated {
-			r.base = math.NaN()
-		}
 		o, s := &r.score[0], &r.score[1]
 		fmt.Fprintf(&b, "%-52v %9.0f %9.0f %9.0f %7.2f %7.1f %7.1f %7.1f\n", r, r.base, o.p95, s.p95, r.ratio(), o.recover, s.recover, s.worst)
 	}
@@ -175,18 +165,20 @@ func TestUpstream(t *testing.T) {
 
 // upJobs says what is played: with clocks as published, with clocks that integrate a
 // rate that varies, and, if it is CORE, with skew.
-func upJobs(scenarios []*upstream.Scenario) (jobs []upResult) {
+func upJobs(scenarios []*upstream.Scenario, baselines map[string]upBaseline) (jobs []upResult) {
 	for _, sc := range scenarios {
 		seeds := 4
 		if *upAll || slices.Contains(upCalm, sc.ID) || slices.Contains(upSteps, sc.ID) || sc.Name == "E7_drift" {
 			seeds = upSeeds
 		}
-		jobs = append(jobs, upResult{sc: sc, seeds: seeds})
+		file := baselines[sc.Name]
+		jobs = append(jobs, upResult{sc: sc, seeds: seeds, base: file.Folded, baseRecover: file.Recover})
 		if upVaries(sc) {
-			jobs = append(jobs, upResult{sc: sc, mode: upstream.Mode{Integrated: true}, seeds: seeds})
+			jobs = append(jobs, upResult{sc: sc, mode: upstream.Mode{Integrated: true}, seeds: seeds, base: math.NaN()})
 		}
 		if sc.Classification == "CORE" {
-			jobs = append(jobs, upResult{sc: sc, mode: upstream.Mode{Integrated: true, Skewed: true}, seeds: upSeeds})
+			mode := upstream.Mode{Integrated: true, Skewed: true}
+			jobs = append(jobs, upResult{sc: sc, mode: mode, seeds: upSeeds, base: file.Overlay, baseRecover: file.Recover})
 		}
 	}
 	return jobs
