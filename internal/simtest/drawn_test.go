@@ -28,7 +28,7 @@ var (
 // drawnVerdict is what came out of one world.
 type drawnVerdict struct {
 	seed   uint64
-	kinds  []int // of its events
+	events int
 	judged bool
 	p99    [3]float64 // of the error of the original, of ours and of the oracle
 	// shares of the judged time in which ours is over 1 ms and 5 ms off
@@ -54,7 +54,7 @@ func (a *drawnAnswer) excess(err float64) float64 {
 // and not in the 15 s after a clock was set.
 func judgeDrawn(d *drawn) (v drawnVerdict) {
 	answers := d.play()
-	v.seed, v.kinds = d.seed, d.kinds
+	v.seed, v.events = d.seed, d.drawn
 	firstSet := d.until
 	for _, s := range d.sets {
 		firstSet = min(firstSet, s.From)
@@ -222,10 +222,7 @@ func judgeMixed(t *testing.T) {
 	}
 	b.WriteByte('\n')
 	for n := range 5 {
-		row(fmt.Sprint(n, " events"), func(v *drawnVerdict) bool { return len(v.kinds) == n })
-	}
-	for i, k := range drawnKinds {
-		row("with "+k.name, func(v *drawnVerdict) bool { return slices.Contains(v.kinds, i) })
+		row(fmt.Sprint(n, " events"), func(v *drawnVerdict) bool { return v.events == n })
 	}
 	f := row("all", func(*drawnVerdict) bool { return true })
 	fmt.Fprintf(&b, "seeds, over 1 ms (share of the time):%s\nseeds, beyond the bound (p99, us):%s\n",

@@ -29,7 +29,7 @@ type drawn struct {
 	over    time.Duration   // the end of all that happens
 	sets    []sim.Window    // clocks are wrong by intent, and 15 s more
 	events
-	kinds []int // of a mixed world's events
+	drawn int // so many events of a mixed world
 }
 
 // drawnMark says that something began, changed or ended.
@@ -177,9 +177,9 @@ func mixedWorld(seed uint64) *drawn {
 		d.happens(0, "way", "from %c: %v, %s of %v, %.1f/s in frames of %d, loss %.3f", 'A'+rune(side),
 			w.base.Round(10*us), text, size.Round(us), w.rate, w.frame, loss)
 	}
-	for range d.r.IntN(5) {
+	d.drawn = d.r.IntN(5)
+	for range d.drawn {
 		kind := d.r.IntN(len(drawnKinds))
-		d.kinds = append(d.kinds, kind)
 		at := d.span(500*ms, d.until)
 		if d.chance(0.15) {
 			at = d.span(500*ms, 10*sec)

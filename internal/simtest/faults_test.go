@@ -34,7 +34,6 @@ func faultWorld(seed uint64) *duel {
 // verdict is how two ends took a fault. Times count from its end.
 type verdict struct {
 	within   [2]time.Duration // from then on the error is below 1 ms
-	half     time.Duration    // and below half a step, for small ones
 	beyond   float64          // the most that an answer was beyond its bound after the first datagram of the new era, us
 	beyondAt time.Duration
 	moved    [2]float64       // the largest error, us
@@ -47,7 +46,7 @@ type verdict struct {
 
 // judge plays a world in which something happens from the time from to the time to. A restarted end
 // counts its steps from 0.
-func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
+func judge(d *duel, from, to time.Duration) (v verdict) {
 	v.beyond = math.Inf(-1)
 	var before [2]int
 	var known [2]bool
@@ -71,9 +70,6 @@ func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
 		if !known[q.side] {
 			known[q.side] = !q.stale
 			v.off[q.side] = v.off[q.side] || off > 1000
-		}
-		if off > half {
-			v.half = q.at - to
 		}
 		if q.counts() {
 			v.moved[q.side] = max(v.moved[q.side], off)
@@ -118,7 +114,6 @@ func foldTime(d time.Duration) time.Duration {
 // faultCase is one line of a test of faults.
 type faultCase struct {
 	name   string
-	size   time.Duration // by which the clocks jump against each other
 	seed   uint64
 	happen func(d *duel)
 	to     time.Duration
@@ -129,16 +124,16 @@ type faultCase struct {
 // limits, in seconds, are for the median and the longest of the times until both ends are
 // within 1 ms for good; a median of which the limit is 0 is only printed.
 func checkFaults(m *musts, title string, cases []faultCase, median, longest float64) {
-	var worst, half errors
+	var worst errors
 	for i, v := range eachSeed(len(cases), func(i uint64) verdict {
 		c := &cases[i]
 		d := faultWorld(c.seed)
 		c.happen(d)
-		return judge(d, settled, c.to, min(float64(foldTime(c.size).Abs())/2e3, 1000))
+		return judge(d, settled, c.to)
 	}) {
 		c := &cases[i]
 		back := max(v.within[0], v.within[1]).Seconds()
-		worst, half = append(worst, back), append(half, v.half.Seconds())
+		worst = append(worst, back)
 		fails := func(is bool, what, format string, args ...any) {
 			if is {
 				m.fail(title+": "+what, "%s: %s", c.name, fmt.Sprintf(format, args...))
@@ -153,8 +148,6 @@ func checkFaults(m *musts, title string, cases []faultCase, median, longest floa
 			fails(must && v.off[side] && v.steps[side] < 1, "not counted as a step", "by %c", 'A'+rune(side))
 		}
 	}
-	m.note(title+": within half the step, median, s", half.median())
-	m.note("  longest", half.most())
 	if median == 0 {
 		median = math.Inf(1)
 	}
@@ -185,7 +178,7 @@ func TestSteps(t *testing.T) {
 				seen := foldTime(size).Abs() >= 1200*us
 				cases = append(cases, faultCase{
 					name: fmt.Sprintf("%c by %v, seed %d", 'A'+rune(side), size, i),
-					size: size, to: settled, counts: [2]bool{seen, seen}, seed: uint64(i),
+					to:   settled, counts: [2]bool{seen, seen}, seed: uint64(i),
 					happen: func(d *duel) {
 						d.reports = x.every
 						d.step(side, settled, size)
@@ -211,7 +204,7 @@ func TestSuspends(t *testing.T) {
 			for side := range 2 {
 				cases = append(cases, faultCase{
 					name: fmt.Sprintf("%c for %v, both asleep %v, seed %d", 'A'+rune(side), length, both, seed),
-					size: length, to: settled + length, counts: [2]bool{true, true}, seed: seed,
+					to:   settled + length, counts: [2]bool{true, true}, seed: seed,
 					happen: func(d *duel) {
 						d.suspend(side, settled, length, both)
 						d.until += length
@@ -235,7 +228,7 @@ func TestRestarts(t *testing.T) {
 			size := time.Duration(int64((*seedFirst+seed)*0x9e3779b97f4a7c15) >> 14).Truncate(us) // +-6.5 days
 			c := faultCase{
 				name: fmt.Sprintf("%c by %v (%v modulo 67.1 s), seed %d", 'A'+rune(side), size, foldTime(size), seed),
-				size: size, to: settled, seed: seed,
+				to:   settled, seed: seed,
 				happen: func(d *duel) { d.restart(side, settled, size, reset) },
 			}
 			c.counts[1-side] = !reset && foldTime(size).Abs() >= ms
@@ -278,7 +271,7 @@ func TestRoutes(t *testing.T) {
 				d.ends[side].rate = c.rate
 				d.ends[side].out.Base = sim.Route(30*ms, sim.RouteStep{At: at + time.Duration(side)*c.later, Change: change})
 			}
-			return judge(d, at, at, 0)
+			return judge(d, at, at)
 		}) {
 			moved, wrong = append(moved, v.moved[:]...), append(wrong, (max(v.owd[0], v.owd[1])-c.later).Seconds())
 			if v.beyond > 0 {

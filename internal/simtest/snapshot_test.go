@@ -26,9 +26,8 @@ const widest = 1 << 25 * us
 func TestAge(t *testing.T) {
 	var s timesync.TimeSynchronizer
 	age := func(at uint64, want time.Duration) {
-		t.Helper()
 		if snapshot, ok := s.Snapshot(at); !ok || snapshot.Age != want {
-			t.Errorf("age %v, ok %v, want %v", snapshot.Age, ok, want)
+			t.Errorf("at %d us: age %v, ok %v, want %v", at, snapshot.Age, ok, want)
 		}
 	}
 	s.OnPeerMinDeltaTS24(1000, 5_000_000)
