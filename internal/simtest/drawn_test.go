@@ -98,15 +98,9 @@ func judgeDrawn(d *drawn) (v drawnVerdict) {
 	return v
 }
 
-// isWrong says that ours is 0.5 ms worse than the oracle for over 5 s.
-func (v *drawnVerdict) isWrong() bool { return v.wrong > 5*sec }
-
 // off says that ours is off by more than 1 ms, or 5 ms, for over 1 % of the time, although the oracle
 // is not off by 0.2 ms.
 func (v *drawnVerdict) off(share float64) bool { return v.p99[2] < 200 && share > 0.01 }
-
-// worse says that the original is better by 1.2 times and 50 us.
-func (v *drawnVerdict) worse() bool { return v.p99[1] > 1.2*v.p99[0] && v.p99[1] > v.p99[0]+50 }
 
 func share(all []drawnVerdict, is func(v *drawnVerdict) bool) float64 {
 	n := 0
@@ -123,7 +117,7 @@ var drawnColumns = []struct {
 }{
 	{">1 ms", percent(func(v *drawnVerdict) bool { return v.off(v.over1) })},
 	{">5 ms", percent(func(v *drawnVerdict) bool { return v.off(v.over5) })},
-	{"orig.", percent((*drawnVerdict).worse)},
+	{"orig.", percent(func(v *drawnVerdict) bool { return v.p99[1] > 1.2*v.p99[0] && v.p99[1] > v.p99[0]+50 })},
 	{"bound", percent(func(v *drawnVerdict) bool { return v.beyond[0] })},
 	{"later", percent(func(v *drawnVerdict) bool { return v.beyond[1] })},
 	{"oracle", percent(func(v *drawnVerdict) bool { return v.p99[2] < 200 })},
@@ -258,7 +252,7 @@ func judgeFamilies(t *testing.T, match *regexp.Regexp) {
 		"", "wrong %", "share %", "original", "ours", "oracle", "bound %")
 	for i, f := range families {
 		all := results[i*each : (i+1)*each]
-		wrong := share(all, (*drawnVerdict).isWrong)
+		wrong := share(all, func(v *drawnVerdict) bool { return v.wrong > 5*sec })
 		wrongs += int(math.Round(wrong * float64(each)))
 		note := ""
 		if wrong > f.share {
