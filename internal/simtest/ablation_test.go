@@ -150,9 +150,6 @@ func checker(folder string) func(name, source string) error {
 // TestAblation removes one rule of the estimator after the other and prints for each column
 // what becomes of its figure, most often the p99 of the error: without the rule over with it.
 // Above 1 the rule helps. Behind the columns stands the single kind of world that needs it most.
-//
-//	go test ./internal/simtest -run TestAblation -v -timeout 90m -ablation -traces FOLDER
-//
 // A rule that no column needs by more than 5 % is marked: "needed by no column".
 //
 // Without the flag it only checks that every rule in the source is in the table, that
@@ -208,9 +205,11 @@ func printAblation(t *testing.T, source string) {
 	dir := t.TempDir()
 	whole := must(ablated(dir, source))
 	header, with := "", ""
-	for _, name := range whole.columns() {
-		header += fmt.Sprintf(" %8s", name)
-		with += fmt.Sprintf(" %8.4g", whole.mean(name))
+	for _, c := range columns {
+		if whole[c.name] != nil {
+			header += fmt.Sprintf(" %8s", c.name)
+			with += fmt.Sprintf(" %8.4g", whole.mean(c.name))
+		}
 	}
 	t.Logf("-seed.first %d; with all rules, then without/with\n%-54s%s\n%-54s%s", *seedFirst, "without the rule", header, "(with all rules)", with)
 	match := regexp.MustCompile(*ablationRule)
@@ -226,16 +225,6 @@ func printAblation(t *testing.T, source string) {
 	}
 }
 
-// columns returns the names of those that were measured, in order.
-func (f figures) columns() (names []string) {
-	for _, c := range columns {
-		if f[c.name] != nil {
-			names = append(names, c.name)
-		}
-	}
-	return names
-}
-
 // mean returns the geometric mean of a column.
 func (f figures) mean(column string) float64 {
 	var logs errors
@@ -248,7 +237,11 @@ func (f figures) mean(column string) float64 {
 // beside returns a line of the table: these figures over those of the whole.
 func (f figures) beside(whole figures) string {
 	line, most, where, needed := "", 0.0, "", false
-	for _, column := range whole.columns() {
+	for _, c := range columns {
+		column := c.name
+		if whole[column] == nil {
+			continue
+		}
 		ratio := f.mean(column) / whole.mean(column)
 		needed = needed || ratio > 1.05
 		line += fmt.Sprintf(" %8.3f", ratio)
@@ -363,21 +356,19 @@ func coarseWorlds60() []sim.Scenario { return slices.DeleteFunc(sim.CoarseScenar
 
 func lanWorlds() (scenarios []sim.Scenario) {
 	for _, c := range oscillators {
-		sc := oscillating(c.base, c.jitter, c.rate, c.ppm)
-		sc.Name = c.name
-		scenarios = append(scenarios, sc)
+		scenarios = append(scenarios, c.world())
 	}
 	return scenarios
 }
 
 func fastClocks() map[string]float64 {
-	const worlds = 60
 	named := map[string]float64{}
 	for _, slewed := range []bool{false, true} {
-		logs := errors(eachSeed(worlds, func(seed uint64) float64 {
-			return math.Log(fastRun(slewed, *seedFirst+seed+1).ours + 50)
-		}))
-		named[fmt.Sprint("slewed ", slewed)] = math.Exp(logs.mean())
+		var mean geometricMean
+		for _, x := range eachSeed(60, func(seed uint64) fast { return fastRun(slewed, *seedFirst+seed+1) }) {
+			mean.add(x.ours+50, 1)
+		}
+		named[fmt.Sprint("slewed ", slewed)] = mean.value()
 	}
 	return named
 }
@@ -408,7 +399,7 @@ func stepsWithin(reports time.Duration) float64 {
 		d := faultWorld(i)
 		d.reports = reports
 		d.step(int(i&1), settled, size)
-		return judge(d, settled, settled, 0)
+		return judge(d, settled, settled)
 	}) {
 		within = append(within, v.within[0].Seconds(), v.within[1].Seconds())
 	}
@@ -437,10 +428,8 @@ func startWorlds() map[string]float64 {
 }
 
 func silenceWorlds() map[string]float64 {
-	var by, lasting errors
-	for _, h := range eachSeed(100, func(seed uint64) harm { return afterSilence(*seedFirst + seed) }) {
-		by, lasting = append(by, h.by), append(lasting, h.lasting)
-	}
+	by, lasting := make(errors, 100), make(errors, 100)
+	eachOf(100, func(i int) { by[i], lasting[i] = afterSilence(*seedFirst + uint64(i)) })
 	return map[string]float64{"further off, us": by.p99() + 25, "so long, s": lasting.p99() + 1}
 }
 

@@ -142,13 +142,3 @@ func TestAccuracy(t *testing.T) {
 		newMusts(t).judge("geometric mean of p99 over the original's, the table as it was", first.value(), 0.05, 0.03)
 	}
 }
-
-// beyondBound reports whether an observation is an answer of ours that is further off than its bound.
-func beyondBound(pairs []sim.Pair, o *sim.Observation) bool {
-	s, ours := [2]sim.Estimator{pairs[o.Pair].A, pairs[o.Pair].B}[o.Side].(*subject)
-	if !ours || !o.OK {
-		return false
-	}
-	bound, _ := s.Sync.ErrorBound(o.LocalUsec)
-	return math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1
-}

@@ -87,7 +87,6 @@ type coarseBound struct {
 	answers, beyond int     // 15 s after a clock change
 	bound           float64 // the last, us
 	worst           string
-	by              float64
 	quiet           bool          // no clock changes
 	largest         time.Duration // step of a clock
 }
@@ -103,6 +102,7 @@ func playSteps(d *duel, coarse bool) (b coarseBound) {
 	if coarse {
 		b.largest = coarsen(d)
 	}
+	by := 0.0
 	d.onQuery = func(q *query) {
 		if q.ok {
 			b.bound = q.bound
@@ -112,8 +112,8 @@ func playSteps(d *duel, coarse bool) (b coarseBound) {
 		}
 		b.answers++
 		if x := q.excess(); x > 0 {
-			if b.beyond++; x > b.by {
-				b.by = x
+			if b.beyond++; x > by {
+				by = x
 				b.worst = fmt.Sprintf("seed %d, clocks of %v and %v: %c at %.3f s is off by %.0f us, bound %.0f us%v", d.seed,
 					d.ends[0].clock.Coarse, d.ends[1].clock.Coarse, 'A'+rune(q.side), q.at.Seconds(), q.err, q.bound, d)
 			}
@@ -129,7 +129,7 @@ func playSteps(d *duel, coarse bool) (b coarseBound) {
 func steadyWorld(seed uint64, usual bool) *duel {
 	r := newRand(seed, 'y')
 	logBetween, logTime := dice{r}.logBetween, dice{r}.logSpan
-	d := &duel{seed: seed, until: logTime(10*sec, 200*sec)}
+	d := newDuel(seed, logTime(10*sec, 200*sec))
 	rtt, rate := logTime(200*us, 300*ms), logBetween(2, 200)
 	if r.IntN(3) == 0 {
 		rate = []float64{4, 10, 20, 30, 50, 60, 64, 100, 128}[r.IntN(9)]

@@ -83,27 +83,24 @@ type beside struct {
 
 func besideOriginal(sc sim.Scenario, worlds int) (b beside) {
 	for seed := range uint64(worlds) {
+		var ours [2]subject
 		pairs := []sim.Pair{
 			{Name: "originals", A: &rivals.Original{}, B: &rivals.Original{}},
-			{Name: "ours at A", A: &subject{}, B: &rivals.Original{}},
-			{Name: "ours at B", A: &rivals.Original{}, B: &subject{}},
+			{Name: "ours at A", A: &ours[sim.A], B: &rivals.Original{}},
+			{Name: "ours at B", A: &rivals.Original{}, B: &ours[sim.B]},
 		}
 		sim.Run(sc, *seedFirst+seed+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
 			if o.At < sc.Warmup {
 				return
 			}
-			b.beyond += count(beyondBound(pairs, o))
-			which := 0
-			switch {
-			case o.Pair == 0:
-			case (o.Pair == 1) == (o.Side == sim.A):
-				which = 1
-			default:
-				which = 2
-			}
+			which := [][2]int{{0, 0}, {1, 2}, {2, 1}}[o.Pair][o.Side]
 			b.missed[which] += count(!o.OK)
 			if o.OK {
 				b.errs[which] = append(b.errs[which], math.Abs(o.Excess()))
+			}
+			if o.OK && which == 1 {
+				bound, _ := ours[o.Side].ErrorBound(o.LocalUsec)
+				b.beyond += count(math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1)
 			}
 		}})
 	}
@@ -151,53 +148,52 @@ func startupWorlds() []sim.Scenario {
 var startAges = [...]time.Duration{200 * ms, 500 * ms, sec, 2 * sec, 5 * sec, 10 * sec}
 
 // startErrors are errors while two ends warm up, of the original and ours: at each
-// age, and of all answers from 1 s until the last age. Only where both answer are they
-// compared.
-type startErrors struct {
-	at     [len(startAges)][2]errors
-	all    [2]errors
-	missed int // the original answered, ours did not
-}
-
-// play adds a world.
-func (e *startErrors) play(sc sim.Scenario, seed uint64) {
-	var due [2]int                  // of side: the age that is due
-	var original [2]sim.Observation // of side: what it just answered
-	sim.Run(sc, seed, scorePairs(), sim.Observer{Poll: func(o *sim.Observation) {
-		was, k := &original[o.Side], &due[o.Side]
-		if o.Pair == 0 {
-			*was = *o
-			return
-		}
-		add := func(to *[2]errors) {
-			if was.OK && o.OK {
-				to[0], to[1] = append(to[0], math.Abs(was.Excess())), append(to[1], math.Abs(o.Excess()))
+// age, and last of all answers from 1 s until the last age. Only where both answer are they
+// compared. missed is how often only the original answers.
+func startErrors(sc sim.Scenario, worlds int) (at [len(startAges) + 1][2]errors, missed int) {
+	for seed := range uint64(worlds) {
+		var due [2]int                  // of side: the age that is due
+		var original [2]sim.Observation // of side: what it just answered
+		sim.Run(sc, *seedFirst+seed+1, scorePairs(), sim.Observer{Poll: func(o *sim.Observation) {
+			was, k := &original[o.Side], &due[o.Side]
+			if o.Pair == 0 {
+				*was = *o
+				return
 			}
-		}
-		if o.At >= sec && o.At < startAges[len(startAges)-1] {
-			add(&e.all)
-		}
-		if *k < len(startAges) && o.At >= startAges[*k] {
-			add(&e.at[*k])
-			e.missed += count(was.OK && !o.OK)
-			*k++
-		}
-	}})
+			add := func(to *[2]errors) {
+				if was.OK && o.OK {
+					to[0], to[1] = append(to[0], math.Abs(was.Excess())), append(to[1], math.Abs(o.Excess()))
+				}
+			}
+			if o.At >= sec && o.At < startAges[len(startAges)-1] {
+				add(&at[len(startAges)])
+			}
+			if *k < len(startAges) && o.At >= startAges[*k] {
+				add(&at[*k])
+				missed += count(was.OK && !o.OK)
+				*k++
+			}
+		}})
+	}
+	return at, missed
 }
 
 // fewDelays are worlds whose first buckets show few delays, since datagrams share them: a
 // slope that three or four of them tell is wrong by more than the original's lag.
 var fewDelays = []string{"pairs", "frames-8", "lasting-30ms", "lasting-50ms", "lasting-50ms-200hz", "lasting-100ms", "lasting-100ms-200hz", "bundles-4ms", "read-60hz"}
 
-// check asserts what holds at each age, and of the whole, where it returns the figures of ours and of the original.
-func (e *startErrors) check(m *musts, name string) [2]float64 {
+// checkStart asserts what holds at each age, and of the whole, where it returns the figures of ours and of the original.
+func checkStart(m *musts, sc sim.Scenario) [2]float64 {
+	const worlds = 40 // even with -short: fewer say little about quantiles
+	name := sc.Name
+	at, missed := startErrors(sc, worlds)
 	worse := func(what string, ours, limit, theirs float64) {
 		if ours > limit {
 			m.fail("start: worse than the original", "%s: %s %.0f us, the original %.0f us", name, what, ours, theirs)
 		}
 	}
 	for k, age := range startAges {
-		orig, ours, factor := e.at[k][0], e.at[k][1], 1.25
+		orig, ours, factor := at[k][0], at[k][1], 1.25
 		switch {
 		case name == "start-queue-10hz": // Two datagrams a bucket show a slope while the queue drains.
 			factor = 1.75
@@ -209,14 +205,15 @@ func (e *startErrors) check(m *musts, name string) [2]float64 {
 		worse(fmt.Sprint("mean at ", age), ours.mean(), factor*orig.mean()+50, orig.mean())
 		worse(fmt.Sprint("p90 at ", age), ours.quantile(0.9), factor*orig.quantile(0.9)+50, orig.quantile(0.9))
 	}
-	if e.missed > 0 {
-		m.fail("start: no answer where the original has one", "%s: %d", name, e.missed)
+	if missed > 0 {
+		m.fail("start: no answer where the original has one", "%s: %d", name, missed)
 	}
 	most := 0.99
 	if name == "start-queue-0.3s" { // A correction of 25 ms begins after 20 ms and takes 50 ms.
 		most = 0.985
 	}
-	p, q := e.all[1].quantile(most), e.all[0].p99()
+	all := at[len(startAges)]
+	p, q := all[1].quantile(most), all[0].p99()
 	limit := 1.1*q + 25
 	if slices.Contains(fewDelays, name) {
 		limit = 3*q + 25
@@ -227,18 +224,13 @@ func (e *startErrors) check(m *musts, name string) [2]float64 {
 
 // TestStart compares the errors in the first 10 s.
 func TestStart(t *testing.T) {
-	const worlds = 40 // even with -short: fewer say little about quantiles
 	scenarios := chosen(startupWorlds())
 	m := newMusts(t)
 	worse, most := 0, 0.0
 	for _, p99 := range eachSeed(len(scenarios), func(i uint64) [2]float64 {
 		sc := scenarios[i]
 		sc.Duration, sc.PollRate = startAges[len(startAges)-1]+100*ms, 50
-		var e startErrors
-		for seed := range uint64(worlds) {
-			e.play(sc, *seedFirst+seed+1)
-		}
-		return e.check(m, sc.Name)
+		return checkStart(m, sc)
 	}) {
 		if p99[0] > 1.1*p99[1]+25 {
 			worse, most = worse+1, max(most, p99[0]/p99[1])
@@ -282,13 +274,11 @@ func tracePaths(folder string) []string {
 	})
 }
 
-// TestKernelCross replays recordings of that link near saturation: bursts of 1 to 20 packets of
+// TestKernelCross replays recordings of a link near saturation: bursts of 1 to 20 packets of
 // 1,200 bytes, at random, fill 90 % of the rate each way. Most datagrams queue for 40 to 120 ms;
-// a queue may be empty several times a second and then for up to 25 s not once. The
-// recordings have 60 single datagrams a second, or 30 frames of 8 that share their delay.
-// In two, a queue stands most of the time while the skew is not yet known: they count from
-// 5 s on. In the last the machine was overloaded: 34 datagrams a second were sent, in bursts,
-// and the times are those after the read, which was up to 0.9 s late. It counts from 30 s on.
+// a queue may be empty several times a second and then for up to 25 s not once. In two, a queue
+// stands most of the time while the skew is not yet known. In the last the machine was overloaded:
+// 34 datagrams a second were sent, in bursts, and read up to 0.9 s late.
 //
 // The first recording is of another load: TCP fills 300 ms of buffer one way, the other way, and both ways.
 // What queues there moves in steps of 1.2 ms, the time of a full packet. A method may take that for the

@@ -29,13 +29,13 @@ type oraclePeriod struct {
 	pieces      [2][]oraclePiece
 }
 
-// oraclePiece is a time in which nothing happens to a way or a clock.
+// oraclePiece is a time in which nothing happens to a way or a clock, with datagrams enough for a line.
 type oraclePiece struct {
 	from, to float64
 	envelope
 	// the delta without the clock, at both ends
 	level, end float64
-	marked     bool // something happened to the way at from
+	marked     bool // something happened to the way in its period by then
 }
 
 // offset must be asked forward in time.
@@ -52,7 +52,6 @@ const minPoints = 4
 
 // envelope is the line below points that is closest to them.
 type envelope struct {
-	n     int
 	a, b  float64 // level at x0 and slope
 	x0    float64
 	noise float64 // mean distance of the least in each twelfth of the time
@@ -63,10 +62,6 @@ type envelope struct {
 func (e *envelope) at(x float64) float64 { return e.a + e.b*(x-e.x0) }
 
 func newEnvelope(p []drawnPoint) (e envelope) {
-	e.n = len(p)
-	if e.n < minPoints {
-		return e
-	}
 	mean := 0.0
 	for _, q := range p { // in the order of x: the lower hull
 		mean += q.x
@@ -82,7 +77,7 @@ func newEnvelope(p []drawnPoint) (e envelope) {
 		}
 		e.hull = append(h, q)
 	}
-	mean /= float64(e.n) // the edge below the mean is closest to all points
+	mean /= float64(len(p)) // the edge below the mean is closest to all points
 	e.x0, e.a = e.hull[0].x, e.hull[0].d
 	for i := 1; i < len(e.hull); i++ {
 		from, to := e.hull[i-1], e.hull[i]
@@ -138,7 +133,9 @@ func newDrawnOracle(marks []drawnMark, until time.Duration, points [2][]drawnPoi
 			if from > 0 { // what was sent before belongs to neither side
 				inside = slices.DeleteFunc(slices.Clone(inside), func(q drawnPoint) bool { return q.sent < from })
 			}
-			period.pieces[way] = append(period.pieces[way], oraclePiece{from: from, to: to, envelope: newEnvelope(inside), marked: marked})
+			if len(inside) >= minPoints {
+				period.pieces[way] = append(period.pieces[way], oraclePiece{from: from, to: to, envelope: newEnvelope(inside), marked: marked})
+			}
 		}
 		for i := range o.periods {
 			period := &o.periods[i]
@@ -167,7 +164,7 @@ func (p *oraclePeriod) agreeing() (all []slope) {
 	for _, in := range p.pieces[0] {
 		for _, out := range p.pieces[1] {
 			both := min(in.to, out.to) - max(in.from, out.from)
-			if both <= 0 || min(in.n, out.n) < minPoints || math.Abs(in.b+out.b) >= 3*math.Hypot(in.sd, out.sd)+0.2 {
+			if both <= 0 || math.Abs(in.b+out.b) >= 3*math.Hypot(in.sd, out.sd)+0.2 {
 				continue
 			}
 			u, v := 1/(in.sd*in.sd), 1/(out.sd*out.sd)
@@ -186,9 +183,7 @@ func (o *drawnOracle) fitRates() {
 		all = append(all, p.agreeing()...)
 		for way := range 2 {
 			for _, s := range p.pieces[way] {
-				if s.n >= minPoints {
-					single = append(single, slope{s.b * float64(1-2*way), s.sd, s.to - s.from})
-				}
+				single = append(single, slope{s.b * float64(1-2*way), s.sd, s.to - s.from})
 			}
 		}
 	}
@@ -238,13 +233,8 @@ func (o *drawnOracle) fitLevels() {
 		var known [2]bool
 		for way := range 2 {
 			sign := float64(1 - 2*way)
-			marked, first := false, true
 			for j := range p.pieces[way] {
 				s := &p.pieces[way][j]
-				marked = marked || s.marked
-				if s.n < minPoints {
-					continue
-				}
 				residual := func(x, d float64) float64 { return d - sign*(p.start+p.rate*(x-p.from)) }
 				if math.Abs(s.b-sign*p.rate) > 4*s.sd+0.5 {
 					s.level, s.end = residual(s.from, s.at(s.from)), residual(s.to, s.at(s.to))
@@ -255,11 +245,10 @@ func (o *drawnOracle) fitLevels() {
 					}
 					s.end = s.level
 				}
-				if before := last[way]; first && before != nil {
-					known[way], alone[way] = true, !marked
+				if before := last[way]; j == 0 && before != nil {
+					known[way], alone[way] = true, !s.marked
 					says[way], noise[way] = sign*(s.level-before.end), s.noise+before.noise
 				}
-				first = false
 			}
 		}
 		jump := 0.0
@@ -282,13 +271,15 @@ func (o *drawnOracle) fitLevels() {
 				s := &p.pieces[way][j]
 				s.level -= jump * float64(1-2*way)
 				s.end -= jump * float64(1-2*way)
-				if s.n >= minPoints {
-					last[way] = s
-				}
+				last[way] = s
 			}
 		}
 	}
-	// All levels that may be those of the start tell together what they were.
+	o.fitStart()
+}
+
+// fitStart: all levels that may be those of the start tell together what they were.
+func (o *drawnOracle) fitStart() {
 	var start [2]float64
 	for way := range 2 {
 		var first *oraclePiece
@@ -296,7 +287,6 @@ func (o *drawnOracle) fitLevels() {
 			for j := range o.periods[i].pieces[way] {
 				s := &o.periods[i].pieces[way][j]
 				switch {
-				case s.n < minPoints:
 				case first == nil:
 					first, start[way] = s, s.level
 				case s.level == s.end && math.Abs(s.level-first.level) < 2*first.noise+s.noise:

@@ -29,7 +29,7 @@ type drawn struct {
 	over    time.Duration   // the end of all that happens
 	sets    []sim.Window    // clocks are wrong by intent, and 15 s more
 	events
-	kinds []int // of a mixed world's events
+	drawn int // so many events of a mixed world
 }
 
 // drawnMark says that something began, changed or ended.
@@ -177,9 +177,9 @@ func mixedWorld(seed uint64) *drawn {
 		d.happens(0, "way", "from %c: %v, %s of %v, %.1f/s in frames of %d, loss %.3f", 'A'+rune(side),
 			w.base.Round(10*us), text, size.Round(us), w.rate, w.frame, loss)
 	}
-	for range d.r.IntN(5) {
+	d.drawn = d.r.IntN(5)
+	for range d.drawn {
 		kind := d.r.IntN(len(drawnKinds))
-		d.kinds = append(d.kinds, kind)
 		at := d.span(500*ms, d.until)
 		if d.chance(0.15) {
 			at = d.span(500*ms, 10*sec)
@@ -530,37 +530,41 @@ func (f *family) world(seed uint64) *drawn {
 
 // ---- Playing ----
 
-// arrival is a datagram that was received: the n-th one of its way.
-type arrival struct {
-	at time.Duration
-	n  int
-}
+// flight is a datagram: when it is sent, and when it is received, which is 0 if it is lost.
+type flight struct{ sent, at time.Duration }
 
-// drawnAnswer is what both ends said at one time.
+// drawnAnswer is what an end said at one time.
 type drawnAnswer struct {
 	at   time.Duration
 	side int
-	// errors of the original and of ours, microseconds; NaN is no answer
-	err    [2]float64
+	// errors of the original, of ours and of the oracle, microseconds; NaN is no answer
+	err    [3]float64
 	bound  float64 // of ours
 	lo, hi float64 // errors that nobody can avoid
 }
 
-// sendAll draws all datagrams of a way: when each is sent, and those that are received.
-func (d *drawn) sendAll(side int) (sent []time.Duration, got []arrival) {
+// drawnEnd is one of the two ends, and what it sends.
+type drawnEnd struct {
+	clock, steady *sim.Clock // steady has no wander: the oracle knows that
+	flights       []flight
+	methods       [2]sim.Estimator // the original and ours
+	heard         bool
+	reportAt      time.Duration
+}
+
+// sendAll draws all datagrams of a way.
+func (d *drawn) sendAll(side int) (all []flight) {
 	w, net := &d.ways[side], newRand(d.seed, 'n'+uint64(side))
-	var last time.Duration
+	var last, sent time.Duration
 	for t := time.Duration(net.Float64() * float64(sec) / w.rate); t < d.until; {
 		period := float64(sec) / w.rate / product(w.busy, t) * float64(w.frame)
 		for i := range w.frame {
 			at := t + time.Duration(i)*50*us + time.Duration(net.Float64()*min(period/5, float64(2*ms)))/time.Duration(w.frame)
-			if n := len(sent); n > 0 {
-				at = max(at, sent[n-1])
-			}
+			at = max(at, sent)
 			if sim.Within(d.asleep[side], at) {
 				continue
 			}
-			sent = append(sent, at)
+			sent, all = at, append(all, flight{sent: at})
 			lost := sim.AnyLoss(w.loss...)(net, at)
 			jitter := time.Duration(float64(w.delay(net, at)) * product(w.wide, at))
 			there := at + w.baseAt(at) + time.Duration(max(sum(w.queue, at), 0)) + jitter
@@ -571,130 +575,99 @@ func (d *drawn) sendAll(side int) (sent []time.Duration, got []arrival) {
 				continue
 			}
 			last = wakes(d.stalls[1-side], there)
-			got = append(got, arrival{last, len(sent) - 1})
+			all[len(all)-1].at = last
 		}
 		t += time.Duration(period)
 	}
-	slices.SortStableFunc(got, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
-	return sent, got
+	return all
+}
+
+// send lets the datagrams of an end flow to the other.
+func (d *drawn) send(w *sim.World, from, to *drawnEnd, flights []flight) {
+	if len(flights) == 0 {
+		return
+	}
+	f := flights[0]
+	w.At(f.sent, func() {
+		reports := map[int]uint32{} // by method
+		if from.heard && f.sent >= from.reportAt {
+			from.reportAt = f.sent + d.reports
+			for i, e := range from.methods {
+				if report, ok := e.MinDelta(from.clock.Usec(f.sent)); ok {
+					reports[i] = report
+				}
+			}
+		}
+		if f.at > 0 {
+			w.At(f.at, func() {
+				local := to.clock.Usec(f.at)
+				for i, e := range to.methods {
+					e.OnDatagram(sim.Stamp(from.clock.Usec(f.sent)), local)
+					if report, ok := reports[i]; ok {
+						e.OnPeerMinDelta(report, local)
+					}
+				}
+				to.heard = true
+			})
+		}
+		d.send(w, from, to, flights[1:])
+	})
+}
+
+// newEnds returns both ends, and an oracle of what they send.
+func (d *drawn) newEnds() (ends [2]drawnEnd, oracle *drawnOracle) {
+	for side, spec := range d.clocks {
+		clock := sim.NewClock(spec, d.seed^uint64(side))
+		spec.WanderPPM = 0
+		ends[side] = drawnEnd{clock: clock, steady: sim.NewClock(spec, 0), flights: d.sendAll(side),
+			methods: [2]sim.Estimator{&rivals.Original{}, &subject{}}}
+	}
+	var points [2][]drawnPoint
+	for way := range points {
+		for _, f := range ends[way].flights {
+			if f.at > 0 {
+				delta := ends[1-way].steady.Reading(f.at) - ends[way].steady.Reading(f.sent)
+				points[way] = append(points[way], drawnPoint{x: f.at.Seconds(), sent: f.sent.Seconds(), d: delta})
+			}
+		}
+		slices.SortStableFunc(points[way], func(a, b drawnPoint) int { return cmp.Compare(a.x, b.x) })
+	}
+	slices.SortFunc(d.marks, func(a, b drawnMark) int { return cmp.Compare(a.at, b.at) })
+	return ends, newDrawnOracle(d.marks, d.until, points)
 }
 
 // pollEvery is how often both ends are asked.
 const pollEvery = 200 * ms
 
-// drawnRun is what came out of a world.
-type drawnRun struct {
-	answers []drawnAnswer
-	oracle  []float64       // its errors, one for each of the answers
-	points  [2][]drawnPoint // what it sees of each way
-	steady  [2]*sim.Clock   // the clocks without their wander, which it knows
-}
-
-// oracleError is by how much an oracle is off at an end.
-func (run *drawnRun) oracleError(o *drawnOracle, at time.Duration, side int) float64 {
-	truth := run.steady[1].Reading(at) - run.steady[0].Reading(at)
-	return float64(1-2*side) * (o.offset(at.Seconds()) - truth)
-}
-
 // play lets the original and ours talk over the same datagrams.
-func (d *drawn) play() *drawnRun {
-	run := &drawnRun{}
-	slices.SortFunc(d.marks, func(a, b drawnMark) int { return cmp.Compare(a.at, b.at) })
-	var clocks [2]*sim.Clock
-	var sent [2][]time.Duration
-	var got [2][]arrival
-	var carried [2]map[int]map[int]uint32 // reports of a datagram, by method
-	for side := range 2 {
-		clocks[side] = sim.NewClock(d.clocks[side], d.seed^uint64(side))
-		spec := d.clocks[side]
-		spec.WanderPPM = 0 // the oracle knows the wander
-		run.steady[side] = sim.NewClock(spec, 0)
-		sent[side], got[side] = d.sendAll(side)
-		carried[side] = map[int]map[int]uint32{}
-	}
-	for way := range 2 {
-		run.points[way] = make([]drawnPoint, len(got[way]))
-		for i, g := range got[way] {
-			from := sent[way][g.n]
-			delta := run.steady[1-way].Reading(g.at) - run.steady[way].Reading(from)
-			run.points[way][i] = drawnPoint{x: g.at.Seconds(), sent: from.Seconds(), d: delta}
-		}
-	}
-	oracle := newDrawnOracle(d.marks, d.until, run.points)
-
-	ends := [2][2]sim.Estimator{{&rivals.Original{}, &subject{}}, {&rivals.Original{}, &subject{}}}
-	half := func(t time.Duration) float64 {
-		return float64(d.ways[0].baseAt(t)-d.ways[1].baseAt(t)) / 2e3
-	}
-	first := half(0)
-	var heard [2]bool
-	var reportAt [2]time.Duration
-	w := sim.NewWorld(d.seed)
-	var ask func()
-	ask = func() {
+func (d *drawn) play() (answers []drawnAnswer) {
+	ends, oracle := d.newEnds()
+	half := func(t time.Duration) float64 { return float64(d.ways[0].baseAt(t)-d.ways[1].baseAt(t)) / 2e3 }
+	w, first := sim.NewWorld(d.seed), half(0)
+	w.Every(pollEvery, time.Duration(newRand(d.seed, 'p').Float64()*float64(pollEvery)), func() {
 		at := w.Now()
-		w.At(at+pollEvery, ask)
-		now := half(at)
-		for side := range 2 {
+		now, offset := half(at), oracle.offset(at.Seconds())-ends[1].steady.Reading(at)+ends[0].steady.Reading(at)
+		for side := range ends {
 			if sim.Within(d.asleep[side], at) {
 				continue
 			}
-			local, remote := clocks[side].Usec(at), clocks[1-side].Usec(at)
+			local, remote := ends[side].clock.Usec(at), ends[1-side].clock.Usec(at)
 			sign := float64(1 - 2*side)
 			a := drawnAnswer{at: at, side: side, lo: min(sign*first, sign*now), hi: max(sign*first, sign*now)}
-			for i, e := range ends[side] {
+			for i, e := range ends[side].methods {
 				a.err[i] = math.NaN()
 				if got, ok := e.RemoteTime(local, remote); ok {
 					a.err[i] = float64(int64((got-remote)<<38) >> 38)
 				}
 			}
-			bound, _ := ends[side][1].(*subject).Sync.ErrorBound(local)
-			a.bound = bound.Seconds() * 1e6
-			run.answers = append(run.answers, a)
-			run.oracle = append(run.oracle, run.oracleError(oracle, at, side))
+			bound, _ := ends[side].methods[1].(*subject).Sync.ErrorBound(local)
+			a.bound, a.err[2] = bound.Seconds()*1e6, sign*offset
+			answers = append(answers, a)
 		}
-	}
-	w.At(time.Duration(newRand(d.seed, 'p').Float64()*float64(pollEvery)), ask)
-	var arrive, send func(way, i int)
-	arrive = func(way, i int) { // the i-th one that is received of the way
-		if i == len(got[way]) {
-			return
-		}
-		w.At(got[way][i].at, func() {
-			g, side := got[way][i], 1-way
-			local := clocks[side].Usec(g.at)
-			stamp := sim.Stamp(clocks[way].Usec(sent[way][g.n]))
-			for i, e := range ends[side] {
-				e.OnDatagram(stamp, local)
-				if report, ok := carried[way][g.n][i]; ok {
-					e.OnPeerMinDelta(report, local)
-				}
-			}
-			heard[side] = true
-			arrive(way, i+1)
-		})
-	}
-	send = func(side, i int) {
-		if i == len(sent[side]) {
-			return
-		}
-		w.At(sent[side][i], func() {
-			if at := w.Now(); heard[side] && at >= reportAt[side] {
-				reportAt[side] = at + d.reports
-				carried[side][i] = map[int]uint32{}
-				for method, e := range ends[side] {
-					if report, ok := e.MinDelta(clocks[side].Usec(at)); ok {
-						carried[side][i][method] = report
-					}
-				}
-			}
-			send(side, i+1)
-		})
-	}
-	for way := range 2 {
-		arrive(way, 0)
-		send(way, 0)
+	})
+	for side := range ends {
+		d.send(w, &ends[side], &ends[1-side], ends[side].flights)
 	}
 	w.Run(d.until - 1)
-	return run
+	return answers
 }

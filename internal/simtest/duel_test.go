@@ -24,15 +24,13 @@ const (
 // controls what sim.Run does not: computers that restart, datagrams that come out of
 // the order of their receive times, forged stamps. Everything depends on the seed.
 type duel struct {
-	seed     uint64
-	until    time.Duration
-	ends     [2]duelEnd
-	reports  time.Duration // time between reports; 0 is TimeSync's advice
-	poll     time.Duration // time between questions to each end; 0 is 0.1 s
-	jumps    []jump
-	changes  []sim.Window // when a clock jumps, or runs at another rate
-	outliers []outlier
-	swaps    float64 // share of the datagrams that are handed over after the next one
+	seed    uint64
+	until   time.Duration
+	ends    [2]duelEnd
+	reports time.Duration // time between reports; 0 is TimeSync's advice
+	poll    time.Duration // time between questions to each end; 0 is 0.1 s
+	changes []sim.Window  // when a clock jumps, or runs at another rate
+	swaps   float64       // share of the datagrams that are handed over after the next one
 	events
 
 	// onQuery gets what an end says about the other's clock: at regular times and
@@ -62,19 +60,8 @@ type duelEnd struct {
 	era      time.Duration // a datagram sent at that time tells
 }
 
-// jump is a discontinuity of a clock: it begins at from and is over at to. restart
-// says that the end side forgets everything at to, reset that the other does as well.
-type jump struct {
-	from, to       time.Duration
-	side           int
-	restart, reset bool
-}
-
-// outlier is a datagram with an absurd stamp that arrives at the end side.
-type outlier struct {
-	at   time.Duration
-	side int
-	ts24 uint32
+func newDuel(seed uint64, until time.Duration) *duel {
+	return &duel{seed: seed, until: until, world: sim.NewWorld(seed)}
 }
 
 // events describe a world, for reports.
@@ -109,8 +96,7 @@ type query struct {
 }
 
 func (d *duel) run() {
-	w := sim.NewWorld(d.seed)
-	d.world = w
+	w := d.world
 	d.poll = cmp.Or(d.poll, 100*ms)
 	for side := range d.ends {
 		e := &d.ends[side]
@@ -121,47 +107,6 @@ func (d *duel) run() {
 		start := time.Duration(e.phase.Float64() * float64(period))
 		d.send(side, start, period)
 		d.ask(side, time.Duration(e.phase.Float64()*float64(d.poll)))
-	}
-	for _, j := range d.jumps {
-		w.At(j.from-us, func() {
-			for side := range d.ends {
-				e := &d.ends[side]
-				if !e.stale {
-					e.faster = 0
-				}
-				e.faster -= d.offset(side)
-			}
-		})
-		w.At(j.from, func() {
-			for side := range d.ends {
-				d.ends[side].stale = true
-				d.ends[side].era = max(d.ends[side].era, j.to)
-			}
-		})
-		w.At(j.to, func() {
-			for side := range d.ends {
-				d.ends[side].faster += d.offset(side)
-			}
-		})
-		if j.restart {
-			w.At(j.to, func() {
-				e := &d.ends[j.side]
-				e.s, e.held, e.heard, e.born, e.reportAt = subject{}, nil, false, j.to, j.to
-				if j.reset {
-					o := &d.ends[1-j.side]
-					o.s.Sync.Reset()
-					o.heard, o.born, o.reportAt = false, j.to, j.to
-				}
-			})
-		}
-	}
-	for _, x := range d.outliers {
-		w.At(x.at, func() {
-			if e := &d.ends[x.side]; !d.asleep(x.side) {
-				e.s.OnDatagram(x.ts24, e.c.Received(w.Now()))
-				d.query(x.side)
-			}
-		})
 	}
 	w.Run(d.until)
 }
@@ -309,21 +254,46 @@ func (d *duel) clockEvent(side int, e sim.ClockEvent) {
 }
 
 // jump is a clockEvent that no datagram from before it could tell.
-func (d *duel) jump(side int, e sim.ClockEvent, restart, reset bool) {
-	d.clockEvent(side, e)
-	d.jumps = append(d.jumps, jump{from: e.At, to: e.At + e.For, side: side, restart: restart, reset: reset})
+func (d *duel) jump(side int, event sim.ClockEvent) {
+	d.clockEvent(side, event)
+	each := func(at time.Duration, happens func(e *duelEnd, offset int64)) {
+		d.world.At(at, func() {
+			for side := range d.ends {
+				happens(&d.ends[side], d.offset(side))
+			}
+		})
+	}
+	over := event.At + event.For
+	each(event.At-us, func(e *duelEnd, offset int64) {
+		if !e.stale {
+			e.faster = 0
+		}
+		e.faster -= offset
+	})
+	each(event.At, func(e *duelEnd, _ int64) { e.stale, e.era = true, max(e.era, over) })
+	each(over, func(e *duelEnd, offset int64) { e.faster += offset })
+}
+
+// outlier lets a datagram with an absurd stamp arrive at an end.
+func (d *duel) outlier(side int, at time.Duration, ts24 uint32) {
+	d.world.At(at, func() {
+		if e := &d.ends[side]; !d.asleep(side) {
+			e.s.OnDatagram(ts24, e.c.Received(at))
+			d.query(side)
+		}
+	})
 }
 
 // step lets the clock of an end jump by size.
 func (d *duel) step(side int, at, size time.Duration) {
-	d.jump(side, sim.ClockEvent{At: at, Step: size}, false, false)
+	d.jump(side, sim.ClockEvent{At: at, Step: size})
 	d.happens(at, "step", "of %c by %v", 'A'+rune(side), size)
 }
 
 // suspend lets an end sleep, with a clock that stands still. The other end sleeps
 // with a clock that runs if both is set: the cheap way to sleep for days.
 func (d *duel) suspend(side int, at, lasting time.Duration, both bool) {
-	d.jump(side, sim.ClockEvent{At: at, For: lasting, PPM: -1e6}, false, false)
+	d.jump(side, sim.ClockEvent{At: at, For: lasting, PPM: -1e6})
 	w := sim.Window{From: at, To: at + lasting}
 	d.ends[side].off = append(d.ends[side].off, w)
 	if both {
@@ -332,9 +302,17 @@ func (d *duel) suspend(side int, at, lasting time.Duration, both bool) {
 	d.happens(at, "suspend", "of %c for %v, both asleep %v", 'A'+rune(side), lasting, both)
 }
 
-// restart replaces an end by another with its own clock.
+// restart replaces an end by another with its own clock. The other one may forget everything, too.
 func (d *duel) restart(side int, at, size time.Duration, reset bool) {
-	d.jump(side, sim.ClockEvent{At: at, Step: size}, true, reset)
+	d.jump(side, sim.ClockEvent{At: at, Step: size})
+	d.world.At(at, func() {
+		e, o := &d.ends[side], &d.ends[1-side]
+		e.s, e.held, e.heard, e.born, e.reportAt = subject{}, nil, false, at, at
+		if reset {
+			o.s.Sync.Reset()
+			o.heard, o.born, o.reportAt = false, at, at
+		}
+	})
 	d.happens(at, "restart", "of %c, clock off by %v, the other resets %v", 'A'+rune(side), size, reset)
 }
 

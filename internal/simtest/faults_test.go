@@ -20,7 +20,8 @@ const settled = 25 * sec
 // 1 ms, 60 datagrams a second, two quartzes 40 ppm apart.
 func faultWorld(seed uint64) *duel {
 	seed += *seedFirst
-	d := &duel{seed: seed, until: settled + 8*sec, poll: 50 * ms}
+	d := newDuel(seed, settled+8*sec)
+	d.poll = 50 * ms
 	for side := range d.ends {
 		d.ends[side].rate = 60
 		d.ends[side].clock = sim.ClockSpec{OffsetUsec: seed * 0x9e3779b97f4a7c15 << side, SkewPPM: 20 - 40*float64(side),
@@ -33,7 +34,6 @@ func faultWorld(seed uint64) *duel {
 // verdict is how two ends took a fault. Times count from its end.
 type verdict struct {
 	within   [2]time.Duration // from then on the error is below 1 ms
-	half     time.Duration    // and below half a step, for small ones
 	beyond   float64          // the most that an answer was beyond its bound after the first datagram of the new era, us
 	beyondAt time.Duration
 	moved    [2]float64       // the largest error, us
@@ -46,7 +46,7 @@ type verdict struct {
 
 // judge plays a world in which something happens from the time from to the time to. A restarted end
 // counts its steps from 0.
-func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
+func judge(d *duel, from, to time.Duration) (v verdict) {
 	v.beyond = math.Inf(-1)
 	var before [2]int
 	var known [2]bool
@@ -70,9 +70,6 @@ func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
 		if !known[q.side] {
 			known[q.side] = !q.stale
 			v.off[q.side] = v.off[q.side] || off > 1000
-		}
-		if off > half {
-			v.half = q.at - to
 		}
 		if q.counts() {
 			v.moved[q.side] = max(v.moved[q.side], off)
@@ -117,35 +114,26 @@ func foldTime(d time.Duration) time.Duration {
 // faultCase is one line of a test of faults.
 type faultCase struct {
 	name   string
-	size   time.Duration // by which the clocks jump against each other
 	seed   uint64
 	happen func(d *duel)
 	to     time.Duration
 	counts [2]bool // the ends that must count a step if their answers jump
-	v      verdict
-}
-
-// judgeAll plays the cases on all processors.
-func judgeAll(cases []faultCase) {
-	eachOf(len(cases), func(i int) {
-		c := &cases[i]
-		small := float64(foldTime(c.size).Abs()) / 2e3
-		d := faultWorld(c.seed)
-		c.happen(d)
-		c.v = judge(d, settled, c.to, min(small, 1000))
-	})
 }
 
 // checkFaults prints how long it took and asserts what every fault has in common. The
 // limits, in seconds, are for the median and the longest of the times until both ends are
 // within 1 ms for good; a median of which the limit is 0 is only printed.
 func checkFaults(m *musts, title string, cases []faultCase, median, longest float64) {
-	judgeAll(cases)
-	var worst, half errors
-	for _, c := range cases {
-		v := &c.v
+	var worst errors
+	for i, v := range eachSeed(len(cases), func(i uint64) verdict {
+		c := &cases[i]
+		d := faultWorld(c.seed)
+		c.happen(d)
+		return judge(d, settled, c.to)
+	}) {
+		c := &cases[i]
 		back := max(v.within[0], v.within[1]).Seconds()
-		worst, half = append(worst, back), append(half, v.half.Seconds())
+		worst = append(worst, back)
 		fails := func(is bool, what, format string, args ...any) {
 			if is {
 				m.fail(title+": "+what, "%s: %s", c.name, fmt.Sprintf(format, args...))
@@ -160,8 +148,6 @@ func checkFaults(m *musts, title string, cases []faultCase, median, longest floa
 			fails(must && v.off[side] && v.steps[side] < 1, "not counted as a step", "by %c", 'A'+rune(side))
 		}
 	}
-	m.note(title+": within half the step, median, s", half.median())
-	m.note("  longest", half.most())
 	if median == 0 {
 		median = math.Inf(1)
 	}
@@ -171,15 +157,11 @@ func checkFaults(m *musts, title string, cases []faultCase, median, longest floa
 
 // TestSteps lets clocks step by any size, at either end in either direction.
 func TestSteps(t *testing.T) {
-	intervals := []struct {
+	m := newMusts(t)
+	for _, x := range []struct {
 		every  time.Duration
 		median float64 // seconds
-	}{{sec / 2, 0.6}, {sec, 0.5}, {2 * sec, 1.2}}
-	if !*long.Flag {
-		intervals = intervals[:long.Sized(1, 2, 0)]
-	}
-	m := newMusts(t)
-	for _, x := range intervals {
+	}{{sec / 2, 0.6}, {sec, 0.5}, {2 * sec, 1.2}}[:long.Sized(1, 2, 3)] {
 		var cases []faultCase
 		for i, size := range stepSizes() {
 			// A clock that is set ahead by nearly a ring of stamps passes for a silence of that
@@ -196,7 +178,7 @@ func TestSteps(t *testing.T) {
 				seen := foldTime(size).Abs() >= 1200*us
 				cases = append(cases, faultCase{
 					name: fmt.Sprintf("%c by %v, seed %d", 'A'+rune(side), size, i),
-					size: size, to: settled, counts: [2]bool{seen, seen}, seed: uint64(i),
+					to:   settled, counts: [2]bool{seen, seen}, seed: uint64(i),
 					happen: func(d *duel) {
 						d.reports = x.every
 						d.step(side, settled, size)
@@ -210,20 +192,19 @@ func TestSteps(t *testing.T) {
 
 // TestSuspends lets computers sleep: one alone, or both while only one's clock runs.
 func TestSuspends(t *testing.T) {
-	lengths := []time.Duration{2 * sec, 3 * sec, 5 * sec, 10 * sec, 20 * sec, 37 * sec, 60 * sec, 67 * sec, 90 * sec, 134 * sec, 200 * sec}
-	long := []time.Duration{500 * sec, 1000 * sec, 3600 * sec, 5 * 3600 * sec, 86400 * sec, 2 * 86400 * sec}
-	seeds := uint64(3)
+	lengths := []time.Duration{2, 3, 5, 10, 20, 37, 60, 67, 90, 134, 200, 500, 1000, 3600, 5 * 3600, 86400, 2 * 86400} // s
 	if testing.Short() {
-		lengths, long, seeds = lengths[:4], long[:2], 1
+		lengths = []time.Duration{2, 3, 5, 10, 500, 1000}
 	}
 	var cases []faultCase
-	for i, length := range append(lengths, long...) {
-		both := i >= len(lengths)
-		for seed := range seeds {
+	for _, length := range lengths {
+		length *= sec
+		both := length >= 500*sec
+		for seed := range long.Sized[uint64](1, 3, 3) {
 			for side := range 2 {
 				cases = append(cases, faultCase{
 					name: fmt.Sprintf("%c for %v, both asleep %v, seed %d", 'A'+rune(side), length, both, seed),
-					size: length, to: settled + length, counts: [2]bool{true, true}, seed: seed,
+					to:   settled + length, counts: [2]bool{true, true}, seed: seed,
 					happen: func(d *duel) {
 						d.suspend(side, settled, length, both)
 						d.until += length
@@ -247,7 +228,7 @@ func TestRestarts(t *testing.T) {
 			size := time.Duration(int64((*seedFirst+seed)*0x9e3779b97f4a7c15) >> 14).Truncate(us) // +-6.5 days
 			c := faultCase{
 				name: fmt.Sprintf("%c by %v (%v modulo 67.1 s), seed %d", 'A'+rune(side), size, foldTime(size), seed),
-				size: size, to: settled, seed: seed,
+				to:   settled, seed: seed,
 				happen: func(d *duel) { d.restart(side, settled, size, reset) },
 			}
 			c.counts[1-side] = !reset && foldTime(size).Abs() >= ms
@@ -262,19 +243,16 @@ func TestRestarts(t *testing.T) {
 // step of a clock for all that anybody can see: there only the bound counts.
 func TestRoutes(t *testing.T) {
 	const by, longer = 20 * ms, 50 * ms
-	changes := []struct {
+	type change struct {
 		there, back, later time.Duration
 		rate, most         float64       // so far may the offset be off, us
 		seen               time.Duration // by then the minimum one-way delay is right
-	}{{longer, 0, 0, 1, 1e3, 30 * sec}, {0, longer, 0, 1, 1e3, 30 * sec}, {longer, longer, 0, 1, 1e3, 30 * sec}}
-	row := changes[0]
-	row.rate, row.most, row.seen = 60, 150, 15*sec
-	for _, row.there = range []time.Duration{-by, 0, by} {
-		for _, row.back = range []time.Duration{-by, 0, by} {
-			for _, row.later = range []time.Duration{0, 300 * ms, 3 * sec} {
-				if row.there*row.back > 0 || row.later == 0 && row.there != row.back {
-					changes = append(changes, row)
-				}
+	}
+	changes := []change{{longer, 0, 0, 1, 1e3, 30 * sec}, {0, longer, 0, 1, 1e3, 30 * sec}, {longer, longer, 0, 1, 1e3, 30 * sec}}
+	for _, ways := range [][2]time.Duration{{-by, -by}, {-by, 0}, {-by, by}, {0, -by}, {0, by}, {by, -by}, {by, 0}, {by, by}} {
+		for _, later := range []time.Duration{0, 300 * ms, 3 * sec} {
+			if later == 0 || ways[0] == ways[1] {
+				changes = append(changes, change{ways[0], ways[1], later, 60, 150, 15 * sec})
 			}
 		}
 	}
@@ -293,7 +271,7 @@ func TestRoutes(t *testing.T) {
 				d.ends[side].rate = c.rate
 				d.ends[side].out.Base = sim.Route(30*ms, sim.RouteStep{At: at + time.Duration(side)*c.later, Change: change})
 			}
-			return judge(d, at, at, 0)
+			return judge(d, at, at)
 		}) {
 			moved, wrong = append(moved, v.moved[:]...), append(wrong, (max(v.owd[0], v.owd[1])-c.later).Seconds())
 			if v.beyond > 0 {
@@ -319,7 +297,7 @@ func earlyStamps(d *duel) {
 		side := int(at/ms) & 1
 		by := time.Duration(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40%200+1) * ms
 		sender := sim.NewClock(d.ends[1-side].clock, 0) // its random walk is another, by microseconds
-		d.outliers = append(d.outliers, outlier{at, side, sim.Stamp(sender.Usec(at - 30*ms + by))})
+		d.outlier(side, at, sim.Stamp(sender.Usec(at-30*ms+by)))
 	}
 }
 
@@ -338,7 +316,7 @@ func TestNuisances(t *testing.T) {
 		{"reordering", func(d *duel) { d.bothDelay(sim.Sum(sim.Exp(ms), sim.Reorder(0.1, 50*ms))) }},
 		{"absurd stamps", func(d *duel) {
 			for at := 3 * sec; at < d.until; at += 1700 * ms {
-				d.outliers = append(d.outliers, outlier{at, int(at/ms) & 1, uint32(uint64(at) * (d.seed + 1) * 0x9e3779b97f4a7c15 >> 40)})
+				d.outlier(int(at/ms)&1, at, uint32(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40))
 			}
 		}},
 		{"stamps a little early", earlyStamps},

@@ -1,7 +1,7 @@
 // The tests in this file prove that whatever a peer, a replayed recording or a broken clock
 // does to a synchronizer is over soon after it ends: no panic, the truth inside of the bound
-// after 15 s, and the offset right again. They tell which wrong answers nobody could have avoided, and prove
-// that there are such: a clock that was set may look like a path that was shorter for a while.
+// after 15 s, and the offset right again. They tell which wrong answers nobody could have avoided: a clock that
+// was set may look like a path that was shorter for a while.
 package simtest
 
 import (
@@ -22,7 +22,6 @@ var hostileWorlds = long.Count("hostile.worlds", "random worlds of TestHostileWo
 const (
 	attackOver = 15e6  // us: after it the truth is inside of the bound,
 	soonOver   = 30e6  // and nearly all offsets are right again,
-	wishedOver = 60e6  // and all had better be,
 	surelyOver = 300e6 // and all are
 )
 
@@ -40,8 +39,9 @@ type attack struct {
 	// told is wrong.
 	//
 	// What nobody could know is counted apart. Early stamps or receive times that an end takes, by
-	// a few ms and for some seconds, are what shorter paths are. Nobody can tell them apart, and a
-	// bound must not forget a shorter path at once: TestLikeAShorterPath.
+	// a few ms and for some seconds, are what shorter paths are, on which two queues drained and came back.
+	// Nobody can tell them apart. A queue that comes must not widen the bound (TestBoundWidening), so the
+	// bound must not forget a shorter path at once: see likeShorterPaths.
 	beyond, surely, meanwhile float64
 }
 
@@ -121,12 +121,6 @@ func (s *siege) goOn(lasting int64) {
 func (s *siege) isOver() bool {
 	a, b := s.outcomes[0], s.outcomes[1]
 	return max(a.beyond, b.beyond) <= attackOver && max(a.wrong, b.wrong) <= soonOver
-}
-
-// longest returns how long the harm lasted.
-func (s *siege) longest() (usec int64) {
-	a, b := s.outcomes[0], s.outcomes[1]
-	return max(a.beyond, b.beyond, a.wrong, b.wrong)
 }
 
 func (s *siege) judge(side int, a answer) {
@@ -363,22 +357,22 @@ func silent(lo, hi float64) func(s *siege) tampering {
 
 // fate is what became of the ends in all worlds of an attack.
 type fate struct {
-	ends, beyond, soon, wished, surely int     // how many, and how many of them for longer than that
-	like                               int     // how many of them were beyond the bound, and nobody could know
-	over, meanwhile                    float64 // us: the furthest beyond the bound after 15 s, and from the beginning on
-	longest                            *siege  // in which the harm lasted longest
+	ends, beyond, soon, surely int     // how many, and how many of them for longer than that
+	like                       int     // how many of them were beyond the bound, and nobody could know
+	over, meanwhile            float64 // us: the furthest beyond the bound after 15 s, and from the beginning on
+	longest                    *siege  // in which the harm lasted longest,
+	lasting                    int64   // us: so long
 }
 
 func (x *fate) add(s *siege) {
-	if !s.isOver() && (x.longest == nil || s.longest() > x.longest.longest()) {
-		x.longest = s
-	}
 	for _, o := range s.outcomes {
+		if lasting := max(o.beyond, o.wrong); !s.isOver() && (x.longest == nil || lasting > x.lasting) {
+			x.longest, x.lasting = s, lasting
+		}
 		x.ends++
 		x.beyond += count(o.beyond > attackOver)
 		x.like += count(o.like)
 		x.soon += count(o.wrong > soonOver)
-		x.wished += count(o.wrong > wishedOver)
 		x.surely += count(o.wrong > surelyOver)
 		x.over, x.meanwhile = max(x.over, o.over), max(x.meanwhile, o.meanwhile)
 	}
@@ -399,7 +393,6 @@ func (x *fate) judge(m *musts, a *attack) {
 	m.note("  by up to, us", x.over)
 	m.note("  % beyond the bound, and nobody could know", percent*float64(x.like))
 	figure("  offset wrong > 30 s", x.soon, 5, 0)
-	m.note("  offset wrong > 60 s, which had better be none", percent*float64(x.wished))
 	figure("  offset wrong > 300 s", x.surely, 0, a.surely)
 	if a.harmless {
 		m.misses("  the furthest beyond the bound ever, us", x.meanwhile, 0, a.meanwhile)
@@ -413,7 +406,7 @@ func playSieges(n int) []*siege {
 		s := newSiege(*seedFirst + i)
 		s.onAsk = s.judge
 		s.besiege()
-		if s.goOn(wishedOver + 20e6); !s.isOver() || i/uint64(len(attacks))%8 == 0 {
+		if s.goOn(80e6); !s.isOver() || i/uint64(len(attacks))%8 == 0 {
 			s.goOn(surelyOver + 10e6)
 		}
 		s.peers = nil // 10^6 of them are much
@@ -421,9 +414,7 @@ func playSieges(n int) []*siege {
 	})
 }
 
-// TestHostileWorlds besieges synchronizers in every way. 10^6 worlds that nobody has looked at:
-//
-//	go test ./internal/simtest -run TestHostileWorlds -v -hostile.worlds 1000000 -seed.first 1000000 -timeout 3h
+// TestHostileWorlds besieges synchronizers in every way.
 func TestHostileWorlds(t *testing.T) {
 	n := hostileWorlds()
 	fates := make([]fate, len(attacks))
@@ -444,12 +435,9 @@ func TestHostileWorlds(t *testing.T) {
 	}
 }
 
-// harm is by how much an end is further off after a silence than in it, us, and for how long by
-// more than 1 ms, s.
-type harm struct{ by, lasting float64 }
-
-// afterSilence lets nothing arrive for 5 s to 10 min after both ends know each other well.
-func afterSilence(seed uint64) (h harm) {
+// afterSilence lets nothing arrive for 5 s to 10 min after both ends know each other well. It returns by how much an end
+// is further off afterwards than in the silence, us, and for how long by more than 1 ms, s.
+func afterSilence(seed uint64) (by, lasting float64) {
 	p := newPeers(newRand(seed, 'q'))
 	for side := range p.ends {
 		p.ends[side].jitter = 4e3
@@ -464,15 +452,15 @@ func afterSilence(seed uint64) (h harm) {
 			silent[side] = max(silent[side], off)
 		case p.now > to:
 			if off -= silent[side]; off > 1000 {
-				h.lasting = float64(p.now-to) / 1e6
+				lasting = float64(p.now-to) / 1e6
 			}
-			h.by = max(h.by, off)
+			by = max(by, off)
 		}
 	}
 	p.run(from)
 	p.pause(to - from)
 	p.run(to + 60e6)
-	return h
+	return by, lasting
 }
 
 // TestSkewAfterSilence: when datagrams arrive again after any silence, and the skew of the
@@ -534,57 +522,4 @@ func (s *shortest) likeShorterPaths(err, bound float64) bool {
 	const rounding = 16 // us: of a stamp and of a report
 	low, high := -s.here, s.there
 	return low <= high+rounding && err-bound <= low+rounding && err+bound >= high-rounding
-}
-
-// TestLikeAShorterPath proves that not every attack can be over for the bound after 15 s.
-// Receive times that are 10 ms early for 25 s at both ends are, on these paths, what both
-// ends would also see if two queues of 10 ms drained for 25 s and came back. A queue that
-// comes must not widen the bound, so the bound must not forget the 25 s.
-func TestLikeAShorterPath(t *testing.T) {
-	type world struct {
-		offset int64    // us: B's clock minus A's
-		delay  [2]int64 // us: from A, from B
-	}
-	// For 25 s both ways of the honest take 10 ms less, or receive times of the attacked are as early.
-	honest, attacked := world{5e6, [2]int64{30e3, 15e3}}, world{5e6 - 10e3, [2]int64{40e3, 5e3}}
-	const begin, end, until, period, less = 60e6, 85e6, 235e6, 50_000, 10e3
-
-	var ends [2]timesync.TimeSynchronizer
-	var narrow time.Duration
-	beyond := 0
-	for now := int64(0); now < until; now += period {
-		for from := range ends {
-			sent := now + int64(from)*honest.offset // both by the clocks of the ends, as arrives
-			arrives := func(w world) int64 { return sent + w.delay[from] + w.offset*int64(1-2*from) }
-			at := arrives(honest)
-			if at != arrives(attacked) {
-				t.Fatalf("%d us: the datagram from %c arrives at another time in the other world", now, 'A'+rune(from))
-			}
-			if begin <= now && now < end {
-				at -= less
-			}
-			ends[1-from].OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(uint64(sent)), uint64(at))
-			if report, ok := ends[from].MinDeltaTS24(uint64(sent)); ok && now%(10*period) == 0 {
-				ends[1-from].OnPeerMinDeltaTS24(report, uint64(at))
-			}
-		}
-		a, ok := ends[0].Snapshot(uint64(now + 40e3))
-		off := func(w world) time.Duration { return (time.Duration(a.OffsetUsec-w.offset) * us).Abs() }
-		switch {
-		case now < 1e6:
-		case !ok || off(honest) > a.ErrorBound:
-			t.Fatalf("%d us: the offset is off by %v without an attack: %v", now, off(honest), a)
-		case now == end-period:
-			narrow = a.ErrorBound
-		case now > end && a.ErrorBound > narrow*5/4:
-			t.Fatalf("%d us: a queue widens the bound from %v to %v", now, narrow, a.ErrorBound)
-		case now > end+attackOver && off(attacked) > a.ErrorBound:
-			beyond++
-		}
-	}
-	lasting := time.Duration(beyond) * period * us
-	if lasting < 15*sec {
-		t.Errorf("the truth of the attacked is outside of the bound for %v only", lasting)
-	}
-	t.Logf("15 s after the attack, the truth is still outside of %v for %v", narrow, lasting)
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"timesync"
 	"timesync/internal/long"
 	"timesync/internal/sim"
 )
@@ -18,7 +17,7 @@ import (
 // 1 to 20 datagrams a second and clocks 50 to 150 ppm apart. Nothing else happens.
 func lowRateWorld(seed uint64) *duel {
 	r := newRand(seed, 'l')
-	d := &duel{seed: seed, until: 120 * sec}
+	d := newDuel(seed, 120*sec)
 	ppm := (50 + 100*r.Float64()) * float64(1-2*r.IntN(2))
 	base := []time.Duration{2 * ms, 20 * ms}[r.IntN(2)]
 	jitter := time.Duration(r.Float64() * float64(400*us))
@@ -83,57 +82,34 @@ func TestOneAMinute(t *testing.T) {
 	}
 }
 
-// quietWorld plays an end that sends when something changes, after gaps of 20 s and more, and one
-// that answers at once. No clock is set, and no datagram is late. It returns how far the worst answer of
-// either end was beyond its bound, in microseconds, and how many answers there were.
-func quietWorld(seed uint64) (beyond float64, answers int) {
-	r := newRand(seed, 'q')
-	var ends [2]timesync.TimeSynchronizer
-	var zero [2]uint64
-	var rate, way [2]float64
-	for side := range ends {
-		zero[side], rate[side], way[side] = r.Uint64(), 1+(r.Float64()-.5)*100e-6, .0005+.02*r.Float64()
-	}
-	local := func(side int, at float64) uint64 { return zero[side] + uint64(int64(at*rate[side]*1e6)) }
-	send := func(from int, at float64) {
-		stamp := timesync.LocalTimeToDatagramTS24(local(from, at))
-		report, ok := ends[from].MinDeltaTS24(local(from, at))
-		to, at := 1-from, at+way[from]
-		ends[to].OnAuthenticatedDatagramTimestamp(stamp, local(to, at))
-		if ok {
-			ends[to].OnPeerMinDeltaTS24(report, local(to, at))
+// TestQuietPeer: the first reports of a peer that hears little may tell floors of minutes ago. Whether it is
+// an original is not known then, and the bound holds for both. A sends when something changes, after gaps of 20 s and
+// more, and B answers at once. No clock is set, and no datagram is late.
+func TestQuietPeer(t *testing.T) {
+	m := newMusts(t)
+	answers := eachSeed(long.Sized(200, 2000, 10000), func(seed uint64) (answers float64) {
+		p := newPeers(newRand(*seedFirst+seed, 'q'))
+		p.reports, p.askEvery = true, 5e6
+		mean := p.between(10e6, 180e6)
+		for side := range p.ends {
+			p.ends[side].jitter, p.ends[side].period = 0, math.MaxInt64/2
 		}
-	}
-	mean := 10 + 170*r.Float64()
-	for at := 1.0; at < 3600; at += 20 + r.ExpFloat64()*mean {
-		send(0, at)
-		send(1, at+way[0]+.001)
-		for side := range ends {
-			for _, later := range []float64{.1, 1, 10} {
-				now := at + later
-				s, ok := ends[side].Snapshot(local(side, now))
-				if !ok {
-					continue
-				}
-				e := s.OffsetUsec - int64(local(1-side, now)-local(side, now))
-				e = e << 38 >> 38 // without an Anchor it is known modulo 2^26 us
-				beyond, answers = max(beyond, math.Abs(float64(e))-float64(s.ErrorBound.Microseconds())-1), answers+1
+		p.ends[sim.B].sendAt = math.MaxInt64
+		p.deliver = func(side int, d datagram, local uint64) {
+			p.take(side, d, local)
+			wait := 1000.
+			if side == int(sim.A) {
+				wait = 20e6 + p.r.ExpFloat64()*mean
+			}
+			p.ends[side].sendAt = p.now + int64(wait)
+		}
+		p.onAsk = func(side int, a answer) {
+			if answers += float64(count(a.ok)); a.ok && math.Abs(a.err) > a.bound+1 {
+				m.fail("quiet peers: error beyond the bound", "seed %d, %c at %d us: %.0f us, bound %.0f us", seed, 'A'+rune(side), p.now, a.err, a.bound)
 			}
 		}
-	}
-	return beyond, answers
-}
-
-// TestQuietPeer: the first reports of a peer that hears little may tell floors of minutes ago. Whether it is
-// an original is not known then, and the bound holds for both.
-func TestQuietPeer(t *testing.T) {
-	n, wrong, answers := long.Sized(200, 2000, 10000), 0, 0
-	for seed := range uint64(n) {
-		beyond, n := quietWorld(*seedFirst + seed)
-		if answers += n; beyond > 0 {
-			t.Errorf("seed %d: an answer is %.0f us beyond its bound", *seedFirst+seed, beyond)
-			wrong++
-		}
-	}
-	t.Logf("-seed.first %d, %d worlds, %d answers: beyond the bound in %d", *seedFirst, n, answers, wrong)
+		p.run(3600e6)
+		return answers
+	})
+	m.note(fmt.Sprintf("quiet peers: answers, mean of %d worlds", len(answers)), errors(answers).mean())
 }

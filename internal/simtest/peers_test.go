@@ -43,7 +43,7 @@ type peer struct {
 	sendAt       int64
 	born         int64
 	reportAt     int64
-	inbox        inbox
+	inbox        []datagram // in the order of their arrival
 }
 
 // datagram is one under way.
@@ -83,29 +83,21 @@ func (c *rateClock) set(t, step int64, rate float64) {
 	c.at, c.rate = t, rate
 }
 
-// inbox holds datagrams in the order of their arrival.
-type inbox []datagram
-
-func (b *inbox) push(d datagram) {
-	list := append(*b, d)
-	for i := len(list) - 1; i > 0 && list[i].at < list[i-1].at; i-- {
-		list[i], list[i-1] = list[i-1], list[i]
+// push adds a datagram that is under way to an end, in the order of arrival.
+func (e *peer) push(d datagram) {
+	i := len(e.inbox)
+	for i > 0 && d.at < e.inbox[i-1].at {
+		i--
 	}
-	*b = list
+	e.inbox = slices.Insert(e.inbox, i, d)
 }
 
 // next returns when the next one arrives.
-func (b inbox) next() int64 {
-	if len(b) == 0 {
+func (e *peer) next() int64 {
+	if len(e.inbox) == 0 {
 		return math.MaxInt64
 	}
-	return b[0].at
-}
-
-func (b *inbox) pop() datagram {
-	first := (*b)[0]
-	*b = (*b)[1:]
-	return first
+	return e.inbox[0].at
 }
 
 // newPeers draws a calm world: each way takes 0.1 to 100 ms, the jitter is up to 3 ms, a
@@ -130,7 +122,7 @@ func newPeers(r *rand.Rand) *peers {
 func (p *peers) run(until int64) {
 	a, b := &p.ends[0], &p.ends[1]
 	for {
-		at := min(a.sendAt, b.sendAt, a.inbox.next(), b.inbox.next(), p.askAt, p.eventAt)
+		at := min(a.sendAt, b.sendAt, a.next(), b.next(), p.askAt, p.eventAt)
 		if at > until {
 			return
 		}
@@ -139,10 +131,10 @@ func (p *peers) run(until int64) {
 		case p.eventAt:
 			p.eventAt = math.MaxInt64
 			p.event()
-		case a.inbox.next():
-			p.deliver(0, a.inbox.pop(), a.clock.usec(at))
-		case b.inbox.next():
-			p.deliver(1, b.inbox.pop(), b.clock.usec(at))
+		case a.next():
+			p.arrive(0)
+		case b.next():
+			p.arrive(1)
 		case a.sendAt:
 			p.send(0)
 		case b.sendAt:
@@ -171,7 +163,14 @@ func (p *peers) send(side int) {
 		return
 	}
 	d.at = p.now + e.base + e.queue + int64(p.r.ExpFloat64()*float64(e.jitter))
-	o.inbox.push(d)
+	o.push(d)
+}
+
+func (p *peers) arrive(side int) {
+	e := &p.ends[side]
+	first := e.inbox[0]
+	e.inbox = e.inbox[1:]
+	p.deliver(side, first, e.clock.usec(p.now))
 }
 
 // take gives a datagram to the synchronizer.

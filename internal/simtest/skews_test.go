@@ -6,7 +6,6 @@ package simtest
 import (
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 // fastWorld draws a LAN or a path of 20 to 60 ms there and back, 10 to 60 datagrams a second, and
 // clocks that are 300 to 1,000 ppm apart either way. Or, if slewed, that are 40 ppm apart; then
 // one of them is 500 ppm faster or slower for 5 to 40 s, between from and to.
-func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duration, text string) {
+func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duration) {
 	r := newRand(seed, 's')
 	way := []struct{ base, jitter time.Duration }{{100 * us, 50 * us}, {10 * ms, 500 * us}, {20 * ms, 3 * ms}, {30 * ms, ms}}[r.IntN(4)]
 	rate := []float64{60, 60, 20, 10}[r.IntN(4)]
@@ -38,7 +37,7 @@ func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duratio
 	}
 	link := path(way.base, way.jitter)
 	sc = sim.Scenario{Duration: 120 * sec, A: clock(ppm / 2), B: clock(-ppm / 2), AB: link, BA: link, RateAB: rate, RateBA: rate}
-	return sc, from, to, fmt.Sprintf("seed %d: %.0f ppm, one way %v, jitter %v, %v datagrams a second, slewed from %v to %v", seed, ppm, way.base, way.jitter, rate, from, to)
+	return sc, from, to
 }
 
 // fast is what came out of such a world: p99 of the errors of the original and of ours, us, from a
@@ -47,11 +46,10 @@ func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duratio
 type fast struct {
 	original, ours float64
 	late           bool
-	text           string
 }
 
 func fastRun(slewed bool, seed uint64) (x fast) {
-	sc, from, to, text := fastWorld(slewed, seed)
+	sc, from, to := fastWorld(slewed, seed)
 	var all [2]errors
 	sim.Run(sc, seed, scorePairs(), sim.Observer{Poll: func(o *sim.Observation) {
 		if o.At < from+sec || !o.OK {
@@ -62,7 +60,7 @@ func fastRun(slewed bool, seed uint64) (x fast) {
 		settled := o.At > from+15*sec && (o.At < to || o.At > to+15*sec)
 		x.late = x.late || o.Pair == 1 && settled && e > 1000
 	}})
-	x.original, x.ours, x.text = all[0].p99(), all[1].p99(), text
+	x.original, x.ours = all[0].p99(), all[1].p99()
 	return x
 }
 
@@ -80,33 +78,31 @@ func TestFastClocks(t *testing.T) {
 		{"300 to 1,000 ppm apart", false, 0.005, 0.03},
 		{"slewed by 500 ppm", true, 0.05, 0.07},
 	} {
-		all := eachSeed(n, func(seed uint64) fast { return fastRun(kind.slewed, *seedFirst+seed+1) })
-		for _, share := range []struct {
-			what  string
-			limit float64
-			is    func(x fast) bool
-		}{
-			{"worse than the original", kind.worse, func(x fast) bool { return x.ours > x.original }},
-			{"wrong by 1 ms after 15 s", kind.late, func(x fast) bool { return x.late }},
-		} {
-			those := slices.DeleteFunc(slices.Clone(all), func(x fast) bool { return !share.is(x) })
-			m.misses(fmt.Sprintf("%s: of %d worlds, share %s", kind.name, n, share.what), float64(len(those))/float64(n), 0, share.limit)
-			for _, x := range those[:min(len(those), 3)] {
-				t.Logf("%s: %s: p99 %.0f us, the original's %.0f us", share.what, x.text, x.ours, x.original)
+		var worse, late []uint64 // seeds
+		for i, x := range eachSeed(n, func(seed uint64) fast { return fastRun(kind.slewed, *seedFirst+seed+1) }) {
+			if x.ours > x.original {
+				worse = append(worse, *seedFirst+uint64(i)+1)
+			}
+			if x.late {
+				late = append(late, *seedFirst+uint64(i)+1)
 			}
 		}
+		m.misses(fmt.Sprintf("%s: of %d worlds, share worse than the original", kind.name, n), float64(len(worse))/float64(n), 0, kind.worse)
+		m.misses(fmt.Sprintf("%s: of %d worlds, share wrong by 1 ms after 15 s", kind.name, n), float64(len(late))/float64(n), 0, kind.late)
+		t.Logf("%s: seeds of those worse than the original %d, of those wrong %d", kind.name, worse, late)
 	}
 }
 
 const strong, quiet = 8, 2 // ppm
 
-// oscillators are paths and clocks, and what p99 must be and should be there, us.
-var oscillators = []struct {
-	name         string
-	base, jitter time.Duration
-	rate, ppm    float64
-	must, aim    float64
-}{
+// oscillator is a path and clocks that move by ppm, as their temperature does, and what p99 must be and should be there, us.
+type oscillator struct {
+	name                 string
+	base, jitter         time.Duration
+	rate, ppm, must, aim float64
+}
+
+var oscillators = []oscillator{
 	{"LAN, 0.1 ms of jitter, strong wander, 60/s", 200 * us, 100 * us, 60, strong, 16, 7},
 	{"LAN, 0.1 ms of jitter, strong wander, 16/s", 200 * us, 100 * us, 16, strong, 30, 14},
 	{"LAN, 0.1 ms of jitter, strong wander, 1/s", 200 * us, 100 * us, 1, strong, 76, 58},
@@ -123,25 +119,25 @@ func TestOscillators(t *testing.T) {
 	const worlds = 8 // even with -short: two of them may be above a must
 	m := newMusts(t)
 	for _, c := range oscillators {
-		r := measure(oscillating(c.base, c.jitter, c.rate, c.ppm), alone, worlds)
+		r := measure(c.world(), alone, worlds)
 		m.judge(c.name+": p99, us", r[0].poll.p99(), c.must, c.aim)
 	}
 }
 
-// oscillating is a world whose clocks are 40 ppm apart and move by ppm, as their temperature
-// does.
-func oscillating(base, jitter time.Duration, rate, ppm float64) sim.Scenario {
+// world is one whose clocks are 40 ppm apart.
+func (c oscillator) world() sim.Scenario {
 	period := 600 * sec
-	if ppm < 5 {
+	if c.ppm == quiet {
 		period = 900 * sec
 	}
 	clock := func(side uint64, skew float64) func(uint64) sim.ClockSpec {
 		return func(seed uint64) sim.ClockSpec {
 			r := newRand(seed, side)
-			return sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: skew, SinePPM: ppm, SinePeriod: period,
+			return sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: skew, SinePPM: c.ppm, SinePeriod: period,
 				SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
 		}
 	}
-	return sim.Scenario{Duration: 300 * sec, Warmup: 30 * sec, A: clock(0, 20), B: clock(1, -20),
-		AB: path(base, jitter), BA: path(base, jitter), RateAB: rate, RateBA: rate}
+	way := path(c.base, c.jitter)
+	return sim.Scenario{Name: c.name, Duration: 300 * sec, Warmup: 30 * sec, A: clock(0, 20), B: clock(1, -20),
+		AB: way, BA: way, RateAB: c.rate, RateBA: c.rate}
 }

@@ -163,11 +163,7 @@ func (s *soak) fault(x *toll) {
 	s.run(s.to + lasting)
 }
 
-// TestSoak plays 6 hours of two peers, and a month with
-//
-//	go test ./internal/simtest -run TestSoak -v -soak.days 30
-//
-// The bound holds outside of the 15 s after a clock was set; no end is without an answer but
+// TestSoak plays 6 hours of two peers, and a month with -soak.days 30. The bound holds outside of the 15 s after a clock was set; no end is without an answer but
 // for the time after a restart in which no report could come; and 15 s after each fault the
 // bound is at most twice what it was before. Temperature moves the rates of the clocks.
 func TestSoak(t *testing.T) {

@@ -5,7 +5,6 @@ package simtest
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -48,29 +47,18 @@ func appendScalars(list []scalar, name string, v reflect.Value) []scalar {
 	return list
 }
 
-// setBits sets an integer to the low bits of n.
-func setBits(v reflect.Value, n uint64) {
-	rest := 64 - v.Type().Bits()
-	if v.CanInt() {
-		v.SetInt(int64(n<<rest) >> rest)
-	} else {
-		v.SetUint(n << rest >> rest)
-	}
-}
-
-// randomize draws any flag, any small integer, and numbers from 1 to 1e9 of both signs:
-// a microsecond to a quarter of an hour.
-func randomize(r *rand.Rand, v reflect.Value) {
-	number := math.Pow(10, 9*r.Float64()) * float64(1-2*r.IntN(2))
+// set sets a number to n, of which an integer takes the low bits, and turns a flag over.
+func (x scalar) set(n float64) {
+	rest := 64 - 8*x.v.Type().Size()
 	switch {
-	case v.Kind() == reflect.Bool:
-		v.SetBool(r.IntN(2) == 0)
-	case v.CanFloat():
-		v.SetFloat(number)
-	case v.Type().Bits() <= 16:
-		setBits(v, r.Uint64())
+	case x.v.Kind() == reflect.Bool:
+		x.v.SetBool(!x.v.Bool())
+	case x.v.CanFloat():
+		x.v.SetFloat(n)
+	case x.v.CanInt():
+		x.v.SetInt(int64(n) << rest >> rest)
 	default:
-		setBits(v, uint64(int64(number)))
+		x.v.SetUint(uint64(int64(n)) << rest >> rest)
 	}
 }
 
@@ -106,14 +94,7 @@ func TestSelfStabilizing(t *testing.T) {
 	numbers := appendScalars(nil, "", reflect.ValueOf(&ends[0].Sync).Elem())
 	for _, x := range numbers {
 		for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e30, -1e30, 1e15, -1e15, 1e10, -1e10, 1e3, -1e3, 0} {
-			switch {
-			case x.v.Kind() == reflect.Bool:
-				x.v.SetBool(!x.v.Bool())
-			case x.v.CanFloat():
-				x.v.SetFloat(value)
-			default:
-				setBits(x.v, uint64(int64(value)))
-			}
+			x.set(value)
 			healed("%s was %v", x.name, value)
 		}
 	}
@@ -122,7 +103,7 @@ func TestSelfStabilizing(t *testing.T) {
 		share := []float64{0.1, 0.3, 1}[seed%3]
 		for _, x := range numbers {
 			if r.Float64() < share {
-				randomize(r, x.v)
+				x.set(math.Pow(10, 9*r.Float64()) * float64(1-2*r.IntN(2))) // 1 us to a quarter of an hour
 			}
 		}
 		healed("seed %d, %.0f %% of the numbers were drawn", *seedFirst+seed, 100*share)
