@@ -109,7 +109,7 @@ func playAll(ctx context.Context, c config, out *log.Logger) (*result, error) {
 func (d *demo) play(ctx context.Context) error {
 	err := d.serve()
 	if err == nil {
-		d.network, err = relay.New(d.Network, relay.Addr(d.server.udp))
+		d.network, err = relay.New(d.Network, relay.Addr(d.server.UDP))
 	}
 	for i := range d.players {
 		if err == nil {
@@ -119,7 +119,7 @@ func (d *demo) play(ctx context.Context) error {
 	if err == nil && d.watch(ctx) {
 		old := d.server.node
 		err = errors.Join(d.killed(old), d.serve())
-		d.network.Move(relay.Addr(old.udp), relay.Addr(d.server.udp))
+		d.network.Move(relay.Addr(old.UDP), relay.Addr(d.server.UDP))
 	}
 	if err == nil && d.watch(ctx) {
 		err = errors.Join(d.killed(d.players[0].node), d.join(0))

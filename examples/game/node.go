@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -18,30 +17,24 @@ import (
 	"timesync/examples/seal"
 	"timesync/internal/ledger"
 	"timesync/link"
-	"timesync/rxtime"
 	"timesync/tick"
 )
 
 // node is what a server and a player have in common: a socket, a clock, and what they say of
 // themselves.
 type node struct {
+	*program.Socket
 	who    string
 	begun  time.Duration // true time
 	clock  program.Clock // of its own: no two ends agree by chance
 	rng    *rand.Rand
-	udp    *net.UDPConn
 	server netip.AddrPort // where a player sends to
-	rx     program.Reader // reads udp, with the kernel's receive times, where it has them
 
 	folder     string         // of the recordings; empty: none
 	recordings []func() error // end them; of the goroutine that receives, once it runs
 
 	clocks clocks
-	ctx    context.Context // until kill
-	stop   context.CancelFunc
-	tasks  sync.WaitGroup
-
-	out *log.Logger
+	out    *log.Logger
 
 	mu     sync.Mutex // guards the state of the game, and what follows
 	ledger ledger.Ledger
@@ -73,15 +66,14 @@ func newNode(c config, out *log.Logger) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{who: "server", begun: program.True(), udp: udp, server: server, folder: c.record, out: out}
+	n := &node{who: "server", begun: program.True(), server: server, folder: c.record, out: out}
 	if c.Dial != "" {
 		n.who = fmt.Sprint("player ", c.player)
 	}
-	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.rng = rand.New(rand.NewPCG(c.Network.Seed, 0))
 	n.clock = program.Clock{Start: n.rng.Uint64(), PPM: c.Skew}
-	n.rx = program.Reader{Conn: rxtime.NewConn(udp), Reads: n.clock.Reads}
-	n.say(fmt.Sprintf("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.rx.Conn)))
+	n.Socket = program.NewSocket(udp, n.clock.Reads)
+	n.say(fmt.Sprintf("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.Rx.Conn)))
 	return n, nil
 }
 
@@ -120,9 +112,6 @@ func (n *node) record(l *link.Link, name string) {
 	n.recordings = append(n.recordings, end)
 }
 
-// write sends a datagram. An error is a loss like any other.
-func (n *node) write(b []byte, to netip.AddrPort) { _, _ = n.udp.WriteToUDPAddrPort(b, to) }
-
 // side is a server or a player. As text it is a line about it, for people.
 type side interface {
 	fmt.Stringer
@@ -140,19 +129,17 @@ func start(c config, out *log.Logger) (s side, err error) {
 		s = newServer(n, c.Key)
 	} else {
 		p := newPlayer(n, c.Key, byte(c.player-1))
-		n.tasks.Go(func() { program.Every(n.ctx.Done(), tickLength, p.knock) })
+		n.Every(tickLength, p.knock)
 		s = p
 	}
-	n.tasks.Go(func() { seal.Receive(n.rx, s.take) })
-	n.tasks.Go(func() { _ = n.clocks.Run(n.ctx) }) // its error is that of ctx
+	n.Go(func() { seal.Receive(n.Rx, s.take) })
+	n.Go(func() { _ = n.clocks.Run(n.Ctx) }) // its error is that of Ctx
 	return s, nil
 }
 
-// kill ends a side at once: nobody is told.
+// kill closes a side, and its recordings.
 func (n *node) kill() (err error) {
-	n.stop()
-	n.udp.Close()
-	n.tasks.Wait()
+	n.Close()
 	for _, end := range n.recordings {
 		err = errors.Join(err, end())
 	}

@@ -89,7 +89,7 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 	d, answer, err := p.end.Take(b[1:], from, recvUsec, 0)
 	if answer != nil {
-		s.write(answer, from)
+		s.Write(answer, from)
 	}
 	if err != nil {
 		return
@@ -200,7 +200,7 @@ func (s *serverSide) send(n tick.Tick) {
 			p.behind = false
 			message, _ = welcome.AppendBinary(message)
 		}
-		s.write(p.end.Seal(nil, message, s.clock.Now()), p.end.Peer().Addr)
+		s.Write(p.end.Seal(nil, message, s.clock.Now()), p.end.Peer().Addr)
 	}
 }
 

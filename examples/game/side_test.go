@@ -63,7 +63,7 @@ func open(t *testing.T, c config) *node {
 	t.Helper()
 	n, err := newNode(c, log.New(io.Discard, "", 0))
 	exampletest.Must(t, err)
-	t.Cleanup(func() { n.udp.Close() })
+	t.Cleanup(func() { n.UDP.Close() })
 	return n
 }
 

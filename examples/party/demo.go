@@ -119,27 +119,27 @@ func (x *party) birth(i int) error {
 		x.relays, x.at[i] = append(x.relays, r), r.Addr()
 	} else {
 		for _, r := range x.relays {
-			r.Move(relay.Addr(was.conn), relay.Addr(conn))
+			r.Move(relay.Addr(was.UDP), relay.Addr(conn))
 		}
 	}
 	clock := program.Clock{Start: x.rng.Uint64(), PPM: x.Skew * (2*x.rng.Float64() - 1)}
-	p := newPeer(uint64(i)+1, x.Key, clock, conn, x.at)
+	p := newPeer(uint64(i)+1, x.Key, clock, x.at)
 	p.cut = func(a, b uint64) bool { return x.apart.Load() && (a <= 3) != (b <= 3) }
 	p.founds = i == 0 && !x.known // so that it is known whose clock counts
-	p.start()
+	p.start(conn)
 	x.peers[i] = guest{peer: p}
 	return nil
 }
 
 func (x *party) death(i int) {
-	x.peers[i].close()
+	x.peers[i].Close()
 	x.peers[i].dead = true
 }
 
 func (x *party) close() {
 	for _, g := range x.peers {
 		if g.peer != nil && !g.dead {
-			g.close()
+			g.Close()
 		}
 	}
 	for _, r := range x.relays {

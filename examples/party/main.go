@@ -98,9 +98,9 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p := newPeer(c.id, c.Key, program.Clock{PPM: c.Skew}, conn, c.at)
-	p.start()
-	defer p.close()
+	p := newPeer(c.id, c.Key, program.Clock{PPM: c.Skew}, c.at)
+	p.start(conn)
+	defer p.Close()
 	ctx, stop := c.Limit(ctx)
 	defer stop()
 	var r session.Reading

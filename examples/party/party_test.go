@@ -33,7 +33,7 @@ func TestDemo(t *testing.T) {
 // accepted does not make itself host, but does when the host has been silent.
 func TestElect(t *testing.T) {
 	for _, start := range []uint64{0, 1 << 40, 1 << 62, 1<<63 - 5_000_000, 1<<63 + 1<<62, 1<<64 - 1_000_000} {
-		p := newPeer(2, [32]byte{}, program.Clock{Start: start}, nil, nil)
+		p := newPeer(2, [32]byte{}, program.Clock{Start: start}, nil)
 		p.founds = false
 		host, now := session.New(1), p.started
 		var links [2]link.Link // the host's, and that of p

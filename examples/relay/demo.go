@@ -80,7 +80,7 @@ func (s *stage) forward() error {
 		}
 		sockets[i] = udp
 		if old != nil {
-			s.networks[i].Move(relay.Addr(old.udp), relay.Addr(udp))
+			s.networks[i].Move(relay.Addr(old.UDP), relay.Addr(udp))
 		} else if s.networks[i], err = relay.New(s.Network, relay.Addr(udp)); err != nil {
 			return err
 		}

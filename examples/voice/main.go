@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Voice is silent for 20 s, then prints how far from its time each frame of 20 ms was played, what
-// was lost, and when there was silence.
+// Voice is silent for 20 s, then prints how far from its time each frame of 20 ms was played, and what
+// was lost.
 //
 // It sends sound from one end to another, which plays each frame a fixed time after it was
 // captured. The frames are fake; when they are played is real, and judged by true time.
@@ -101,13 +101,13 @@ func demo(ctx context.Context, c config) (*result, error) {
 	plays.running.Unlock()
 	program.Sleep(ctx, c.For/3-stoppedBy)
 
-	plays.close()
+	plays.Close()
 	network.Move(relay.Addr(playing), relay.Addr(anew))
 	again := newListener(c, clock(-c.Skew/2))
 	again.start(anew)
 	program.Sleep(ctx, c.For/3)
-	speaks.close()
+	speaks.Close()
 	time.Sleep(c.latency + 100*time.Millisecond) // what is under way is still played
-	again.close()
+	again.Close()
 	return judge(speaks, []*listener{plays, again}), nil
 }
