@@ -28,11 +28,11 @@ func startServer(t *testing.T) (*server, netip.AddrPort) {
 	t.Helper()
 	s, err := newServer(testKey, netip.MustParseAddrPort("127.0.0.1:0"))
 	exampletest.Must(t, err)
-	t.Cleanup(s.close)
+	t.Cleanup(s.Close)
 	s.mu.Lock()
 	s.settling = 0 // tested by TestSettling
 	s.mu.Unlock()
-	return s, s.conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	return s, s.UDP.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
 // meetings runs a peer for each room and returns how it went.
@@ -52,7 +52,7 @@ func meetings(t *testing.T, at netip.AddrPort, c config, rooms ...string) []resu
 	running.Wait()
 	for i, p := range peers {
 		results[i] = p.found()
-		p.close()
+		p.Close()
 	}
 	return results
 }
@@ -231,19 +231,19 @@ func TestDeaf(t *testing.T) {
 		defer p.mu.Unlock()
 		p.out = out
 		for range 1000 {
-			p.write(make([]byte, 60_000))
+			p.tell(make([]byte, 60_000))
 		}
 	})
-	ends(t, "close", p.close)
+	ends(t, "close", p.Close)
 }
 
 // TestConnectedLate: a TCP connection that comes about while the peer closes is closed, too.
 func TestConnectedLate(t *testing.T) {
 	p, _ := newTestPeer(t)
-	close(p.stop) // as close does first
-	ends(t, "connect", p.connect)
-	p.stop = make(chan struct{})
-	p.close()
+	p.Close()
+	conn, err := p.dialTCP(p.result.Peer, p.giveUp)
+	exampletest.Must(t, err)
+	ends(t, "the connection", func() { p.frames(conn) })
 }
 
 // TestStrangers: who has no key can open TCP connections, but not more than so many, and none outlives the server.
@@ -287,7 +287,7 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("%d clients, %d TCP connections; the genuine one: %v", len(s.clients), len(s.tcps), s.clients[from])
 	}
 	s.mu.Unlock()
-	ends(t, "close", s.close)
+	ends(t, "close", s.Close)
 	ends(t, "a connection", stop.Wait)
 }
 

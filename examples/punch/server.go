@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,8 +13,8 @@ import (
 	"time"
 
 	"timesync/clock"
+	"timesync/examples/internal/program"
 	"timesync/examples/seal"
-	"timesync/rxtime"
 )
 
 const (
@@ -37,16 +38,14 @@ const (
 
 // server tells pairs of peers where and when to meet.
 type server struct {
-	key  [32]byte
-	conn *net.UDPConn
-	tcp  net.Listener
+	*program.Socket
+	key [32]byte
+	tcp net.Listener
 
 	mu       sync.Mutex
 	settling int64 // us
 	clients  map[netip.AddrPort]*client
 	tcps     map[net.Conn]string // connections with the token that each says; empty: none yet
-	closed   bool
-	tasks    sync.WaitGroup
 }
 
 // client is a peer as the server knows it.
@@ -62,35 +61,24 @@ type client struct {
 }
 
 func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
-	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+	udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	if err != nil {
 		return nil, err
 	}
 	// TCP has the same port.
-	tcp, err := net.Listen("tcp", conn.LocalAddr().String())
+	tcp, err := net.Listen("tcp", udp.LocalAddr().String())
 	if err != nil {
-		conn.Close()
+		udp.Close()
 		return nil, err
 	}
 	s := &server{
-		key: key, conn: conn, settling: settling, tcp: tcp,
+		Socket: program.NewSocket(udp, program.Machine), key: key, settling: settling, tcp: tcp,
 		clients: map[netip.AddrPort]*client{}, tcps: map[net.Conn]string{},
 	}
-	s.tasks.Go(func() { seal.Receive(rxtime.NewConn(conn), s.take) })
-	s.tasks.Go(s.accept)
+	context.AfterFunc(s.Ctx, func() { tcp.Close() })
+	s.Go(func() { seal.Receive(s.Rx, s.take) })
+	s.Go(s.accept)
 	return s, nil
-}
-
-func (s *server) close() {
-	s.conn.Close()
-	s.tcp.Close()
-	s.mu.Lock()
-	s.closed = true
-	for conn := range s.tcps {
-		conn.Close()
-	}
-	s.mu.Unlock()
-	s.tasks.Wait()
 }
 
 // accept takes TCP connections.
@@ -104,13 +92,14 @@ func (s *server) accept() {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		s.tasks.Go(func() { s.note(conn) })
+		s.Go(func() { s.note(conn) })
 	}
 }
 
 // note notes the token that a TCP connection says, until the peer closes it: meanwhile the NAT keeps its port.
 func (s *server) note(conn net.Conn) {
 	defer conn.Close()
+	defer context.AfterFunc(s.Ctx, func() { conn.Close() })()
 	if !s.keep(conn) {
 		return
 	}
@@ -148,7 +137,7 @@ func (s *server) keep(conn net.Conn) (ok bool) {
 			}
 		}
 	}
-	if s.closed || len(s.tcps) >= maxClients {
+	if len(s.tcps) >= maxClients {
 		return false
 	}
 	s.tcps[conn] = ""
@@ -185,17 +174,13 @@ func (s *server) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 	s.clients[from] = c
 	if answer != nil {
-		_, _ = s.conn.WriteToUDPAddrPort(answer, from)
+		s.Write(answer, from)
 	}
-	if err != nil {
-		return
-	}
-	if json.Unmarshal(d.Payload, &c.join) != nil {
+	if err != nil || json.Unmarshal(d.Payload, &c.join) != nil {
 		return
 	}
 	c.heard = recvUsec
-	answer = c.end.Seal(nil, s.meeting(c, clock.Now()), clock.Now())
-	_, _ = s.conn.WriteToUDPAddrPort(answer, from)
+	s.Write(c.end.Seal(nil, s.meeting(c, clock.Now()), clock.Now()), from)
 }
 
 // meeting returns what to tell a peer: nothing before the other is there and both clocks

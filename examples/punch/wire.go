@@ -3,7 +3,6 @@
 package main
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"net/netip"
 
@@ -17,8 +16,6 @@ const (
 	tokenLen = 26 // of what names a peer on its TCP connection
 	maxRoom  = 100
 )
-
-func newToken() string { return rand.Text() }
 
 // join is what a peer says that waits in a room.
 type join struct{ Token, Room string }

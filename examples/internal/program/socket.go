@@ -21,6 +21,9 @@ type Socket struct {
 	tasks sync.WaitGroup
 }
 
+// Machine is package clock, for an end without another clock.
+func Machine(usec uint64) uint64 { return usec }
+
 // NewSocket makes one of a socket, and of a clock as Clock.Reads.
 func NewSocket(udp *net.UDPConn, reads func(usec uint64) uint64) *Socket {
 	s := &Socket{UDP: udp, Rx: Reader{Conn: rxtime.NewConn(udp), Reads: reads}}
