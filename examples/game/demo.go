@@ -9,7 +9,6 @@ import (
 	"io"
 	"log"
 	"slices"
-	"sync"
 	"time"
 
 	"timesync/clock"
@@ -25,10 +24,8 @@ const (
 	leastDemo = 9 * time.Second
 	// mayTake is how long it may take until they are in step, after a start.
 	mayTake = 2 * time.Second
-	// lookEvery is how often the clocks are compared.
-	lookEvery = 20 * time.Millisecond
-
-	stallProbe = 2 * time.Millisecond
+	// lookEvery is how often the clocks are compared, and whether this process runs is seen.
+	lookEvery = 2 * time.Millisecond
 	// stallLeast is what the relay may be late without a consequence: a lead that has set itself
 	// has little to spare.
 	stallLeast = 5 * time.Millisecond
@@ -47,14 +44,12 @@ type span struct{ from, to time.Duration }
 // demo is a server, players, and a bad network between them.
 type demo struct {
 	config
-	out      *log.Logger
-	network  *relay.Relay
-	started  uint64         // ends, of all lives
-	server   *serverSide    // the one that runs
-	players  [2]*playerSide // those that run
-	meetings []*meeting     // all
-	stalls   []span         // of this process
-	result   result
+	out     *log.Logger
+	network *relay.Relay
+	started uint64         // ends, of all lives
+	server  *serverSide    // the one that runs
+	players [2]*playerSide // those that run
+	result
 }
 
 // meeting is the time that one life of a server and one of a player have in common.
@@ -81,9 +76,6 @@ func (m *meeting) see(now, apart time.Duration, same bool, tolerance time.Durati
 // playAll plays the whole game, and judges it. If ctx ends, it plays for less long.
 func playAll(ctx context.Context, c config, out *log.Logger) (*result, error) {
 	d := &demo{config: c, out: out}
-	watching, stop := context.WithCancel(context.Background())
-	var watch sync.WaitGroup
-	watch.Go(func() { d.watchStalls(watching) })
 	begun := program.True()
 	err := d.play(ctx)
 	for _, p := range d.players {
@@ -97,8 +89,6 @@ func playAll(ctx context.Context, c config, out *log.Logger) (*result, error) {
 	if d.server != nil {
 		err = errors.Join(err, d.kill(d.server.node))
 	}
-	stop()
-	watch.Wait()
 	d.result.Length = program.True() - begun
 	d.judge()
 	return &d.result, err
@@ -140,7 +130,7 @@ func (d *demo) killed(n *node) error {
 func (d *demo) kill(n *node) error {
 	err := n.kill()
 	r := &d.result
-	r.counts.add(n.counts)
+	r.add(n.counts)
 	r.lates = append(r.lates, n.lates...)
 	r.Ticks.Skipped += n.ledger.Counts.Skipped
 	r.Ticks.Repeated += n.ledger.Counts.Repeated
@@ -188,7 +178,7 @@ func (d *demo) join(i int) error {
 
 // meet begins a meeting with the server.
 func (d *demo) meet(p *playerSide, after string) {
-	d.meetings = append(d.meetings, &meeting{server: d.server, player: p, After: after, begun: program.True()})
+	d.Meetings = append(d.Meetings, &meeting{server: d.server, player: p, After: after, begun: program.True()})
 }
 
 // watch looks for a third of the time, and prints how everybody is, once a second. It reports
@@ -196,16 +186,22 @@ func (d *demo) meet(p *playerSide, after string) {
 func (d *demo) watch(ctx context.Context) bool {
 	third, cancel := context.WithTimeout(ctx, d.For/3)
 	defer cancel()
-	printed := program.True()
+	looked := program.True()
+	printed := looked
 	program.Every(third.Done(), lookEvery, func() {
+		now := program.True()
+		if now-looked > lookEvery+stallLeast {
+			d.stalls = append(d.stalls, span{looked, now})
+		}
 		d.look()
-		if now := program.True(); now-printed >= time.Second {
+		if now-printed >= time.Second {
 			printed = now
 			d.out.Print(d.server)
 			for _, p := range d.players {
 				d.out.Print(p)
 			}
 		}
+		looked = program.True()
 	})
 	return ctx.Err() == nil
 }
@@ -216,22 +212,10 @@ func (d *demo) look() {
 	truth, epoch := d.server.game(usec)
 	// What the two ways differ by cannot be known, and half of it comes on top.
 	tolerance := tickLength + max(d.Network.Up.By, d.Network.Down.By)/2
-	for _, m := range d.meetings {
+	for _, m := range d.Meetings {
 		if m.server == d.server && slices.Contains(d.players[:], m.player) {
 			game, own := m.player.game(usec)
 			m.see(program.Elapsed(usec), (game - truth).Abs(), own != 0 && own == epoch, tolerance)
-		}
-	}
-}
-
-// watchStalls notes, until ctx ends, when this process did not run although it wanted to: what
-// happens then says something about the machine, and nothing about the game.
-func (d *demo) watchStalls(ctx context.Context) {
-	for ctx.Err() == nil {
-		before := program.True()
-		time.Sleep(stallProbe)
-		if after := program.True(); after-before > stallProbe+stallLeast {
-			d.stalls = append(d.stalls, span{before, after})
 		}
 	}
 }
@@ -245,23 +229,23 @@ type result struct {
 	Wrong    float64       // percent that were late or missing, of all but those
 	Ticks    ledger.Counts // that did not run as they should
 	lates    []span
-	stalls   []span
+	// When this process did not run although it wanted to: what happens then says something about the
+	// machine, and nothing about the game.
+	stalls []span
 }
 
 // judge asks of what went wrong whether a stall explains it.
-func (d *demo) judge() {
-	r := &d.result
-	r.Meetings, r.stalls = d.meetings, d.stalls
+func (r *result) judge() {
 	for _, late := range r.lates {
-		if stalled(d.stalls, late.from-underWay, late.to) > 0 {
+		if stalled(r.stalls, late.from-underWay, late.to) > 0 {
 			r.Late--
 			r.Waited++
 		}
 	}
 	wrong := r.Late + r.Missing
 	r.Wrong = 100 * float64(wrong) / float64(max(r.InTime+wrong, 1))
-	long := slices.DeleteFunc(slices.Clone(d.stalls), func(s span) bool { return s.to-s.from < longStall })
-	for _, m := range d.meetings {
+	long := slices.DeleteFunc(slices.Clone(r.stalls), func(s span) bool { return s.to-s.from < longStall })
+	for _, m := range r.Meetings {
 		m.Stalled = stalled(long, m.begun, m.begun+m.Out)
 	}
 }

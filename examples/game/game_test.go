@@ -85,7 +85,7 @@ func runGame(t *testing.T, length string) *result {
 		}
 	}
 	for _, s := range r.stalls {
-		if s.to-s.from < stallProbe+stallLeast {
+		if s.to-s.from < lookEvery+stallLeast {
 			t.Errorf("stalled from and to %v, which is no stall", s)
 		}
 	}
