@@ -196,9 +196,9 @@ func (d *demo) watch(ctx context.Context) bool {
 		d.look()
 		if now-printed >= time.Second {
 			printed = now
-			d.out.Print(d.server)
+			d.server.report()
 			for _, p := range d.players {
-				d.out.Print(p)
+				p.report()
 			}
 		}
 		looked = program.True()

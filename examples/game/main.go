@@ -96,6 +96,6 @@ func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	program.Every(ctx.Done(), time.Second, func() { out.Print(s) })
+	program.Every(ctx.Done(), time.Second, s.report)
 	return s.kill()
 }

@@ -73,18 +73,18 @@ func newNode(c config, out *log.Logger) (*node, error) {
 	n.rng = rand.New(rand.NewPCG(c.Network.Seed, 0))
 	n.clock = program.Clock{Start: n.rng.Uint64(), PPM: c.Skew}
 	n.Socket = program.NewSocket(udp, n.clock.Reads)
-	n.say(fmt.Sprintf("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.Rx.Conn)))
+	n.say("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.Rx.Conn))
 	return n, nil
 }
 
 // say prints a sentence.
-func (n *node) say(sentence string) {
-	n.out.Printf("%-8s %5.1f s  %s", n.who, (program.True() - n.begun).Seconds(), sentence)
+func (n *node) say(format string, a ...any) {
+	n.out.Printf("%-8s %5.1f s  %s", n.who, (program.True() - n.begun).Seconds(), fmt.Sprintf(format, a...))
 }
 
 // told takes what package tick reports.
 func (n *node) told(e tick.Event) {
-	n.say(e.String())
+	n.say("%v", e)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ledger.Event(e)
@@ -93,13 +93,8 @@ func (n *node) told(e tick.Event) {
 // ran notes that a tick runs; mu is held.
 func (n *node) ran(at tick.Tick) {
 	if wrong := n.ledger.Ran(at); wrong != "" {
-		n.say(wrong)
+		n.say("%s", wrong)
 	}
-}
-
-// line is how a line about an end begins; mu is held.
-func (n *node) line() string {
-	return fmt.Sprintf("%-8s %5.1f s  %v", n.who, (program.True() - n.begun).Seconds(), n.ledger.Counts)
 }
 
 // record records a link into a file of its own, whose name says what it is and when it began.
@@ -107,15 +102,15 @@ func (n *node) record(l *link.Link, name string) {
 	began := time.Now().UTC().Format("20060102T150405Z")
 	end, err := program.Record(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
 	if err != nil {
-		n.say("not recorded: " + err.Error())
+		n.say("not recorded: %v", err)
 	}
 	n.recordings = append(n.recordings, end)
 }
 
-// side is a server or a player. As text it is a line about it, for people.
+// side is a server or a player.
 type side interface {
-	fmt.Stringer
 	take(b []byte, from netip.AddrPort, recvUsec uint64) // a datagram
+	report()                                             // says how it is
 	kill() error
 }
 

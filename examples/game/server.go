@@ -204,12 +204,11 @@ func (s *serverSide) send(n tick.Tick) {
 	}
 }
 
-// String is a line about it, for people.
-func (s *serverSide) String() string {
+func (s *serverSide) report() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.counts
-	return fmt.Sprintf("%s; %d playing; inputs: %d in time, %d late, %d missing", s.line(), s.present(), c.InTime, c.Late, c.Missing)
+	s.say("%v; %d playing; inputs: %d in time, %d late, %d missing", s.ledger.Counts, s.present(), c.InTime, c.Late, c.Missing)
 }
 
 // present returns how many players are heard.
