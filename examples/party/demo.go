@@ -234,17 +234,13 @@ func (r *result) print(out io.Writer) {
 	fmt.Fprintf(out, "another host was followed %d times; %d steps; host %d at the end\n", r.Handovers, r.Steps, r.Host)
 }
 
-// honest says what must never happen, on any machine.
-func (r *result) honest() error {
-	if r.Wrong > 0 || r.Back > 0 {
-		return fmt.Errorf("beyond the bound %d readings; %d went back", r.Wrong, r.Back)
-	}
-	return nil
-}
-
-// exact says how well peers have to agree.
-func (r *result) exact() error {
+// check says what is wrong: what must never happen, on any machine, and, if exact, how well peers have to agree.
+func (r *result) check(exact bool) error {
 	switch {
+	case r.Wrong > 0 || r.Back > 0:
+		return fmt.Errorf("beyond the bound %d readings; %d went back", r.Wrong, r.Back)
+	case !exact:
+		return nil
 	case r.Apart.P99 > apartMost || r.Steps > 0:
 		return fmt.Errorf("peers are to agree within %d us (p99), without a step", apartMost)
 	case r.Host == 0 || r.Handovers == 0:

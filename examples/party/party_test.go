@@ -23,8 +23,8 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	t.Logf("%+v; %v\n%s", r, r.exact(), out.String())
-	if err := r.honest(); err != nil || r.Readings < 1000 {
+	t.Logf("%+v; %v\n%s", r, r.check(true), out.String())
+	if err := r.check(false); err != nil || r.Readings < 1000 {
 		t.Errorf("%v, %d readings", err, r.Readings)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -219,11 +220,7 @@ func (s *server) pair(c *client, nowUsec uint64) (found bool) {
 
 // forget forgets who has gone.
 func (s *server) forget(nowUsec uint64) {
-	for from, c := range s.clients {
-		if int64(nowUsec-c.heard) > gone {
-			delete(s.clients, from)
-		}
-	}
+	maps.DeleteFunc(s.clients, func(_ netip.AddrPort, c *client) bool { return int64(nowUsec-c.heard) > gone })
 }
 
 // forgetUnproven forgets any one that has not proven itself: perhaps a recording from a forged address.

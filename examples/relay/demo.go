@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,17 +131,13 @@ func (s *stage) print(out io.Writer) error {
 	if len(s.errs) == 0 {
 		return fmt.Errorf("no frame whose time is certain: %w", s.why)
 	}
-	last := ""
-	if s.why != nil {
-		last = s.why.Error()
-	}
 	fmt.Fprintf(out, `%d frames in %v, a bad network on both legs, clocks of 40, 0 and -30 ppm; -seed %d
 capture to arrival %v, known to within %v (medians); p99 of the error %v
 %d figures, %d more void, %d wrong by more than their bound
-the last frame: %s
+the last frame: %v
 `, len(s.captured), s.For, s.Network.Seed,
 		stat.Quantile(s.delays, 0.5), stat.Quantile(s.bounds, 0.5), stat.Quantile(s.errs, 0.99),
-		len(s.errs), s.void, s.beyond, last)
+		len(s.errs), s.void, s.beyond, cmp.Or(s.why, errors.New("in time")))
 	if s.beyond > 0 {
 		return fmt.Errorf("%d figures are wrong by more than their bound", s.beyond)
 	}
