@@ -40,7 +40,7 @@ var script = []struct {
 	what string
 	do   func(x *party) error
 }{
-	{11 * time.Second, "the host, peer 1, is killed", func(x *party) error { x.death(0); return nil }},
+	{11 * time.Second, "the host, peer 1, is killed", func(x *party) error { x.peers[0].Close(); return nil }},
 	{13 * time.Second, "peer 1 starts anew, with another clock", func(x *party) error { return x.birth(0) }},
 	{18 * time.Second, "1, 2 and 3 are cut off from 4 and 5", func(x *party) error { x.apart.Store(true); return nil }},
 	{23 * time.Second, "they meet again", func(x *party) error { x.apart.Store(false); return nil }},
@@ -64,7 +64,6 @@ type party struct {
 // guest is a peer as the judge sees it, since it started.
 type guest struct {
 	*peer
-	dead   bool
 	joined time.Duration
 	last   session.Reading // 0 before there is one
 }
@@ -131,15 +130,10 @@ func (x *party) birth(i int) error {
 	return nil
 }
 
-func (x *party) death(i int) {
-	x.peers[i].Close()
-	x.peers[i].dead = true
-}
-
 func (x *party) close() {
 	for _, g := range x.peers {
-		if g.peer != nil && !g.dead {
-			g.Close()
+		if g.peer != nil {
+			g.Close() // which may have happened
 		}
 	}
 	for _, r := range x.relays {
@@ -180,7 +174,7 @@ func (x *party) look(now int64, since time.Duration) (line string) {
 		g := &x.peers[i]
 		local := g.clock.At(now)
 		reading, ok := g.member.Read(local)
-		if !ok || g.dead {
+		if !ok || g.Ctx.Err() != nil {
 			hosts[[2]uint64{}] = true
 			line += fmt.Sprintf("%28s", "-")
 			continue

@@ -30,7 +30,7 @@ func startServer(t *testing.T) (*server, netip.AddrPort) {
 	exampletest.Must(t, err)
 	t.Cleanup(s.Close)
 	s.mu.Lock()
-	s.settling = 0 // tested by TestSettling
+	s.settling = 0 // tested by TestLate
 	s.mu.Unlock()
 	return s, s.UDP.LocalAddr().(*net.UDPAddr).AddrPort()
 }
@@ -118,19 +118,6 @@ func (r *room) talk(c *client, nowUsec uint64, answered bool) (m meeting, told b
 	return m, json.Unmarshal(answer, &m) == nil
 }
 
-// TestSettling: nobody meets anybody before the clocks are known well, and then they do.
-func TestSettling(t *testing.T) {
-	r, now := newRoom(), uint64(1e6)
-	one, two := r.enter(1000, now), r.enter(2000, now)
-	for ; now < 8e6 && one.other == nil; now += 20_000 {
-		r.talk(one, now, true)
-		r.talk(two, now, true)
-	}
-	if now < 1e6+settling || one.other != two || two.other != one || one.at != two.at || one.answers == two.answers {
-		t.Errorf("after %d us: %+v, %+v", now, one, two)
-	}
-}
-
 // TestGhost: a peer that starts anew from another port does not meet what it was before.
 func TestGhost(t *testing.T) {
 	r := newRoom()
@@ -157,8 +144,8 @@ func TestGhost(t *testing.T) {
 	}
 }
 
-// TestLate: a peer that nothing reaches from before the instant is told is told of the other afterwards: that one tries for
-// 10 s.
+// TestLate: nobody meets anybody before the clocks are known well, and then they do. A peer that nothing reaches from
+// before the instant is told is told of the other afterwards: that one tries for 10 s.
 func TestLate(t *testing.T) {
 	r := newRoom()
 	one, two := r.enter(1000, 1e6), r.enter(2000, 1e6)
@@ -169,6 +156,9 @@ func TestLate(t *testing.T) {
 		}
 		if one.other != nil && paired == 0 {
 			paired = now
+			if now < 1e6+settling || one.other != two || two.other != one || one.at != two.at || one.answers == two.answers {
+				t.Errorf("after %d us: %+v, %+v", now, one, two)
+			}
 		}
 		if m, ok := r.talk(two, now, paired == 0 || now > paired+600_000); ok {
 			told = now
