@@ -97,10 +97,11 @@ func playAll(ctx context.Context, c config, out *log.Logger) (*result, error) {
 // play starts everything, kills the server after a third and a player after two thirds
 // of the time, and starts them anew.
 func (d *demo) play(ctx context.Context) error {
-	err := d.serve()
-	if err == nil {
-		d.network, err = relay.New(d.Network, relay.Addr(d.server.UDP))
+	if err := d.serve(); err != nil {
+		return err
 	}
+	d.network = relay.New(d.Network, relay.Addr(d.server.UDP))
+	var err error
 	for i := range d.players {
 		if err == nil {
 			err = d.join(i)

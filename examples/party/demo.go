@@ -38,12 +38,12 @@ const (
 var script = []struct {
 	at   time.Duration
 	what string
-	do   func(x *party) error
+	do   func(x *party)
 }{
-	{11 * time.Second, "the host, peer 1, is killed", func(x *party) error { x.peers[0].Close(); return nil }},
-	{13 * time.Second, "peer 1 starts anew, with another clock", func(x *party) error { return x.birth(0) }},
-	{18 * time.Second, "1, 2 and 3 are cut off from 4 and 5", func(x *party) error { x.apart.Store(true); return nil }},
-	{23 * time.Second, "they meet again", func(x *party) error { x.apart.Store(false); return nil }},
+	{11 * time.Second, "the host, peer 1, is killed", func(x *party) { x.peers[0].Close() }},
+	{13 * time.Second, "peer 1 starts anew, with another clock", func(x *party) { x.birth(0) }},
+	{18 * time.Second, "1, 2 and 3 are cut off from 4 and 5", func(x *party) { x.apart.Store(true) }},
+	{23 * time.Second, "they meet again", func(x *party) { x.apart.Store(false) }},
 }
 
 // party is the peers and the networks in front of them.
@@ -86,9 +86,7 @@ func demo(ctx context.Context, c config, out io.Writer) (*result, error) {
 	rand.Read(x.Key[:])
 	defer x.close()
 	for i := range size {
-		if err := x.birth(i); err != nil {
-			return nil, err
-		}
+		x.birth(i)
 	}
 	n := c.Network
 	fmt.Fprintf(out, "%d peers, each connected to each; delay %v and jitter up to %v, ", size, n.Delay, n.Jitter)
@@ -103,18 +101,12 @@ func demo(ctx context.Context, c config, out io.Writer) (*result, error) {
 
 // birth starts a peer that knows nothing, with a clock and a socket of its own, and the first time with
 // a network in front of it.
-func (x *party) birth(i int) error {
-	conn, err := relay.Loopback()
-	if err != nil {
-		return err
-	}
+func (x *party) birth(i int) {
+	conn := relay.Loopback()
 	if was := x.peers[i].peer; was == nil {
 		network := x.Network
 		network.Seed += uint64(i)
-		r, err := relay.New(network, relay.Addr(conn))
-		if err != nil {
-			return err
-		}
+		r := relay.New(network, relay.Addr(conn))
 		x.relays, x.at[i] = append(x.relays, r), r.Addr()
 	} else {
 		for _, r := range x.relays {
@@ -127,14 +119,11 @@ func (x *party) birth(i int) error {
 	p.founds = i == 0 && !x.known // so that it is known whose clock counts
 	p.start(conn)
 	x.peers[i] = guest{peer: p}
-	return nil
 }
 
 func (x *party) close() {
 	for _, g := range x.peers {
-		if g.peer != nil {
-			g.Close() // which may have happened
-		}
+		g.Close() // which may have happened
 	}
 	for _, r := range x.relays {
 		r.Close()
@@ -149,9 +138,7 @@ func (x *party) play(ctx context.Context, out io.Writer) error {
 		since := now - begun
 		if len(script) > 0 && since >= script[0].at {
 			fmt.Fprintf(out, "%6.1f s  %s\n", since.Seconds(), script[0].what)
-			if err := script[0].do(x); err != nil {
-				return err
-			}
+			script[0].do(x)
 			script = script[1:]
 		}
 		line := x.look(now.Microseconds(), since)

@@ -276,8 +276,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestDemo(t *testing.T) {
-	r, err := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 12s"))
-	exampletest.Must(t, err)
+	r := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 12s"))
 	exampletest.Must(t, r.check())
 	t.Logf("%+v", r)
 	if r.InFlight < 90 || r.Captured < 500 || r.Played > r.Captured-90 {
