@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -74,69 +75,56 @@ func (m *meeting) see(now, apart time.Duration, same bool, tolerance time.Durati
 }
 
 // playAll plays the whole game, and judges it. If ctx ends, it plays for less long.
-func playAll(ctx context.Context, c config, out *log.Logger) (*result, error) {
+func playAll(ctx context.Context, c config, out *log.Logger) *result {
 	d := &demo{config: c, out: out}
 	begun := program.True()
-	err := d.play(ctx)
+	d.play(ctx)
 	for _, p := range d.players {
-		if p != nil {
-			err = errors.Join(err, d.kill(p.node))
-		}
+		d.kill(p.node)
 	}
-	if d.network != nil {
-		d.network.Close()
-	}
-	if d.server != nil {
-		err = errors.Join(err, d.kill(d.server.node))
-	}
-	d.result.Length = program.True() - begun
+	d.network.Close()
+	d.kill(d.server.node)
+	d.Length = program.True() - begun
 	d.judge()
-	return &d.result, err
+	return &d.result
 }
 
 // play starts everything, kills the server after a third and a player after two thirds
 // of the time, and starts them anew.
-func (d *demo) play(ctx context.Context) error {
-	if err := d.serve(); err != nil {
-		return err
-	}
+func (d *demo) play(ctx context.Context) {
+	d.serve()
 	d.network = relay.New(d.Network, relay.Addr(d.server.UDP))
-	var err error
 	for i := range d.players {
-		if err == nil {
-			err = d.join(i)
-		}
+		d.join(i)
 	}
-	if err == nil && d.watch(ctx) {
+	if d.watch(ctx) {
 		old := d.server.node
-		err = errors.Join(d.killed(old), d.serve())
+		d.killed(old)
+		d.serve()
 		d.network.Move(relay.Addr(old.UDP), relay.Addr(d.server.UDP))
 	}
-	if err == nil && d.watch(ctx) {
-		err = errors.Join(d.killed(d.players[0].node), d.join(0))
+	if d.watch(ctx) {
+		d.killed(d.players[0].node)
+		d.join(0)
 	}
-	if err == nil {
-		d.watch(ctx)
-	}
-	return err
+	d.watch(ctx)
 }
 
 // killed is kill in the middle of the game.
-func (d *demo) killed(n *node) error {
+func (d *demo) killed(n *node) {
 	d.out.Printf("%-8s is killed and started anew", n.who)
-	return d.kill(n)
+	d.kill(n)
 }
 
 // kill ends an end; what it has counted counts.
-func (d *demo) kill(n *node) error {
-	err := n.kill()
+func (d *demo) kill(n *node) {
 	r := &d.result
+	r.failed = errors.Join(r.failed, n.kill())
 	r.add(n.counts)
 	r.lates = append(r.lates, n.lates...)
 	r.Ticks.Skipped += n.ledger.Counts.Skipped
 	r.Ticks.Repeated += n.ledger.Counts.Repeated
 	r.Ticks.Unreported += n.ledger.Counts.Unreported
-	return err
 }
 
 // end returns the configuration of the next end to start.
@@ -148,33 +136,23 @@ func (d *demo) end() config {
 }
 
 // serve starts a server. All players meet it.
-func (d *demo) serve() error {
+func (d *demo) serve() {
 	c := d.end()
-	c.Listen, c.Skew = "127.0.0.1:0", 0
-	s, err := start(c, d.out)
-	if err != nil {
-		return err
-	}
-	d.server = s.(*serverSide)
+	c.Skew = 0
+	d.server = start(c, relay.Loopback(), netip.AddrPort{}, d.out).(*serverSide)
 	for _, p := range d.players {
 		if p != nil {
 			d.meet(p, "server")
 		}
 	}
-	return nil
 }
 
 // join starts player i + 1.
-func (d *demo) join(i int) error {
+func (d *demo) join(i int) {
 	c := d.end()
-	c.Dial, c.player = d.network.Addr().String(), i+1
-	s, err := start(c, d.out)
-	if err != nil {
-		return err
-	}
-	d.players[i] = s.(*playerSide)
+	c.player = i + 1
+	d.players[i] = start(c, relay.Loopback(), d.network.Addr(), d.out).(*playerSide)
 	d.meet(d.players[i], d.players[i].who)
-	return nil
 }
 
 // meet begins a meeting with the server.
@@ -230,6 +208,7 @@ type result struct {
 	Wrong    float64       // percent that were late or missing, of all but those
 	Ticks    ledger.Counts // that did not run as they should
 	lates    []span
+	failed   error // recordings
 	// When this process did not run although it wanted to: what happens then says something about the
 	// machine, and nothing about the game.
 	stalls []span
@@ -273,7 +252,7 @@ func (r *result) check() (err error) {
 				m.player.who, m.Out.Seconds(), m.After, m.Stalled.Seconds())
 		}
 	}
-	return err
+	return errors.Join(err, r.failed)
 }
 
 func (r *result) print(out io.Writer, seed uint64) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -61,20 +62,17 @@ func (c *counts) add(o counts) {
 	c.Frozen += o.Frozen
 }
 
-func newNode(c config, out *log.Logger) (*node, error) {
-	udp, server, err := program.Open(c.Listen, c.Dial)
-	if err != nil {
-		return nil, err
-	}
+// newNode makes that of a player of the server there, or of a server if it is not valid.
+func newNode(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger) *node {
 	n := &node{who: "server", begun: program.True(), server: server, folder: c.record, out: out}
-	if c.Dial != "" {
+	if server.IsValid() {
 		n.who = fmt.Sprint("player ", c.player)
 	}
 	n.rng = rand.New(rand.NewPCG(c.Network.Seed, 0))
 	n.clock = program.Clock{Start: n.rng.Uint64(), PPM: c.Skew}
 	n.Socket = program.NewSocket(udp, n.clock.Reads)
 	n.say("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.Rx.Conn))
-	return n, nil
+	return n
 }
 
 // say prints a sentence.
@@ -114,13 +112,10 @@ type side interface {
 	kill() error
 }
 
-// start starts the side that the flags describe.
-func start(c config, out *log.Logger) (s side, err error) {
-	n, err := newNode(c, out)
-	if err != nil {
-		return nil, err
-	}
-	if c.Listen != "" {
+// start starts a player of the server there, or a server if it is not valid.
+func start(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger) (s side) {
+	n := newNode(c, udp, server, out)
+	if !server.IsValid() {
 		s = newServer(n, c.Key)
 	} else {
 		p := newPlayer(n, c.Key, byte(c.player-1))
@@ -129,7 +124,7 @@ func start(c config, out *log.Logger) (s side, err error) {
 	}
 	n.Go(func() { seal.Receive(n.Rx, s.take) })
 	n.Go(func() { _ = n.clocks.Run(n.Ctx) }) // its error is that of Ctx
-	return s, nil
+	return s
 }
 
 // kill closes a side, and its recordings.

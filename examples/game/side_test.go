@@ -12,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/exampletest"
-	"timesync/examples/internal/program"
+	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
 	"timesync/tick"
 )
@@ -29,7 +28,7 @@ type server struct {
 
 func newServerSide(t *testing.T) *server {
 	t.Helper()
-	side := newServer(open(t, config{Flags: program.Flags{Listen: "127.0.0.1:0"}}), [32]byte{})
+	side := newServer(open(t, netip.AddrPort{}), [32]byte{})
 	now := side.clock.Now()
 	s := &server{serverSide: side, begin: now - 10_000_000, end: connection([32]byte{}, 0, fromPlayer)}
 	s.ticks.Start(s.begin)
@@ -56,14 +55,12 @@ func (s *server) send(id byte, payload []byte, now uint64) {
 
 func newPlayerSide(t *testing.T) *playerSide {
 	t.Helper()
-	return newPlayer(open(t, config{Flags: program.Flags{Dial: somewhere.String()}}), [32]byte{}, 0)
+	return newPlayer(open(t, somewhere), [32]byte{}, 0)
 }
 
-func open(t *testing.T, c config) *node {
-	t.Helper()
-	n, err := newNode(c, log.New(io.Discard, "", 0))
-	exampletest.Must(t, err)
-	t.Cleanup(func() { n.UDP.Close() })
+func open(t *testing.T, server netip.AddrPort) *node {
+	n := newNode(config{}, relay.Loopback(), server, log.New(io.Discard, "", 0))
+	t.Cleanup(n.Close)
 	return n
 }
 
