@@ -80,7 +80,7 @@ type result struct {
 }
 
 // demo plays the script, and prints what the peers think.
-func demo(ctx context.Context, c config, out io.Writer) (*result, error) {
+func demo(ctx context.Context, c config, out io.Writer) *result {
 	x := &party{config: c, rng: random.New(random.NewPCG(c.Network.Seed, 49))}
 	x.at = make([]netip.AddrPort, size)
 	rand.Read(x.Key[:])
@@ -92,11 +92,9 @@ func demo(ctx context.Context, c config, out io.Writer) (*result, error) {
 	fmt.Fprintf(out, "%d peers, each connected to each; delay %v and jitter up to %v, ", size, n.Delay, n.Jitter)
 	fmt.Fprintf(out, "%g %% lost, %g %% overtaken; clocks up to %g ppm off; -seed %d\n", n.Loss, n.Reorder, c.Skew, n.Seed)
 	fmt.Fprintln(out, "Each peer's session time, minus the founder's clock, with its bound; its host and generation:")
-	if err := x.play(ctx, out); err != nil {
-		return nil, err
-	}
+	x.play(ctx, out)
 	x.result.Apart = stat.SpreadOf(x.aparts)
-	return &x.result, nil
+	return &x.result
 }
 
 // birth starts a peer that knows nothing, with a clock and a socket of its own, and the first time with
@@ -131,11 +129,11 @@ func (x *party) close() {
 }
 
 // play lets things happen, and looks.
-func (x *party) play(ctx context.Context, out io.Writer) error {
-	script, shown, begun := script, time.Duration(0), program.True()
-	for ; ctx.Err() == nil; program.Sleep(ctx, look) {
+func (x *party) play(ctx context.Context, out io.Writer) {
+	script, shown, since, begun := script, time.Duration(0), time.Duration(0), program.True()
+	for ; ctx.Err() == nil && since < ending; program.Sleep(ctx, look) {
 		now := program.True()
-		since := now - begun
+		since = now - begun
 		if len(script) > 0 && since >= script[0].at {
 			fmt.Fprintf(out, "%6.1f s  %s\n", since.Seconds(), script[0].what)
 			script[0].do(x)
@@ -146,11 +144,7 @@ func (x *party) play(ctx context.Context, out io.Writer) error {
 			shown = since
 			fmt.Fprintf(out, "%6.1f s%s\n", since.Seconds(), line)
 		}
-		if since >= ending {
-			return nil
-		}
 	}
-	return ctx.Err()
 }
 
 // look reads all clocks at one moment of true time, and judges what they read.

@@ -42,10 +42,7 @@ func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	if c.id > 0 {
 		return live(ctx, c, stdout)
 	}
-	r, err := demo(ctx, c, stdout)
-	if err != nil {
-		return err
-	}
+	r := demo(ctx, c, stdout)
 	r.print(stdout)
 	// With unequal ways nobody can agree better.
 	return r.check(c.Network.Up.By == 0 && c.Network.Down.By == 0)

@@ -72,7 +72,7 @@ func newPeer(c config, server netip.AddrPort) (*peer, error) {
 	}
 	p := &peer{
 		config: c, Socket: program.NewSocket(udp, program.Machine), server: unmapped(server), here: seal.New(c.key, 0),
-		token: rand.Text(), met: make(chan struct{}), heard: make(chan struct{}),
+		met: make(chan struct{}), heard: make(chan struct{}),
 	}
 	if c.tcp {
 		// The server sees the port that the NAT gives to our TCP port. Its number is the one of the UDP port.
@@ -81,6 +81,7 @@ func newPeer(c config, server netip.AddrPort) (*peer, error) {
 			p.Close()
 			return nil, err
 		}
+		p.token = rand.Text()
 		io.WriteString(registered, p.token)
 	}
 	p.Go(func() { seal.Receive(p.Rx, p.take) })
@@ -232,14 +233,7 @@ func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64)
 	if err := json.Unmarshal(payload, &m); err != nil {
 		return // an answer without a meeting is empty
 	}
-	to, role := m.UDP, uint64(0)
-	if p.tcp {
-		to = m.TCP
-	}
-	if m.Answers {
-		role = 1
-	}
-	if !to.IsValid() {
+	if !m.To.IsValid() {
 		return
 	}
 	at, err := link.AcceptInstant(recvUsec, m.Instant)
@@ -249,9 +243,9 @@ func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64)
 	if p.at = at; p.there != nil {
 		return
 	}
-	p.knownAt, p.result.Peer = time.Now(), to
+	p.knownAt, p.result.Peer = time.Now(), m.To
 	// The server could compute it, too.
-	p.there = seal.New(program.SubKey(p.key, "punch: peers in "+p.room), role)
+	p.there = seal.New(program.SubKey(p.key, "punch: peers in "+p.room), m.Role)
 	close(p.met)
 }
 

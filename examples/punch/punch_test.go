@@ -156,7 +156,7 @@ func TestLate(t *testing.T) {
 		}
 		if one.other != nil && paired == 0 {
 			paired = now
-			if now < 1e6+settling || one.other != two || two.other != one || one.at != two.at || one.answers == two.answers {
+			if now < 1e6+settling || one.other != two || two.other != one || one.at != two.at || one.role == two.role {
 				t.Errorf("after %d us: %+v, %+v", now, one, two)
 			}
 		}
@@ -164,8 +164,8 @@ func TestLate(t *testing.T) {
 			told = now
 			// The clocks agree, and are known to a fraction of a millisecond.
 			at, _ := link.AcceptInstant(now, m.Instant)
-			if off := int64(at - one.at); max(off, -off) > 1000 || m.UDP != one.from {
-				t.Errorf("told to meet %v at %d us, not %v at %d us", m.UDP, at, one.from, one.at)
+			if off := int64(at - one.at); max(off, -off) > 1000 || m.To != one.from {
+				t.Errorf("told to meet %v at %d us, not %v at %d us", m.To, at, one.from, one.at)
 			}
 		}
 	}

@@ -52,13 +52,13 @@ type server struct {
 // client is a peer as the server knows it.
 type client struct {
 	join
-	end     *seal.End
-	from    netip.AddrPort
-	since   uint64 // when it came
-	heard   uint64
-	other   *client
-	answers bool   // the other calls
-	at      uint64 // local time of the instant
+	end   *seal.End
+	from  netip.AddrPort
+	since uint64 // when it came
+	heard uint64
+	other *client
+	role  uint64 // as seal.New wants it
+	at    uint64 // local time of the instant
 }
 
 func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
@@ -199,7 +199,11 @@ func (s *server) meeting(c *client, nowUsec uint64) []byte {
 	} else if err != nil {
 		return nil // it is over, or a clock was set
 	}
-	return encode(meeting{c.answers, instant, c.other.from, s.port(c.other.Token)})
+	to := c.other.from
+	if c.Token != "" {
+		to = s.port(c.other.Token)
+	}
+	return encode(meeting{c.role, instant, to})
 }
 
 // pair looks for another peer in the room.
@@ -211,7 +215,7 @@ func (s *server) pair(c *client, nowUsec uint64) (found bool) {
 	}
 	for _, o := range s.clients {
 		if o != c && o.Room == c.Room && o.other == nil && ready(c) && ready(o) {
-			c.other, o.other, o.answers, c.at, o.at = o, c, true, at, at
+			c.other, o.other, o.role, c.at, o.at = o, c, 1, at, at
 			return true
 		}
 	}
