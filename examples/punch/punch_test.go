@@ -185,19 +185,6 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// newTestPeer returns one that has met another, and somebody who listens for TCP connections and reads none.
-func newTestPeer(t *testing.T) (*peer, net.Listener) {
-	t.Helper()
-	_, at := startServer(t)
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	exampletest.Must(t, err)
-	t.Cleanup(func() { l.Close() })
-	p, err := newPeer(config{key: testKey, room: "x", tcp: true, giveUp: time.Second}, at)
-	exampletest.Must(t, err)
-	p.there, p.fired, p.result.Peer = seal.New(testKey, 0), true, l.Addr().(*net.TCPAddr).AddrPort()
-	return p, l
-}
-
 // ends fails if something does not end.
 func ends(t *testing.T, what string, do func()) {
 	t.Helper()
@@ -210,30 +197,30 @@ func ends(t *testing.T, what string, do func()) {
 	}
 }
 
-// TestDeaf: the other peer reads its TCP connection no longer, which holds up nothing for long.
+// TestDeaf: the other peer reads its TCP connection no longer, which holds up nothing for long. A TCP connection that
+// comes about while the peer closes is closed, too.
 func TestDeaf(t *testing.T) {
-	p, l := newTestPeer(t)
+	_, at := startServer(t)
+	l, err := net.Listen("tcp4", "127.0.0.1:0") // reads none
+	exampletest.Must(t, err)
+	defer l.Close()
+	p, err := newPeer(config{key: testKey, room: "x", tcp: true, giveUp: time.Second}, at)
+	exampletest.Must(t, err)
 	out, err := net.Dial("tcp4", l.Addr().String())
 	exampletest.Must(t, err)
 	defer out.Close()
-	ends(t, "write", func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.out = out
+	p.mu.Lock()
+	p.out = out
+	ends(t, "writing", func() {
 		for range 1000 {
 			p.tell(make([]byte, 60_000))
 		}
 	})
+	p.mu.Unlock()
 	ends(t, "close", p.Close)
-}
-
-// TestConnectedLate: a TCP connection that comes about while the peer closes is closed, too.
-func TestConnectedLate(t *testing.T) {
-	p, _ := newTestPeer(t)
-	p.Close()
-	conn, err := p.dialTCP(p.result.Peer, p.giveUp)
+	late, err := p.dialTCP(l.Addr().(*net.TCPAddr).AddrPort(), p.giveUp)
 	exampletest.Must(t, err)
-	ends(t, "the connection", func() { p.frames(conn) })
+	ends(t, "the late connection", func() { p.frames(late) })
 }
 
 // TestStrangers: who has no key can open TCP connections, but not more than so many, and none outlives the server.
