@@ -176,6 +176,10 @@ func TestSteps(t *testing.T) {
 	before := b.Latency()
 	for steps, set := range []int64{130_000, 400_000, 3_600_000_000} {
 		b.frames(100, after(30_000+set))
+		long := b.Latency()
+		if b.Steps(uint32(steps)); b.Latency() != long || long == before {
+			t.Errorf("the clocks are as before: the latency is %v, it was %v", b.Latency(), long)
+		}
 		b.Steps(uint32(steps + 1))
 		b.frames(50, after(30_000))
 		if l := b.Latency(); l != before {
