@@ -130,8 +130,7 @@ func agree(t *testing.T, p *Peer, accepted chan *Peer) {
 func TestNetwork(t *testing.T) {
 	const seed = 5151
 	at, accepted, _ := server(t, shared("the key"))
-	r, err := relay.New(relay.Config{Delay: 2 * time.Millisecond, Jitter: time.Millisecond, Loss: 10, Reorder: 10, Seed: seed}, at)
-	exampletest.Must(t, err)
+	r := relay.New(relay.Config{Delay: 2 * time.Millisecond, Jitter: time.Millisecond, Loss: 10, Reorder: 10, Seed: seed}, at)
 	defer r.Close()
 	p := client(t, r.Addr(), shared("the key"))
 	r.Attack.Store(true)
@@ -191,17 +190,16 @@ func TestRestarts(t *testing.T) {
 		t.Error("the peer of the dead client knows a clock")
 	}
 
-	wire, err := relay.New(relay.Config{Seed: 1}, at)
-	exampletest.Must(t, err)
+	wire := relay.New(relay.Config{Seed: 1}, at)
 	defer wire.Close()
 	p := client(t, wire.Addr(), shared("the key"))
 	agree(t, p, accepted)
 	// What the server's peers say from now on is lost, as if they had not been able to say it.
-	nobody, err := relay.Loopback()
-	exampletest.Must(t, err)
+	nobody := relay.Loopback()
 	defer nobody.Close()
 	wire.Move(at, relay.Addr(nobody))
-	for err = nil; err == nil; _, err = p.Receive() { // what was still under way
+	var err error
+	for ; err == nil; _, err = p.Receive() { // what was still under way
 	}
 	if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("a server that says nothing any more: %v, want a timeout", err)

@@ -86,7 +86,7 @@ func (p *playerSide) knock() {
 
 func (p *playerSide) send(message []byte) {
 	p.sentAt = time.Now()
-	p.write(p.end.Seal([]byte{p.id}, message, p.clock.Now()), p.server)
+	p.Write(p.end.Seal([]byte{p.id}, message, p.clock.Now()), p.server)
 }
 
 func (p *playerSide) event(e tick.Event) {
@@ -150,7 +150,7 @@ func (p *playerSide) tick(s tick.Info) {
 	defer p.mu.Unlock()
 	p.ran(s.Tick)
 	if s.Tick >= p.release {
-		p.held, p.release = buttons(p.rng.IntN(16)), s.Tick+heldLeast+tick.Tick(p.rng.IntN(heldLeast))
+		p.held, p.release = buttons(p.rng.IntN(4)), s.Tick+heldLeast+tick.Tick(p.rng.IntN(heldLeast))
 	}
 	p.me, p.newest = p.me.move(p.held), s.Tick
 	p.past[s.Tick] = moment{p.held, p.me}
@@ -195,23 +195,18 @@ func (p *playerSide) seen(at tick.Time) (f [maxPlayers]figure, ok bool) {
 		}
 	}
 	part := (float64(at.Tick()-before) + at.Fraction()) / float64(after-before)
-	between := func(a, b int32) int32 { return a + int32(float64(b-a)*part) }
 	for i, a := range p.states[before].Figures {
-		b := p.states[after].Figures[i]
-		f[i] = figure{between(a.X, b.X), between(a.Y, b.Y)}
+		f[i] = a + figure(float64(p.states[after].Figures[i]-a)*part)
 	}
 	return f, true
 }
 
-// String is a line about it, for people.
-func (p *playerSide) String() string {
+func (p *playerSide) report() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	line := p.line()
-	if _, known := p.ticks.Epoch(); !known {
-		line += "; not in sync"
+	timing, c := "not in sync", p.counts
+	if t, ok := p.ticks.Timing(); ok {
+		timing = fmt.Sprintf("lead %.1f ms, %.2f %% late", t.Lead.Seconds()*1e3, 100*t.LateInputs)
 	}
-	timing, _ := p.ticks.Timing()
-	line += fmt.Sprintf("; lead %.1f ms, %.2f %% late, ", timing.Lead.Seconds()*1e3, 100*timing.LateInputs)
-	return line + fmt.Sprintf("%d corrected, %d shown, %d frozen", p.counts.Corrected, p.counts.Shown, p.counts.Frozen)
+	p.say("%v; %s; %d corrected, %d shown, %d frozen", p.ledger.Counts, timing, c.Corrected, c.Shown, c.Frozen)
 }

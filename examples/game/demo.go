@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"timesync/clock"
@@ -25,10 +25,8 @@ const (
 	leastDemo = 9 * time.Second
 	// mayTake is how long it may take until they are in step, after a start.
 	mayTake = 2 * time.Second
-	// lookEvery is how often the clocks are compared.
-	lookEvery = 20 * time.Millisecond
-
-	stallProbe = 2 * time.Millisecond
+	// lookEvery is how often the clocks are compared, and whether this process runs is seen.
+	lookEvery = 2 * time.Millisecond
 	// stallLeast is what the relay may be late without a consequence: a lead that has set itself
 	// has little to spare.
 	stallLeast = 5 * time.Millisecond
@@ -47,14 +45,12 @@ type span struct{ from, to time.Duration }
 // demo is a server, players, and a bad network between them.
 type demo struct {
 	config
-	out      *log.Logger
-	network  *relay.Relay
-	started  uint64         // ends, of all lives
-	server   *serverSide    // the one that runs
-	players  [2]*playerSide // those that run
-	meetings []*meeting     // all
-	stalls   []span         // of this process
-	result   result
+	out     *log.Logger
+	network *relay.Relay
+	started uint64         // ends, of all lives
+	server  *serverSide    // the one that runs
+	players [2]*playerSide // those that run
+	result
 }
 
 // meeting is the time that one life of a server and one of a player have in common.
@@ -79,73 +75,56 @@ func (m *meeting) see(now, apart time.Duration, same bool, tolerance time.Durati
 }
 
 // playAll plays the whole game, and judges it. If ctx ends, it plays for less long.
-func playAll(ctx context.Context, c config, out *log.Logger) (*result, error) {
+func playAll(ctx context.Context, c config, out *log.Logger) *result {
 	d := &demo{config: c, out: out}
-	watching, stop := context.WithCancel(context.Background())
-	var watch sync.WaitGroup
-	watch.Go(func() { d.watchStalls(watching) })
 	begun := program.True()
-	err := d.play(ctx)
+	d.play(ctx)
 	for _, p := range d.players {
-		if p != nil {
-			err = errors.Join(err, d.kill(p.node))
-		}
+		d.kill(p.node)
 	}
-	if d.network != nil {
-		d.network.Close()
-	}
-	if d.server != nil {
-		err = errors.Join(err, d.kill(d.server.node))
-	}
-	stop()
-	watch.Wait()
-	d.result.Length = program.True() - begun
+	d.network.Close()
+	d.kill(d.server.node)
+	d.Length = program.True() - begun
 	d.judge()
-	return &d.result, err
+	return &d.result
 }
 
 // play starts everything, kills the server after a third and a player after two thirds
 // of the time, and starts them anew.
-func (d *demo) play(ctx context.Context) error {
-	err := d.serve()
-	if err == nil {
-		d.network, err = relay.New(d.Network, relay.Addr(d.server.udp))
-	}
+func (d *demo) play(ctx context.Context) {
+	d.serve()
+	d.network = relay.New(d.Network, relay.Addr(d.server.UDP))
 	for i := range d.players {
-		if err == nil {
-			err = d.join(i)
-		}
+		d.join(i)
 	}
-	if err == nil && d.watch(ctx) {
+	if d.watch(ctx) {
 		old := d.server.node
-		err = errors.Join(d.killed(old), d.serve())
-		d.network.Move(relay.Addr(old.udp), relay.Addr(d.server.udp))
+		d.killed(old)
+		d.serve()
+		d.network.Move(relay.Addr(old.UDP), relay.Addr(d.server.UDP))
 	}
-	if err == nil && d.watch(ctx) {
-		err = errors.Join(d.killed(d.players[0].node), d.join(0))
+	if d.watch(ctx) {
+		d.killed(d.players[0].node)
+		d.join(0)
 	}
-	if err == nil {
-		d.watch(ctx)
-	}
-	return err
+	d.watch(ctx)
 }
 
 // killed is kill in the middle of the game.
-func (d *demo) killed(n *node) error {
+func (d *demo) killed(n *node) {
 	d.out.Printf("%-8s is killed and started anew", n.who)
-	return d.kill(n)
+	d.kill(n)
 }
 
 // kill ends an end; what it has counted counts.
-func (d *demo) kill(n *node) error {
-	err := n.kill()
+func (d *demo) kill(n *node) {
 	r := &d.result
-	r.counts.add(n.counts)
+	r.failed = errors.Join(r.failed, n.kill())
+	r.add(n.counts)
 	r.lates = append(r.lates, n.lates...)
 	r.Ticks.Skipped += n.ledger.Counts.Skipped
 	r.Ticks.Repeated += n.ledger.Counts.Repeated
 	r.Ticks.Unreported += n.ledger.Counts.Unreported
-	return err
 }
 
 // end returns the configuration of the next end to start.
@@ -157,38 +136,28 @@ func (d *demo) end() config {
 }
 
 // serve starts a server. All players meet it.
-func (d *demo) serve() error {
+func (d *demo) serve() {
 	c := d.end()
-	c.Listen, c.Skew = "127.0.0.1:0", 0
-	s, err := start(c, d.out)
-	if err != nil {
-		return err
-	}
-	d.server = s.(*serverSide)
+	c.Skew = 0
+	d.server = start(c, relay.Loopback(), netip.AddrPort{}, d.out).(*serverSide)
 	for _, p := range d.players {
 		if p != nil {
 			d.meet(p, "server")
 		}
 	}
-	return nil
 }
 
 // join starts player i + 1.
-func (d *demo) join(i int) error {
+func (d *demo) join(i int) {
 	c := d.end()
-	c.Dial, c.player = d.network.Addr().String(), i+1
-	s, err := start(c, d.out)
-	if err != nil {
-		return err
-	}
-	d.players[i] = s.(*playerSide)
+	c.player = i + 1
+	d.players[i] = start(c, relay.Loopback(), d.network.Addr(), d.out).(*playerSide)
 	d.meet(d.players[i], d.players[i].who)
-	return nil
 }
 
 // meet begins a meeting with the server.
 func (d *demo) meet(p *playerSide, after string) {
-	d.meetings = append(d.meetings, &meeting{server: d.server, player: p, After: after, begun: program.True()})
+	d.Meetings = append(d.Meetings, &meeting{server: d.server, player: p, After: after, begun: program.True()})
 }
 
 // watch looks for a third of the time, and prints how everybody is, once a second. It reports
@@ -196,16 +165,22 @@ func (d *demo) meet(p *playerSide, after string) {
 func (d *demo) watch(ctx context.Context) bool {
 	third, cancel := context.WithTimeout(ctx, d.For/3)
 	defer cancel()
-	printed := program.True()
+	looked := program.True()
+	printed := looked
 	program.Every(third.Done(), lookEvery, func() {
+		now := program.True()
+		if now-looked > lookEvery+stallLeast {
+			d.stalls = append(d.stalls, span{looked, now})
+		}
 		d.look()
-		if now := program.True(); now-printed >= time.Second {
+		if now-printed >= time.Second {
 			printed = now
-			d.out.Print(d.server)
+			d.server.report()
 			for _, p := range d.players {
-				d.out.Print(p)
+				p.report()
 			}
 		}
+		looked = program.True()
 	})
 	return ctx.Err() == nil
 }
@@ -216,22 +191,10 @@ func (d *demo) look() {
 	truth, epoch := d.server.game(usec)
 	// What the two ways differ by cannot be known, and half of it comes on top.
 	tolerance := tickLength + max(d.Network.Up.By, d.Network.Down.By)/2
-	for _, m := range d.meetings {
+	for _, m := range d.Meetings {
 		if m.server == d.server && slices.Contains(d.players[:], m.player) {
 			game, own := m.player.game(usec)
 			m.see(program.Elapsed(usec), (game - truth).Abs(), own != 0 && own == epoch, tolerance)
-		}
-	}
-}
-
-// watchStalls notes, until ctx ends, when this process did not run although it wanted to: what
-// happens then says something about the machine, and nothing about the game.
-func (d *demo) watchStalls(ctx context.Context) {
-	for ctx.Err() == nil {
-		before := program.True()
-		time.Sleep(stallProbe)
-		if after := program.True(); after-before > stallProbe+stallLeast {
-			d.stalls = append(d.stalls, span{before, after})
 		}
 	}
 }
@@ -245,23 +208,24 @@ type result struct {
 	Wrong    float64       // percent that were late or missing, of all but those
 	Ticks    ledger.Counts // that did not run as they should
 	lates    []span
-	stalls   []span
+	failed   error // recordings
+	// When this process did not run although it wanted to: what happens then says something about the
+	// machine, and nothing about the game.
+	stalls []span
 }
 
 // judge asks of what went wrong whether a stall explains it.
-func (d *demo) judge() {
-	r := &d.result
-	r.Meetings, r.stalls = d.meetings, d.stalls
+func (r *result) judge() {
 	for _, late := range r.lates {
-		if stalled(d.stalls, late.from-underWay, late.to) > 0 {
+		if stalled(r.stalls, late.from-underWay, late.to) > 0 {
 			r.Late--
 			r.Waited++
 		}
 	}
 	wrong := r.Late + r.Missing
 	r.Wrong = 100 * float64(wrong) / float64(max(r.InTime+wrong, 1))
-	long := slices.DeleteFunc(slices.Clone(d.stalls), func(s span) bool { return s.to-s.from < longStall })
-	for _, m := range d.meetings {
+	long := slices.DeleteFunc(slices.Clone(r.stalls), func(s span) bool { return s.to-s.from < longStall })
+	for _, m := range r.Meetings {
 		m.Stalled = stalled(long, m.begun, m.begun+m.Out)
 	}
 }
@@ -288,7 +252,7 @@ func (r *result) check() (err error) {
 				m.player.who, m.Out.Seconds(), m.After, m.Stalled.Seconds())
 		}
 	}
-	return err
+	return errors.Join(err, r.failed)
 }
 
 func (r *result) print(out io.Writer, seed uint64) {

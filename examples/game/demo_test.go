@@ -46,9 +46,9 @@ func TestMeeting(t *testing.T) {
 		if m.Length != 10*second || m.Out != tt.out || m.Apart != tt.apart {
 			t.Errorf("%s: %+v", tt.name, m)
 		}
-		d := &demo{meetings: []*meeting{m}, stalls: tt.stalls}
-		d.judge()
-		err := d.result.check()
+		r := &result{Meetings: []*meeting{m}, stalls: tt.stalls}
+		r.judge()
+		err := r.check()
 		if (err == nil) != (tt.failed == "") || err != nil && !strings.Contains(err.Error(), tt.failed) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.failed)
 		}
@@ -63,11 +63,10 @@ func TestMeeting(t *testing.T) {
 // Of four late inputs a stall explains two.
 func TestLateInputs(t *testing.T) {
 	at := func(ms int) time.Duration { return time.Duration(ms) * time.Millisecond }
-	d := demo{stalls: []span{{at(14920), at(14930)}, {at(16050), at(16060)}}}
-	d.result.counts = counts{InTime: 96, Late: 4, Missing: 2}
-	d.result.lates = []span{{at(15000), at(15010)}, {at(15900), at(15910)}, {at(16100), at(16200)}, {at(16200), at(16300)}}
-	d.judge()
-	if r := d.result; r.Late != 2 || r.Waited != 2 || r.Wrong != 4 {
+	r := result{stalls: []span{{at(14920), at(14930)}, {at(16050), at(16060)}}, counts: counts{InTime: 96, Late: 4, Missing: 2}}
+	r.lates = []span{{at(15000), at(15010)}, {at(15900), at(15910)}, {at(16100), at(16200)}, {at(16200), at(16300)}}
+	r.judge()
+	if r.Late != 2 || r.Waited != 2 || r.Wrong != 4 {
 		t.Errorf("%+v", r)
 	}
 }

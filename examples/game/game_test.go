@@ -66,11 +66,8 @@ func runGame(t *testing.T, length string) *result {
 	folder := t.TempDir()
 	c := exampletest.Config(t, (*config).flags, (*config).check, "-for "+length+" -record "+folder)
 	var out exampletest.Output
-	r, err := playAll(t.Context(), c, log.New(&out, "", 0))
-	if err == nil {
-		err = r.check()
-	}
-	if err != nil {
+	r := playAll(t.Context(), c, log.New(&out, "", 0))
+	if err := r.check(); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	r.print(&out, c.Network.Seed)
@@ -85,7 +82,7 @@ func runGame(t *testing.T, length string) *result {
 		}
 	}
 	for _, s := range r.stalls {
-		if s.to-s.from < stallProbe+stallLeast {
+		if s.to-s.from < lookEvery+stallLeast {
 			t.Errorf("stalled from and to %v, which is no stall", s)
 		}
 	}

@@ -83,19 +83,17 @@ func (c *config) check(f *flag.FlagSet) error {
 func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	out := log.New(stdout, "", 0)
 	if !c.Alone() {
-		r, err := playAll(ctx, c, out)
-		if err != nil {
-			return err
-		}
+		r := playAll(ctx, c, out)
 		r.print(stdout, c.Network.Seed)
 		return r.check()
 	}
 	ctx, stop := c.Limit(ctx)
 	defer stop()
-	s, err := start(c, out)
+	udp, server, err := program.Open(c.Listen, c.Dial)
 	if err != nil {
 		return err
 	}
-	program.Every(ctx.Done(), time.Second, func() { out.Print(s) })
+	s := start(c, udp, server, out)
+	program.Every(ctx.Done(), time.Second, s.report)
 	return s.kill()
 }

@@ -18,30 +18,24 @@ import (
 	"timesync/examples/seal"
 	"timesync/internal/ledger"
 	"timesync/link"
-	"timesync/rxtime"
 	"timesync/tick"
 )
 
 // node is what a server and a player have in common: a socket, a clock, and what they say of
 // themselves.
 type node struct {
+	*program.Socket
 	who    string
 	begun  time.Duration // true time
 	clock  program.Clock // of its own: no two ends agree by chance
 	rng    *rand.Rand
-	udp    *net.UDPConn
 	server netip.AddrPort // where a player sends to
-	rx     program.Reader // reads udp, with the kernel's receive times, where it has them
 
 	folder     string         // of the recordings; empty: none
 	recordings []func() error // end them; of the goroutine that receives, once it runs
 
 	clocks clocks
-	ctx    context.Context // until kill
-	stop   context.CancelFunc
-	tasks  sync.WaitGroup
-
-	out *log.Logger
+	out    *log.Logger
 
 	mu     sync.Mutex // guards the state of the game, and what follows
 	ledger ledger.Ledger
@@ -68,31 +62,27 @@ func (c *counts) add(o counts) {
 	c.Frozen += o.Frozen
 }
 
-func newNode(c config, out *log.Logger) (*node, error) {
-	udp, server, err := program.Open(c.Listen, c.Dial)
-	if err != nil {
-		return nil, err
-	}
-	n := &node{who: "server", begun: program.True(), udp: udp, server: server, folder: c.record, out: out}
-	if c.Dial != "" {
+// newNode makes that of a player of the server there, or of a server if it is not valid.
+func newNode(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger) *node {
+	n := &node{who: "server", begun: program.True(), server: server, folder: c.record, out: out}
+	if server.IsValid() {
 		n.who = fmt.Sprint("player ", c.player)
 	}
-	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.rng = rand.New(rand.NewPCG(c.Network.Seed, 0))
 	n.clock = program.Clock{Start: n.rng.Uint64(), PPM: c.Skew}
-	n.rx = program.Reader{Conn: rxtime.NewConn(udp), Reads: n.clock.Reads}
-	n.say(fmt.Sprintf("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.rx.Conn)))
-	return n, nil
+	n.Socket = program.NewSocket(udp, n.clock.Reads)
+	n.say("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.Rx.Conn))
+	return n
 }
 
 // say prints a sentence.
-func (n *node) say(sentence string) {
-	n.out.Printf("%-8s %5.1f s  %s", n.who, (program.True() - n.begun).Seconds(), sentence)
+func (n *node) say(format string, a ...any) {
+	n.out.Printf("%-8s %5.1f s  %s", n.who, (program.True() - n.begun).Seconds(), fmt.Sprintf(format, a...))
 }
 
 // told takes what package tick reports.
 func (n *node) told(e tick.Event) {
-	n.say(e.String())
+	n.say("%v", e)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ledger.Event(e)
@@ -101,13 +91,8 @@ func (n *node) told(e tick.Event) {
 // ran notes that a tick runs; mu is held.
 func (n *node) ran(at tick.Tick) {
 	if wrong := n.ledger.Ran(at); wrong != "" {
-		n.say(wrong)
+		n.say("%s", wrong)
 	}
-}
-
-// line is how a line about an end begins; mu is held.
-func (n *node) line() string {
-	return fmt.Sprintf("%-8s %5.1f s  %v", n.who, (program.True() - n.begun).Seconds(), n.ledger.Counts)
 }
 
 // record records a link into a file of its own, whose name says what it is and when it began.
@@ -115,44 +100,36 @@ func (n *node) record(l *link.Link, name string) {
 	began := time.Now().UTC().Format("20060102T150405Z")
 	end, err := program.Record(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
 	if err != nil {
-		n.say("not recorded: " + err.Error())
+		n.say("not recorded: %v", err)
 	}
 	n.recordings = append(n.recordings, end)
 }
 
-// write sends a datagram. An error is a loss like any other.
-func (n *node) write(b []byte, to netip.AddrPort) { _, _ = n.udp.WriteToUDPAddrPort(b, to) }
-
-// side is a server or a player. As text it is a line about it, for people.
+// side is a server or a player.
 type side interface {
-	fmt.Stringer
 	take(b []byte, from netip.AddrPort, recvUsec uint64) // a datagram
+	report()                                             // says how it is
 	kill() error
 }
 
-// start starts the side that the flags describe.
-func start(c config, out *log.Logger) (s side, err error) {
-	n, err := newNode(c, out)
-	if err != nil {
-		return nil, err
-	}
-	if c.Listen != "" {
+// start starts a player of the server there, or a server if it is not valid.
+func start(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger) (s side) {
+	n := newNode(c, udp, server, out)
+	if !server.IsValid() {
 		s = newServer(n, c.Key)
 	} else {
 		p := newPlayer(n, c.Key, byte(c.player-1))
-		n.tasks.Go(func() { program.Every(n.ctx.Done(), tickLength, p.knock) })
+		n.Every(tickLength, p.knock)
 		s = p
 	}
-	n.tasks.Go(func() { seal.Receive(n.rx, s.take) })
-	n.tasks.Go(func() { _ = n.clocks.Run(n.ctx) }) // its error is that of ctx
-	return s, nil
+	n.Go(func() { seal.Receive(n.Rx, s.take) })
+	n.Go(func() { _ = n.clocks.Run(n.Ctx) }) // its error is that of Ctx
+	return s
 }
 
-// kill ends a side at once: nobody is told.
+// kill closes a side, and its recordings.
 func (n *node) kill() (err error) {
-	n.stop()
-	n.udp.Close()
-	n.tasks.Wait()
+	n.Close()
 	for _, end := range n.recordings {
 		err = errors.Join(err, end())
 	}

@@ -89,7 +89,7 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 	d, answer, err := p.end.Take(b[1:], from, recvUsec, 0)
 	if answer != nil {
-		s.write(answer, from)
+		s.Write(answer, from)
 	}
 	if err != nil {
 		return
@@ -200,16 +200,15 @@ func (s *serverSide) send(n tick.Tick) {
 			p.behind = false
 			message, _ = welcome.AppendBinary(message)
 		}
-		s.write(p.end.Seal(nil, message, s.clock.Now()), p.end.Peer().Addr)
+		s.Write(p.end.Seal(nil, message, s.clock.Now()), p.end.Peer().Addr)
 	}
 }
 
-// String is a line about it, for people.
-func (s *serverSide) String() string {
+func (s *serverSide) report() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.counts
-	return fmt.Sprintf("%s; %d playing; inputs: %d in time, %d late, %d missing", s.line(), s.present(), c.InTime, c.Late, c.Missing)
+	s.say("%v; %d playing; inputs: %d in time, %d late, %d missing", s.ledger.Counts, s.present(), c.InTime, c.Late, c.Missing)
 }
 
 // present returns how many players are heard.

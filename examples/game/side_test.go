@@ -12,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/exampletest"
-	"timesync/examples/internal/program"
+	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
 	"timesync/tick"
 )
@@ -29,7 +28,7 @@ type server struct {
 
 func newServerSide(t *testing.T) *server {
 	t.Helper()
-	side := newServer(open(t, config{Flags: program.Flags{Listen: "127.0.0.1:0"}}), [32]byte{})
+	side := newServer(open(t, netip.AddrPort{}), [32]byte{})
 	now := side.clock.Now()
 	s := &server{serverSide: side, begin: now - 10_000_000, end: connection([32]byte{}, 0, fromPlayer)}
 	s.ticks.Start(s.begin)
@@ -56,14 +55,12 @@ func (s *server) send(id byte, payload []byte, now uint64) {
 
 func newPlayerSide(t *testing.T) *playerSide {
 	t.Helper()
-	return newPlayer(open(t, config{Flags: program.Flags{Dial: somewhere.String()}}), [32]byte{}, 0)
+	return newPlayer(open(t, somewhere), [32]byte{}, 0)
 }
 
-func open(t *testing.T, c config) *node {
-	t.Helper()
-	n, err := newNode(c, log.New(io.Discard, "", 0))
-	exampletest.Must(t, err)
-	t.Cleanup(func() { n.udp.Close() })
+func open(t *testing.T, server netip.AddrPort) *node {
+	n := newNode(config{}, relay.Loopback(), server, log.New(io.Discard, "", 0))
+	t.Cleanup(n.Close)
 	return n
 }
 
@@ -103,7 +100,7 @@ func TestInputs(t *testing.T) {
 		t.Errorf("late from and to %v", s.lates)
 	}
 	// What was held goes on while nothing comes.
-	if got, want := s.figures[0], (figure{X: min(31*stride, yard)}); got != want {
+	if got, want := s.figures[0], figure(min(31*stride, yard)); got != want {
 		t.Errorf("at %v, want %v", got, want)
 	}
 }
@@ -158,7 +155,7 @@ func TestAnyBytes(t *testing.T) {
 		s.ticks.Advance(s.start(n))
 	}
 	if ticks := s.ledger.Counts; ticks.Ran != 150 || ticks.Unreported != 0 || s.counts.InTime != before+50 || s.present() != 1 {
-		t.Errorf("%v", s)
+		t.Errorf("%+v, %+v", s.ledger.Counts, s.counts)
 	}
 	if n := len(s.players[0].inputs) + len(s.players[0].missed); n > 500 {
 		t.Errorf("%d inputs are remembered", n)
@@ -184,23 +181,23 @@ func TestImpostor(t *testing.T) {
 // A figure moves by its buttons, and stays in the yard. A player who predicted right is left alone, and one who did not goes on from where the
 // server says, with all that was held since.
 func TestCorrect(t *testing.T) {
-	at := figure{X: yard - 1}.move(right | up).move(right | up)
-	if at != (figure{yard, -2 * stride}) || at.move(left|right|up|down) != at || at.move(0) != at {
+	at := figure(yard - 1).move(right).move(right)
+	if at != yard || at.move(left) != yard-stride || at.move(left|right) != yard || at.move(0) != at {
 		t.Errorf("at %v", at)
 	}
 	p := newPlayerSide(t)
-	p.correct(7, figure{X: 100}) // the first word of the server
+	p.correct(7, 100) // the first word of the server
 	for n := tick.Tick(10); n <= 20; n++ {
 		p.me, p.newest = p.me.move(right), n
 		p.past[n] = moment{right, p.me}
 	}
-	p.correct(12, figure{X: 100 + 3*stride})
-	if p.counts.Corrected != 0 || p.me.X != 100+11*stride {
+	p.correct(12, 100+3*stride)
+	if p.counts.Corrected != 0 || p.me != 100+11*stride {
 		t.Errorf("%d corrections, at %v", p.counts.Corrected, p.me)
 	}
-	p.correct(14, figure{X: 100 + 4*stride, Y: 5}) // an input was not there in time
-	p.correct(15, figure{X: 100 + 5*stride, Y: 5})
-	if p.counts.Corrected != 1 || p.me != (figure{100 + 10*stride, 5}) {
+	p.correct(14, 105+4*stride) // an input was not there in time
+	p.correct(15, 105+5*stride)
+	if p.counts.Corrected != 1 || p.me != 105+10*stride {
 		t.Errorf("%d corrections, at %v", p.counts.Corrected, p.me)
 	}
 }
@@ -210,12 +207,12 @@ func TestSeen(t *testing.T) {
 	p := newPlayerSide(t)
 	for _, n := range []tick.Tick{10, 11, 14} {
 		s := state{Tick: n}
-		s.Figures[3] = figure{X: int32(n) * 100, Y: -int32(n) * 100}
+		s.Figures[3], s.Figures[4] = figure(n)*100, -figure(n)*100
 		p.states[n], p.latest = s, n
 	}
 	for _, tt := range []struct {
 		at   float64 // tick
-		want int32
+		want figure
 		ok   bool
 	}{
 		{10, 1000, true}, {10.5, 1050, true}, {11, 1100, true}, {12.5, 1250, true}, {13.75, 1375, true},
@@ -223,7 +220,7 @@ func TestSeen(t *testing.T) {
 	} {
 		at := tick.Hz(ticksPerSecond).At(0, time.Duration(tt.at*float64(time.Second)/ticksPerSecond+1))
 		got, ok := p.seen(at)
-		if off := got[3].X - tt.want; ok != tt.ok || off < -1 || off > 1 || got[3].Y != -got[3].X {
+		if off := got[3] - tt.want; ok != tt.ok || off < -1 || off > 1 || got[4] != -got[3] {
 			t.Errorf("at %v: %v, %v; want %v, %v", tt.at, got[3], ok, tt.want, tt.ok)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"timesync/tick"
 )
 
-// The game: figures in a square yard, each moved by four buttons. Both sides compute it
+// The game: figures between two walls, each moved by two buttons. Both sides compute it
 // with integers, so that what a player predicts is what the server will say.
 
 const (
@@ -28,25 +28,20 @@ type buttons uint8
 const (
 	left buttons = 1 << iota
 	right
-	up
-	down
 )
 
 // figure is where a player stands, in mm from the middle.
-type figure struct{ X, Y int32 }
+type figure int32
 
 // move returns where a figure is after a tick.
 func (f figure) move(b buttons) figure {
-	step := func(at int32, back, forth buttons) int32 {
-		if b&back != 0 {
-			at -= stride
-		}
-		if b&forth != 0 {
-			at += stride
-		}
-		return min(max(at, -yard), yard)
+	if b&left != 0 {
+		f -= stride
 	}
-	return figure{step(f.X, left, right), step(f.Y, up, down)}
+	if b&right != 0 {
+		f += stride
+	}
+	return min(max(f, -yard), yard)
 }
 
 // input is what a player sends at each tick, and before it knows the ticks, too. Perhaps a

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/link"
@@ -62,11 +61,9 @@ func (l *live) right(when string) {
 func relayed(t *testing.T, rate int) *live {
 	l := &live{t: t, name: fmt.Sprintf("%d/s", rate), javascript: newJSEnd(t)}
 	l.link.Store(new(link.Link))
-	conn, err := relay.Loopback()
-	exampletest.Must(t, err)
+	conn := relay.Loopback()
 	t.Cleanup(func() { conn.Close() })
-	r, err := relay.New(relay.Config{Delay: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 2, Seed: 48_600_000}, relay.Addr(conn))
-	exampletest.Must(t, err)
+	r := relay.New(relay.Config{Delay: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 2, Seed: 48_600_000}, relay.Addr(conn))
 	t.Cleanup(r.Close)
 	go l.receive(conn)
 	go program.Every(t.Context().Done(), time.Second/time.Duration(rate), func() {

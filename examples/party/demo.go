@@ -38,12 +38,12 @@ const (
 var script = []struct {
 	at   time.Duration
 	what string
-	do   func(x *party) error
+	do   func(x *party)
 }{
-	{11 * time.Second, "the host, peer 1, is killed", func(x *party) error { x.death(0); return nil }},
-	{13 * time.Second, "peer 1 starts anew, with another clock", func(x *party) error { return x.birth(0) }},
-	{18 * time.Second, "1, 2 and 3 are cut off from 4 and 5", func(x *party) error { x.apart.Store(true); return nil }},
-	{23 * time.Second, "they meet again", func(x *party) error { x.apart.Store(false); return nil }},
+	{11 * time.Second, "the host, peer 1, is killed", func(x *party) { x.peers[0].Close() }},
+	{13 * time.Second, "peer 1 starts anew, with another clock", func(x *party) { x.birth(0) }},
+	{18 * time.Second, "1, 2 and 3 are cut off from 4 and 5", func(x *party) { x.apart.Store(true) }},
+	{23 * time.Second, "they meet again", func(x *party) { x.apart.Store(false) }},
 }
 
 // party is the peers and the networks in front of them.
@@ -64,7 +64,6 @@ type party struct {
 // guest is a peer as the judge sees it, since it started.
 type guest struct {
 	*peer
-	dead   bool
 	joined time.Duration
 	last   session.Reading // 0 before there is one
 }
@@ -81,66 +80,48 @@ type result struct {
 }
 
 // demo plays the script, and prints what the peers think.
-func demo(ctx context.Context, c config, out io.Writer) (*result, error) {
+func demo(ctx context.Context, c config, out io.Writer) *result {
 	x := &party{config: c, rng: random.New(random.NewPCG(c.Network.Seed, 49))}
 	x.at = make([]netip.AddrPort, size)
 	rand.Read(x.Key[:])
 	defer x.close()
 	for i := range size {
-		if err := x.birth(i); err != nil {
-			return nil, err
-		}
+		x.birth(i)
 	}
 	n := c.Network
 	fmt.Fprintf(out, "%d peers, each connected to each; delay %v and jitter up to %v, ", size, n.Delay, n.Jitter)
 	fmt.Fprintf(out, "%g %% lost, %g %% overtaken; clocks up to %g ppm off; -seed %d\n", n.Loss, n.Reorder, c.Skew, n.Seed)
 	fmt.Fprintln(out, "Each peer's session time, minus the founder's clock, with its bound; its host and generation:")
-	if err := x.play(ctx, out); err != nil {
-		return nil, err
-	}
+	x.play(ctx, out)
 	x.result.Apart = stat.SpreadOf(x.aparts)
-	return &x.result, nil
+	return &x.result
 }
 
 // birth starts a peer that knows nothing, with a clock and a socket of its own, and the first time with
 // a network in front of it.
-func (x *party) birth(i int) error {
-	conn, err := relay.Loopback()
-	if err != nil {
-		return err
-	}
+func (x *party) birth(i int) {
+	conn := relay.Loopback()
 	if was := x.peers[i].peer; was == nil {
 		network := x.Network
 		network.Seed += uint64(i)
-		r, err := relay.New(network, relay.Addr(conn))
-		if err != nil {
-			return err
-		}
+		r := relay.New(network, relay.Addr(conn))
 		x.relays, x.at[i] = append(x.relays, r), r.Addr()
 	} else {
 		for _, r := range x.relays {
-			r.Move(relay.Addr(was.conn), relay.Addr(conn))
+			r.Move(relay.Addr(was.UDP), relay.Addr(conn))
 		}
 	}
 	clock := program.Clock{Start: x.rng.Uint64(), PPM: x.Skew * (2*x.rng.Float64() - 1)}
-	p := newPeer(uint64(i)+1, x.Key, clock, conn, x.at)
+	p := newPeer(uint64(i)+1, x.Key, clock, x.at)
 	p.cut = func(a, b uint64) bool { return x.apart.Load() && (a <= 3) != (b <= 3) }
 	p.founds = i == 0 && !x.known // so that it is known whose clock counts
-	p.start()
+	p.start(conn)
 	x.peers[i] = guest{peer: p}
-	return nil
-}
-
-func (x *party) death(i int) {
-	x.peers[i].close()
-	x.peers[i].dead = true
 }
 
 func (x *party) close() {
 	for _, g := range x.peers {
-		if g.peer != nil && !g.dead {
-			g.close()
-		}
+		g.Close() // which may have happened
 	}
 	for _, r := range x.relays {
 		r.Close()
@@ -148,16 +129,14 @@ func (x *party) close() {
 }
 
 // play lets things happen, and looks.
-func (x *party) play(ctx context.Context, out io.Writer) error {
-	script, shown, begun := script, time.Duration(0), program.True()
-	for ; ctx.Err() == nil; program.Sleep(ctx, look) {
+func (x *party) play(ctx context.Context, out io.Writer) {
+	script, shown, since, begun := script, time.Duration(0), time.Duration(0), program.True()
+	for ; ctx.Err() == nil && since < ending; program.Sleep(ctx, look) {
 		now := program.True()
-		since := now - begun
+		since = now - begun
 		if len(script) > 0 && since >= script[0].at {
 			fmt.Fprintf(out, "%6.1f s  %s\n", since.Seconds(), script[0].what)
-			if err := script[0].do(x); err != nil {
-				return err
-			}
+			script[0].do(x)
 			script = script[1:]
 		}
 		line := x.look(now.Microseconds(), since)
@@ -165,11 +144,7 @@ func (x *party) play(ctx context.Context, out io.Writer) error {
 			shown = since
 			fmt.Fprintf(out, "%6.1f s%s\n", since.Seconds(), line)
 		}
-		if since >= ending {
-			return nil
-		}
 	}
-	return ctx.Err()
 }
 
 // look reads all clocks at one moment of true time, and judges what they read.
@@ -180,7 +155,7 @@ func (x *party) look(now int64, since time.Duration) (line string) {
 		g := &x.peers[i]
 		local := g.clock.At(now)
 		reading, ok := g.member.Read(local)
-		if !ok || g.dead {
+		if !ok || g.Ctx.Err() != nil {
 			hosts[[2]uint64{}] = true
 			line += fmt.Sprintf("%28s", "-")
 			continue
@@ -234,17 +209,13 @@ func (r *result) print(out io.Writer) {
 	fmt.Fprintf(out, "another host was followed %d times; %d steps; host %d at the end\n", r.Handovers, r.Steps, r.Host)
 }
 
-// honest says what must never happen, on any machine.
-func (r *result) honest() error {
-	if r.Wrong > 0 || r.Back > 0 {
-		return fmt.Errorf("beyond the bound %d readings; %d went back", r.Wrong, r.Back)
-	}
-	return nil
-}
-
-// exact says how well peers have to agree.
-func (r *result) exact() error {
+// check says what is wrong: what must never happen, on any machine, and, if exact, how well peers have to agree.
+func (r *result) check(exact bool) error {
 	switch {
+	case r.Wrong > 0 || r.Back > 0:
+		return fmt.Errorf("beyond the bound %d readings; %d went back", r.Wrong, r.Back)
+	case !exact:
+		return nil
 	case r.Apart.P99 > apartMost || r.Steps > 0:
 		return fmt.Errorf("peers are to agree within %d us (p99), without a step", apartMost)
 	case r.Host == 0 || r.Handovers == 0:

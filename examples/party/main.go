@@ -42,17 +42,10 @@ func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	if c.id > 0 {
 		return live(ctx, c, stdout)
 	}
-	r, err := demo(ctx, c, stdout)
-	if err != nil {
-		return err
-	}
+	r := demo(ctx, c, stdout)
 	r.print(stdout)
-	n, wrong := c.Network, r.honest()
 	// With unequal ways nobody can agree better.
-	if n.Up.By == 0 && n.Down.By == 0 {
-		wrong = errors.Join(wrong, r.exact())
-	}
-	return wrong
+	return r.check(c.Network.Up.By == 0 && c.Network.Down.By == 0)
 }
 
 func (c *config) flags(f *flag.FlagSet) {
@@ -98,9 +91,9 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p := newPeer(c.id, c.Key, program.Clock{PPM: c.Skew}, conn, c.at)
-	p.start()
-	defer p.close()
+	p := newPeer(c.id, c.Key, program.Clock{PPM: c.Skew}, c.at)
+	p.start(conn)
+	defer p.Close()
 	ctx, stop := c.Limit(ctx)
 	defer stop()
 	var r session.Reading

@@ -8,13 +8,11 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
-	"timesync/rxtime"
 	"timesync/session"
 )
 
@@ -32,16 +30,13 @@ const (
 
 // peer is one end of the mesh: a socket, a clock, and what is known of the others.
 type peer struct {
+	*program.Socket
 	id     uint64
 	clock  program.Clock
 	member *session.Member
-	conn   *net.UDPConn
 	others []*other
 	cut    func(a, b uint64) bool // whether two are cut off from each other
 	founds bool                   // it may found a session
-
-	stop  chan struct{}
-	tasks sync.WaitGroup
 
 	started uint64        // local time, us
 	heard   atomic.Uint64 // when the last announcement was accepted
@@ -70,11 +65,10 @@ func pairKey(party [32]byte, a, b uint64) (key [32]byte) {
 
 // newPeer makes one that calls the others at these addresses: 1 at the first, and so on. Of two, the one with the
 // higher identity calls.
-func newPeer(id uint64, key [32]byte, clock program.Clock, conn *net.UDPConn, at []netip.AddrPort) *peer {
-	p := &peer{id: id, clock: clock, member: session.New(id), conn: conn, started: clock.Now()}
+func newPeer(id uint64, key [32]byte, clock program.Clock, at []netip.AddrPort) *peer {
+	p := &peer{id: id, clock: clock, member: session.New(id), started: clock.Now()}
 	p.asked, p.awake, p.announced = p.started, p.started, p.started // a clock may show any time
 	p.old.Store(p.started - uint64(silent.Microseconds()))
-	p.stop = make(chan struct{})
 	p.cut, p.founds = func(uint64, uint64) bool { return false }, true
 	for i, to := range at {
 		whose := uint64(i) + 1
@@ -88,22 +82,14 @@ func newPeer(id uint64, key [32]byte, clock program.Clock, conn *net.UDPConn, at
 	return p
 }
 
-// start sends and receives until close.
-func (p *peer) start() {
-	rx := program.Reader{Conn: rxtime.NewConn(p.conn), Reads: p.clock.Reads}
-	p.tasks.Go(func() { seal.Receive(rx, p.receive) })
-	p.tasks.Go(func() {
-		program.Every(p.stop, every, func() {
-			p.elect(p.clock.Now())
-			p.send()
-		})
+// start sends and receives on a socket until Close.
+func (p *peer) start(udp *net.UDPConn) {
+	p.Socket = program.NewSocket(udp, p.clock.Reads)
+	p.Go(func() { seal.Receive(p.Rx, p.receive) })
+	p.Every(every, func() {
+		p.elect(p.clock.Now())
+		p.send()
 	})
-}
-
-func (p *peer) close() {
-	close(p.stop)
-	p.conn.Close()
-	p.tasks.Wait()
 }
 
 // elect lets this peer become host when the host is gone, if it has the lowest identity of all in
@@ -164,8 +150,7 @@ func (p *peer) send() {
 			// Nothing if this is not the host.
 			payload, _ = p.member.Announce(payload, now)
 		}
-		// An error is a loss.
-		_, _ = p.conn.WriteToUDPAddrPort(o.end.Seal(nil, payload, now), to)
+		p.Write(o.end.Seal(nil, payload, now), to)
 	}
 }
 
@@ -177,7 +162,7 @@ func (p *peer) receive(b []byte, from netip.AddrPort, recvUsec uint64) {
 			continue
 		}
 		if answer != nil {
-			_, _ = p.conn.WriteToUDPAddrPort(answer, from)
+			p.Write(answer, from)
 		}
 		if err != nil || len(d.Payload) == 0 {
 			return

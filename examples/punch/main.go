@@ -83,9 +83,9 @@ func punch(ctx context.Context, c config, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "serving at %v\n", s.conn.LocalAddr())
+	fmt.Fprintf(stdout, "serving at %v\n", s.UDP.LocalAddr())
 	<-ctx.Done()
-	s.close()
+	s.Close()
 	return nil
 }
 
@@ -95,7 +95,7 @@ func meet(ctx context.Context, c config, server netip.AddrPort, stdout io.Writer
 	if err != nil {
 		return err
 	}
-	defer p.close()
+	defer p.Close()
 	err = p.run(ctx)
 	r := p.found()
 	if c.once {

@@ -4,11 +4,12 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	random "math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
@@ -18,7 +19,6 @@ import (
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/link"
-	"timesync/rxtime"
 )
 
 const (
@@ -47,13 +47,10 @@ type result struct {
 // NAT's port for it is what the other peer knows.
 type peer struct {
 	config
-	conn       *net.UDPConn
-	server     netip.AddrPort
-	here       *seal.End // to the server
-	token      string
-	registered net.Conn // TCP to the server; nil: UDP
-	tasks      sync.WaitGroup
-	stop       chan struct{}
+	*program.Socket
+	server netip.AddrPort
+	here   *seal.End // to the server
+	token  string
 
 	mu      sync.Mutex
 	knownAt time.Time
@@ -69,60 +66,51 @@ type peer struct {
 }
 
 func newPeer(c config, server netip.AddrPort) (*peer, error) {
-	conn, err := net.ListenUDP("udp4", nil)
+	udp, err := net.ListenUDP("udp4", nil)
 	if err != nil {
 		return nil, err
 	}
 	p := &peer{
-		config: c, conn: conn, server: unmapped(server), here: seal.New(c.key, 0), token: newToken(),
-		stop: make(chan struct{}), met: make(chan struct{}), heard: make(chan struct{}),
+		config: c, Socket: program.NewSocket(udp, program.Machine), server: unmapped(server), here: seal.New(c.key, 0),
+		met: make(chan struct{}), heard: make(chan struct{}),
 	}
 	if c.tcp {
 		// The server sees the port that the NAT gives to our TCP port. Its number is the one of the UDP port.
-		if p.registered, err = p.dialTCP(p.server, 5*time.Second); err != nil {
-			conn.Close()
+		registered, err := p.dialTCP(p.server, 5*time.Second)
+		if err != nil {
+			p.Close()
 			return nil, err
 		}
-		io.WriteString(p.registered, p.token)
+		p.token = rand.Text()
+		io.WriteString(registered, p.token)
 	}
-	p.tasks.Go(func() { seal.Receive(rxtime.NewConn(conn), p.take) })
+	p.Go(func() { seal.Receive(p.Rx, p.take) })
 	return p, nil
 }
 
-// dialTCP opens a TCP connection, from the port of our UDP socket.
+// dialTCP opens a TCP connection, from the port of our UDP socket; it is closed with that.
 func (p *peer) dialTCP(to netip.AddrPort, most time.Duration) (net.Conn, error) {
-	local := &net.TCPAddr{Port: p.conn.LocalAddr().(*net.UDPAddr).Port}
+	local := &net.TCPAddr{Port: p.UDP.LocalAddr().(*net.UDPAddr).Port}
 	dialer := net.Dialer{LocalAddr: local, Control: reuse, Timeout: most}
-	return dialer.Dial("tcp4", to.String())
-}
-
-func (p *peer) close() {
-	close(p.stop)
-	p.conn.Close()
-	p.mu.Lock()
-	for _, tcp := range []net.Conn{p.registered, p.out} {
-		if tcp != nil {
-			tcp.Close()
-		}
+	conn, err := dialer.Dial("tcp4", to.String())
+	if err == nil {
+		context.AfterFunc(p.Ctx, func() { conn.Close() })
 	}
-	p.mu.Unlock()
-	p.tasks.Wait()
+	return conn, err
 }
 
 // run joins the room, and connects to who else is there.
 func (p *peer) run(ctx context.Context) error {
-	p.tasks.Go(func() {
-		program.Every(p.stop, every, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.send()
-		})
+	p.Every(every, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.send()
 	})
 	if err := await(ctx, p.met, waiting, "nobody else came"); err != nil {
 		return err
 	}
 	if p.random {
-		program.Sleep(ctx, time.Duration(rand.Float64()*float64(p.ready)))
+		program.Sleep(ctx, time.Duration(random.Float64()*float64(p.ready)))
 	} else if !program.Wait(p.left, ctx.Done()) {
 		return ctx.Err()
 	}
@@ -164,7 +152,7 @@ func (p *peer) fire() {
 	p.fired, p.result.FirstUnix = true, time.Now().UnixNano()
 	p.result.PlannedUnix = p.result.FirstUnix - late.Nanoseconds()
 	if p.tcp {
-		p.tasks.Go(p.connect)
+		p.Go(p.connect)
 	} else {
 		p.send()
 	}
@@ -174,16 +162,16 @@ func (p *peer) fire() {
 func (p *peer) send() {
 	if !p.fired {
 		join := p.here.Seal(nil, encode(join{p.token, p.room}), clock.Now())
-		_, _ = p.conn.WriteToUDPAddrPort(join, p.server)
+		p.Write(join, p.server)
 	} else if !p.tcp || p.out != nil {
-		p.write(p.there.Seal(nil, nil, clock.Now()))
+		p.tell(p.there.Seal(nil, nil, clock.Now()))
 	}
 }
 
-// write writes a sealed datagram, over TCP after its length in two bytes.
-func (p *peer) write(datagram []byte) {
+// tell sends the other peer a sealed datagram, over TCP after its length in two bytes.
+func (p *peer) tell(datagram []byte) {
 	if p.out == nil {
-		_, _ = p.conn.WriteToUDPAddrPort(datagram, p.result.Peer)
+		p.Write(datagram, p.result.Peer)
 		return
 	}
 	b := binary.LittleEndian.AppendUint16(nil, uint16(len(datagram)))
@@ -195,24 +183,13 @@ func (p *peer) write(datagram []byte) {
 
 // connect opens the TCP connection; the other does so at the same time.
 func (p *peer) connect() {
-	for {
-		conn, err := p.dialTCP(p.result.Peer, p.giveUp)
-		if err == nil {
+	for ; p.Ctx.Err() == nil; program.Sleep(p.Ctx, retry) {
+		if conn, err := p.dialTCP(p.result.Peer, p.giveUp); err == nil {
 			p.mu.Lock()
 			p.out = conn
-			select {
-			case <-p.stop: // close did not see it
-				conn.Close()
-			default:
-			}
 			p.mu.Unlock()
 			p.frames(conn)
 			return
-		}
-		select {
-		case <-p.stop:
-			return
-		case <-time.After(retry):
 		}
 	}
 }
@@ -256,14 +233,7 @@ func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64)
 	if err := json.Unmarshal(payload, &m); err != nil {
 		return // an answer without a meeting is empty
 	}
-	to, role := m.UDP, uint64(0)
-	if p.tcp {
-		to = m.TCP
-	}
-	if m.Answers {
-		role = 1
-	}
-	if !to.IsValid() {
+	if !m.To.IsValid() {
 		return
 	}
 	at, err := link.AcceptInstant(recvUsec, m.Instant)
@@ -273,9 +243,9 @@ func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64)
 	if p.at = at; p.there != nil {
 		return
 	}
-	p.knownAt, p.result.Peer = time.Now(), to
+	p.knownAt, p.result.Peer = time.Now(), m.To
 	// The server could compute it, too.
-	p.there = seal.New(program.SubKey(p.key, "punch: peers in "+p.room), role)
+	p.there = seal.New(program.SubKey(p.key, "punch: peers in "+p.room), m.Role)
 	close(p.met)
 }
 
@@ -283,7 +253,7 @@ func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64)
 func (p *peer) takePeer(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	_, answer, err := p.there.Take(datagram, from, recvUsec, 0)
 	if answer != nil {
-		p.write(answer)
+		p.tell(answer)
 	}
 	if err != nil {
 		return

@@ -28,11 +28,11 @@ func startServer(t *testing.T) (*server, netip.AddrPort) {
 	t.Helper()
 	s, err := newServer(testKey, netip.MustParseAddrPort("127.0.0.1:0"))
 	exampletest.Must(t, err)
-	t.Cleanup(s.close)
+	t.Cleanup(s.Close)
 	s.mu.Lock()
-	s.settling = 0 // tested by TestSettling
+	s.settling = 0 // tested by TestLate
 	s.mu.Unlock()
-	return s, s.conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	return s, s.UDP.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
 // meetings runs a peer for each room and returns how it went.
@@ -52,7 +52,7 @@ func meetings(t *testing.T, at netip.AddrPort, c config, rooms ...string) []resu
 	running.Wait()
 	for i, p := range peers {
 		results[i] = p.found()
-		p.close()
+		p.Close()
 	}
 	return results
 }
@@ -118,19 +118,6 @@ func (r *room) talk(c *client, nowUsec uint64, answered bool) (m meeting, told b
 	return m, json.Unmarshal(answer, &m) == nil
 }
 
-// TestSettling: nobody meets anybody before the clocks are known well, and then they do.
-func TestSettling(t *testing.T) {
-	r, now := newRoom(), uint64(1e6)
-	one, two := r.enter(1000, now), r.enter(2000, now)
-	for ; now < 8e6 && one.other == nil; now += 20_000 {
-		r.talk(one, now, true)
-		r.talk(two, now, true)
-	}
-	if now < 1e6+settling || one.other != two || two.other != one || one.at != two.at || one.answers == two.answers {
-		t.Errorf("after %d us: %+v, %+v", now, one, two)
-	}
-}
-
 // TestGhost: a peer that starts anew from another port does not meet what it was before.
 func TestGhost(t *testing.T) {
 	r := newRoom()
@@ -157,8 +144,8 @@ func TestGhost(t *testing.T) {
 	}
 }
 
-// TestLate: a peer that nothing reaches from before the instant is told is told of the other afterwards: that one tries for
-// 10 s.
+// TestLate: nobody meets anybody before the clocks are known well, and then they do. A peer that nothing reaches from
+// before the instant is told is told of the other afterwards: that one tries for 10 s.
 func TestLate(t *testing.T) {
 	r := newRoom()
 	one, two := r.enter(1000, 1e6), r.enter(2000, 1e6)
@@ -169,13 +156,16 @@ func TestLate(t *testing.T) {
 		}
 		if one.other != nil && paired == 0 {
 			paired = now
+			if now < 1e6+settling || one.other != two || two.other != one || one.at != two.at || one.role == two.role {
+				t.Errorf("after %d us: %+v, %+v", now, one, two)
+			}
 		}
 		if m, ok := r.talk(two, now, paired == 0 || now > paired+600_000); ok {
 			told = now
 			// The clocks agree, and are known to a fraction of a millisecond.
 			at, _ := link.AcceptInstant(now, m.Instant)
-			if off := int64(at - one.at); max(off, -off) > 1000 || m.UDP != one.from {
-				t.Errorf("told to meet %v at %d us, not %v at %d us", m.UDP, at, one.from, one.at)
+			if off := int64(at - one.at); max(off, -off) > 1000 || m.To != one.from {
+				t.Errorf("told to meet %v at %d us, not %v at %d us", m.To, at, one.from, one.at)
 			}
 		}
 	}
@@ -195,19 +185,6 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// newTestPeer returns one that has met another, and somebody who listens for TCP connections and reads none.
-func newTestPeer(t *testing.T) (*peer, net.Listener) {
-	t.Helper()
-	_, at := startServer(t)
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	exampletest.Must(t, err)
-	t.Cleanup(func() { l.Close() })
-	p, err := newPeer(config{key: testKey, room: "x", tcp: true, giveUp: time.Second}, at)
-	exampletest.Must(t, err)
-	p.there, p.fired, p.result.Peer = seal.New(testKey, 0), true, l.Addr().(*net.TCPAddr).AddrPort()
-	return p, l
-}
-
 // ends fails if something does not end.
 func ends(t *testing.T, what string, do func()) {
 	t.Helper()
@@ -220,30 +197,30 @@ func ends(t *testing.T, what string, do func()) {
 	}
 }
 
-// TestDeaf: the other peer reads its TCP connection no longer, which holds up nothing for long.
+// TestDeaf: the other peer reads its TCP connection no longer, which holds up nothing for long. A TCP connection that
+// comes about while the peer closes is closed, too.
 func TestDeaf(t *testing.T) {
-	p, l := newTestPeer(t)
+	_, at := startServer(t)
+	l, err := net.Listen("tcp4", "127.0.0.1:0") // reads none
+	exampletest.Must(t, err)
+	defer l.Close()
+	p, err := newPeer(config{key: testKey, room: "x", tcp: true, giveUp: time.Second}, at)
+	exampletest.Must(t, err)
 	out, err := net.Dial("tcp4", l.Addr().String())
 	exampletest.Must(t, err)
 	defer out.Close()
-	ends(t, "write", func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.out = out
+	p.mu.Lock()
+	p.out = out
+	ends(t, "writing", func() {
 		for range 1000 {
-			p.write(make([]byte, 60_000))
+			p.tell(make([]byte, 60_000))
 		}
 	})
-	ends(t, "close", p.close)
-}
-
-// TestConnectedLate: a TCP connection that comes about while the peer closes is closed, too.
-func TestConnectedLate(t *testing.T) {
-	p, _ := newTestPeer(t)
-	close(p.stop) // as close does first
-	ends(t, "connect", p.connect)
-	p.stop = make(chan struct{})
-	p.close()
+	p.mu.Unlock()
+	ends(t, "close", p.Close)
+	late, err := p.dialTCP(l.Addr().(*net.TCPAddr).AddrPort(), p.giveUp)
+	exampletest.Must(t, err)
+	ends(t, "the late connection", func() { p.frames(late) })
 }
 
 // TestStrangers: who has no key can open TCP connections, but not more than so many, and none outlives the server.
@@ -287,7 +264,7 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("%d clients, %d TCP connections; the genuine one: %v", len(s.clients), len(s.tcps), s.clients[from])
 	}
 	s.mu.Unlock()
-	ends(t, "close", s.close)
+	ends(t, "close", s.Close)
 	ends(t, "a connection", stop.Wait)
 }
 

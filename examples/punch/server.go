@@ -3,17 +3,19 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
 
 	"timesync/clock"
+	"timesync/examples/internal/program"
 	"timesync/examples/seal"
-	"timesync/rxtime"
 )
 
 const (
@@ -37,60 +39,47 @@ const (
 
 // server tells pairs of peers where and when to meet.
 type server struct {
-	key  [32]byte
-	conn *net.UDPConn
-	tcp  net.Listener
+	*program.Socket
+	key [32]byte
+	tcp net.Listener
 
 	mu       sync.Mutex
 	settling int64 // us
 	clients  map[netip.AddrPort]*client
 	tcps     map[net.Conn]string // connections with the token that each says; empty: none yet
-	closed   bool
-	tasks    sync.WaitGroup
 }
 
 // client is a peer as the server knows it.
 type client struct {
 	join
-	end     *seal.End
-	from    netip.AddrPort
-	since   uint64 // when it came
-	heard   uint64
-	other   *client
-	answers bool   // the other calls
-	at      uint64 // local time of the instant
+	end   *seal.End
+	from  netip.AddrPort
+	since uint64 // when it came
+	heard uint64
+	other *client
+	role  uint64 // as seal.New wants it
+	at    uint64 // local time of the instant
 }
 
 func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
-	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+	udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	if err != nil {
 		return nil, err
 	}
 	// TCP has the same port.
-	tcp, err := net.Listen("tcp", conn.LocalAddr().String())
+	tcp, err := net.Listen("tcp", udp.LocalAddr().String())
 	if err != nil {
-		conn.Close()
+		udp.Close()
 		return nil, err
 	}
 	s := &server{
-		key: key, conn: conn, settling: settling, tcp: tcp,
+		Socket: program.NewSocket(udp, program.Machine), key: key, settling: settling, tcp: tcp,
 		clients: map[netip.AddrPort]*client{}, tcps: map[net.Conn]string{},
 	}
-	s.tasks.Go(func() { seal.Receive(rxtime.NewConn(conn), s.take) })
-	s.tasks.Go(s.accept)
+	context.AfterFunc(s.Ctx, func() { tcp.Close() })
+	s.Go(func() { seal.Receive(s.Rx, s.take) })
+	s.Go(s.accept)
 	return s, nil
-}
-
-func (s *server) close() {
-	s.conn.Close()
-	s.tcp.Close()
-	s.mu.Lock()
-	s.closed = true
-	for conn := range s.tcps {
-		conn.Close()
-	}
-	s.mu.Unlock()
-	s.tasks.Wait()
 }
 
 // accept takes TCP connections.
@@ -104,13 +93,14 @@ func (s *server) accept() {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		s.tasks.Go(func() { s.note(conn) })
+		s.Go(func() { s.note(conn) })
 	}
 }
 
 // note notes the token that a TCP connection says, until the peer closes it: meanwhile the NAT keeps its port.
 func (s *server) note(conn net.Conn) {
 	defer conn.Close()
+	defer context.AfterFunc(s.Ctx, func() { conn.Close() })()
 	if !s.keep(conn) {
 		return
 	}
@@ -148,7 +138,7 @@ func (s *server) keep(conn net.Conn) (ok bool) {
 			}
 		}
 	}
-	if s.closed || len(s.tcps) >= maxClients {
+	if len(s.tcps) >= maxClients {
 		return false
 	}
 	s.tcps[conn] = ""
@@ -185,17 +175,13 @@ func (s *server) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 	s.clients[from] = c
 	if answer != nil {
-		_, _ = s.conn.WriteToUDPAddrPort(answer, from)
+		s.Write(answer, from)
 	}
-	if err != nil {
-		return
-	}
-	if json.Unmarshal(d.Payload, &c.join) != nil {
+	if err != nil || json.Unmarshal(d.Payload, &c.join) != nil {
 		return
 	}
 	c.heard = recvUsec
-	answer = c.end.Seal(nil, s.meeting(c, clock.Now()), clock.Now())
-	_, _ = s.conn.WriteToUDPAddrPort(answer, from)
+	s.Write(c.end.Seal(nil, s.meeting(c, clock.Now()), clock.Now()), from)
 }
 
 // meeting returns what to tell a peer: nothing before the other is there and both clocks
@@ -213,7 +199,11 @@ func (s *server) meeting(c *client, nowUsec uint64) []byte {
 	} else if err != nil {
 		return nil // it is over, or a clock was set
 	}
-	return encode(meeting{c.answers, instant, c.other.from, s.port(c.other.Token)})
+	to := c.other.from
+	if c.Token != "" {
+		to = s.port(c.other.Token)
+	}
+	return encode(meeting{c.role, instant, to})
 }
 
 // pair looks for another peer in the room.
@@ -225,7 +215,7 @@ func (s *server) pair(c *client, nowUsec uint64) (found bool) {
 	}
 	for _, o := range s.clients {
 		if o != c && o.Room == c.Room && o.other == nil && ready(c) && ready(o) {
-			c.other, o.other, o.answers, c.at, o.at = o, c, true, at, at
+			c.other, o.other, o.role, c.at, o.at = o, c, 1, at, at
 			return true
 		}
 	}
@@ -234,11 +224,7 @@ func (s *server) pair(c *client, nowUsec uint64) (found bool) {
 
 // forget forgets who has gone.
 func (s *server) forget(nowUsec uint64) {
-	for from, c := range s.clients {
-		if int64(nowUsec-c.heard) > gone {
-			delete(s.clients, from)
-		}
-	}
+	maps.DeleteFunc(s.clients, func(_ netip.AddrPort, c *client) bool { return int64(nowUsec-c.heard) > gone })
 }
 
 // forgetUnproven forgets any one that has not proven itself: perhaps a recording from a forged address.

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"net/netip"
 
@@ -18,16 +17,14 @@ const (
 	maxRoom  = 100
 )
 
-func newToken() string { return rand.Text() }
-
-// join is what a peer says that waits in a room.
+// join is what a peer says that waits in a room. The token is empty over UDP.
 type join struct{ Token, Room string }
 
 // meeting is what the server tells a peer of the other.
 type meeting struct {
-	Answers  bool               // one of the two calls, and one answers
-	Instant  timesync.Counter23 // a TS23, the receiver's time
-	UDP, TCP netip.AddrPort
+	Role    uint64             // as seal.New wants it: one of the two calls, and one answers
+	Instant timesync.Counter23 // a TS23, the receiver's time
+	To      netip.AddrPort     // not valid: it is not known yet
 }
 
 // encode returns a message; one that cannot be encoded does not exist.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,57 +72,43 @@ func (s *stage) draw(ppm float64) *clock {
 }
 
 // forward starts the forwarder, or another one in place of it.
-func (s *stage) forward() error {
-	var sockets [2]*net.UDPConn
+func (s *stage) forward() {
+	sockets := [2]*net.UDPConn{relay.Loopback(), relay.Loopback()}
 	for i, old := range s.forwarder {
-		udp, err := relay.Loopback()
-		if err != nil {
-			return err
-		}
-		sockets[i] = udp
-		if old != nil {
-			s.networks[i].Move(relay.Addr(old.udp), relay.Addr(udp))
-		} else if s.networks[i], err = relay.New(s.Network, relay.Addr(udp)); err != nil {
-			return err
+		if at := relay.Addr(sockets[i]); old != nil {
+			s.networks[i].Move(relay.Addr(old.UDP), at)
+		} else {
+			s.networks[i] = relay.New(s.Network, at)
 		}
 	}
 	closeAll(s.forwarder[:])
 	s.forwarder = startForwarder(s.config, sockets, s.draw(0))
-	return nil
 }
 
 func (s *stage) close() {
 	closeAll(append(s.ends, s.forwarder[:]...))
 	for _, n := range s.networks {
-		if n != nil {
-			n.Close()
-		}
+		n.Close()
 	}
 }
 
 // demo runs all three.
-func demo(ctx context.Context, c config) (*stage, error) {
+func demo(ctx context.Context, c config) *stage {
 	s := &stage{config: c, rng: rand.New(rand.NewPCG(c.Network.Seed, 'r'))}
 	defer s.close()
 	cameraClock, viewerClock := s.draw(40), s.draw(-30)
-	here, err1 := relay.Loopback()
-	there, err2 := relay.Loopback()
-	if err := errors.Join(err1, err2, s.forward()); err != nil {
-		return nil, err
-	}
+	s.forward()
 	judge := func(v *viewer, certain []figure) { s.judge(viewerClock, v, certain) }
 	s.ends = []*leg{
-		startViewer(c, here, s.networks[1].Addr(), viewerClock, judge),
-		startCamera(c, there, s.networks[0].Addr(), cameraClock, s.capture),
+		startViewer(c, relay.Loopback(), s.networks[1].Addr(), viewerClock, judge),
+		startCamera(c, relay.Loopback(), s.networks[0].Addr(), cameraClock, s.capture),
 	}
 	program.Sleep(ctx, c.For/2)
-	if err := s.forward(); err != nil {
-		return nil, err
-	}
+	s.forward()
 	program.Sleep(ctx, c.For/3)
 	cameraClock.set.Store(-200_000)
 	program.Sleep(ctx, c.For/6)
-	return s, nil
+	return s
 }
 
 // print prints what became of the frames, and says what is not as it should be. How exact the figures
@@ -130,17 +117,13 @@ func (s *stage) print(out io.Writer) error {
 	if len(s.errs) == 0 {
 		return fmt.Errorf("no frame whose time is certain: %w", s.why)
 	}
-	last := ""
-	if s.why != nil {
-		last = s.why.Error()
-	}
 	fmt.Fprintf(out, `%d frames in %v, a bad network on both legs, clocks of 40, 0 and -30 ppm; -seed %d
 capture to arrival %v, known to within %v (medians); p99 of the error %v
 %d figures, %d more void, %d wrong by more than their bound
-the last frame: %s
+the last frame: %v
 `, len(s.captured), s.For, s.Network.Seed,
 		stat.Quantile(s.delays, 0.5), stat.Quantile(s.bounds, 0.5), stat.Quantile(s.errs, 0.99),
-		len(s.errs), s.void, s.beyond, last)
+		len(s.errs), s.void, s.beyond, cmp.Or(s.why, errors.New("in time")))
 	if s.beyond > 0 {
 		return fmt.Errorf("%d figures are wrong by more than their bound", s.beyond)
 	}

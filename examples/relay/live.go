@@ -10,14 +10,12 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	machine "timesync/clock"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
-	"timesync/rxtime"
 )
 
 const (
@@ -45,13 +43,10 @@ func (c *clock) now() uint64 { return c.at(machine.Now()) }
 // leg is one end of a connection. Each leg has a key of its own, so that no datagram of the other one
 // passes there.
 type leg struct {
+	*program.Socket
 	end   *seal.End
 	clock *clock
-	udp   *net.UDPConn
-	rx    *rxtime.Conn
 	to    netip.AddrPort // not valid at the end that is called
-	tasks sync.WaitGroup
-	stop  chan struct{}
 }
 
 // newLeg makes an end, of a leg to cameras or viewers, that calls to, or is called where that is not valid.
@@ -61,13 +56,13 @@ func newLeg(c config, of string, udp *net.UDPConn, to netip.AddrPort, own *clock
 		direction = 1
 	}
 	end := seal.New(program.SubKey(c.Key, of), direction)
-	return &leg{end: end, clock: own, udp: udp, rx: rxtime.NewConn(udp), to: to, stop: make(chan struct{})}
+	return &leg{program.NewSocket(udp, own.at), end, own, to}
 }
 
 // listen gives take what comes, until the leg is closed.
 func (l *leg) listen(take func(seal.Datagram)) {
-	l.tasks.Go(func() {
-		l.end.Serve(program.Reader{Conn: l.rx, Reads: l.clock.at}, l.udp, 0, func(d seal.Datagram, err error) {
+	l.Go(func() {
+		l.end.Serve(l.Rx, l.UDP, 0, func(d seal.Datagram, err error) {
 			if err == nil {
 				take(d)
 			}
@@ -75,42 +70,33 @@ func (l *leg) listen(take func(seal.Datagram)) {
 	})
 }
 
-// send sends a payload, but to nobody who has gone. An error is a loss.
+// send sends a payload, but to nobody who has gone.
 func (l *leg) send(payload []byte) {
 	to := l.to
 	if peer := l.end.Peer(); !to.IsValid() && int64(l.clock.now()-peer.HeardUsec) < gone.Microseconds() {
 		to = peer.Addr
 	}
-	if to.IsValid() {
-		_, _ = l.udp.WriteToUDPAddrPort(l.end.Seal(nil, payload, l.clock.now()), to)
-	}
-}
-
-// each does something again and again until the leg is closed.
-func (l *leg) each(period time.Duration, do func()) {
-	l.tasks.Go(func() { program.Every(l.stop, period, do) })
+	l.Write(l.end.Seal(nil, payload, l.clock.now()), to)
 }
 
 // closeAll closes legs, of which some may be nil.
 func closeAll(legs []*leg) {
 	for _, l := range legs {
 		if l != nil {
-			close(l.stop)
-			l.udp.Close()
-			l.tasks.Wait()
+			l.Close()
 		}
 	}
 }
 
 // tell says what time it is, again and again.
-func (l *leg) tell() { l.each(tellEvery, func() { l.send(nil) }) }
+func (l *leg) tell() { l.Every(tellEvery, func() { l.send(nil) }) }
 
 // startCamera captures frames until it is closed. captured is told of each, at true time in us.
 func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, captured func(trueUsec uint64)) *leg {
 	l := newLeg(c, "camera", udp, to, own)
 	l.listen(func(seal.Datagram) {})
 	number := uint32(0)
-	l.each(frameEvery, func() {
+	l.Every(frameEvery, func() {
 		now := machine.Now()
 		captured(uint64(program.Elapsed(now).Microseconds()))
 		l.send(appendFrame(nil, number, own.at(now)))
@@ -165,7 +151,7 @@ func alone(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	default:
 		legs = []*leg{startViewer(c, udp, to, own, show(stdout))}
 	}
-	fmt.Fprintln(stderr, program.ReceiveTimes(legs[0].rx))
+	fmt.Fprintln(stderr, program.ReceiveTimes(legs[0].Rx.Conn))
 	<-ctx.Done()
 	closeAll(legs)
 	return nil

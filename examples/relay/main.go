@@ -38,11 +38,7 @@ var run = program.New("relay", "usage: relay [flags]", (*config).flags, (*config
 	if c.Alone() {
 		return alone(ctx, c, stdout, stderr)
 	}
-	s, err := demo(ctx, c)
-	if err != nil {
-		return err
-	}
-	return s.print(stdout)
+	return demo(ctx, c).print(stdout)
 })
 
 func (c *config) flags(f *flag.FlagSet) {

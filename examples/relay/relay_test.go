@@ -12,8 +12,7 @@ import (
 
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	s, err := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 16s"))
-	exampletest.Must(t, err)
+	s := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 16s"))
 	exampletest.Must(t, s.print(t.Output()))
 	if bound := stat.Quantile(s.bounds, 0.5); len(s.errs) > len(s.captured) || bound > 200*ms {
 		t.Errorf("%d figures of %d frames, to within %v", len(s.errs), len(s.captured), bound)

@@ -39,15 +39,8 @@ type world struct {
 // newWorld opens the sockets; no peer sends before start.
 func newWorld(c config) (w *world, err error) {
 	w = &world{}
-	var sockets [2]*net.UDPConn
-	for i := range sockets {
-		if sockets[i], err = relay.Loopback(); err != nil {
-			return nil, err
-		}
-	}
-	if w.relay, err = relay.New(c.Network, relay.Addr(sockets[1])); err != nil {
-		return nil, err
-	}
+	sockets := [2]*net.UDPConn{relay.Loopback(), relay.Loopback()}
+	w.relay = relay.New(c.Network, relay.Addr(sockets[1]))
 	for i, conn := range sockets {
 		p := newPeer(c, i, conn)
 		w.judges[i] = p.judge

@@ -17,7 +17,6 @@ import (
 	"timesync/examples/seal"
 	"timesync/examples/voice/playout"
 	"timesync/link"
-	"timesync/rxtime"
 )
 
 const (
@@ -60,13 +59,11 @@ const (
 
 // side is one end: a clock, a seal, and a socket.
 type side struct {
+	*program.Socket
 	end   *seal.End
 	clock program.Clock
 	now   func() int64 // true time, us
 	send  func(datagram []byte, to netip.AddrPort)
-	udp   *net.UDPConn
-	stop  chan struct{}
-	tasks sync.WaitGroup
 
 	running sync.RWMutex // held by whoever stops the end, as a process is stopped
 
@@ -76,17 +73,15 @@ type side struct {
 
 func newSide(direction uint64, c config, clock program.Clock) *side {
 	now := func() int64 { return program.True().Microseconds() }
-	return &side{end: seal.New(c.Key, direction), clock: clock, now: now, stop: make(chan struct{})}
+	return &side{end: seal.New(c.Key, direction), clock: clock, now: now}
 }
 
 // open makes the side use a socket, and gives take what comes.
 func (s *side) open(udp *net.UDPConn, take func(seal.Datagram, error)) {
-	s.udp = udp
-	// An error is a loss.
-	s.send = func(datagram []byte, to netip.AddrPort) { _, _ = udp.WriteToUDPAddrPort(datagram, to) }
-	rx := program.Reader{Conn: rxtime.NewConn(udp), Reads: s.clock.Reads}
-	s.tasks.Go(func() {
-		s.end.Serve(rx, udp, hold, func(d seal.Datagram, err error) {
+	s.Socket = program.NewSocket(udp, s.clock.Reads)
+	s.send = s.Write
+	s.Go(func() {
+		s.end.Serve(s.Rx, udp, hold, func(d seal.Datagram, err error) {
 			s.await()
 			take(d, err)
 		})
@@ -99,19 +94,13 @@ func (s *side) await() {
 	defer s.running.RUnlock()
 }
 
-func (s *side) close() {
-	close(s.stop)
-	s.udp.Close()
-	s.tasks.Wait()
-}
-
 // each calls do at every multiple of period of the end's clock, with the true time, in us, at
 // which that should be.
 func (s *side) each(period time.Duration, do func(n uint32, at int64)) {
 	start := s.clock.At(s.now())
 	for n := uint32(0); ; n++ {
 		at := s.clock.True(start + uint64(n)*uint64(period.Microseconds()))
-		if !program.Wait(func() time.Duration { return time.Duration(at-s.now()) * time.Microsecond }, s.stop) {
+		if !program.Wait(func() time.Duration { return time.Duration(at-s.now()) * time.Microsecond }, s.Ctx.Done()) {
 			return
 		}
 		s.await()
@@ -154,7 +143,7 @@ func newSpeaker(c config, clock program.Clock, to netip.AddrPort) *speaker {
 
 func (s *speaker) start(udp *net.UDPConn) {
 	s.open(udp, s.take)
-	s.tasks.Go(func() { s.each(frameTime, s.capture) })
+	s.Go(func() { s.each(frameTime, s.capture) })
 }
 
 func (s *speaker) take(d seal.Datagram, err error) {
@@ -228,8 +217,8 @@ func newListener(c config, own program.Clock) *listener {
 
 func (l *listener) start(udp *net.UDPConn) {
 	l.open(udp, l.take)
-	l.tasks.Go(l.play)
-	l.tasks.Go(func() { l.each(sayEvery, func(uint32, int64) { l.say(l.end.Peer().Addr) }) })
+	l.Go(l.play)
+	l.Go(func() { l.each(sayEvery, func(uint32, int64) { l.say(l.end.Peer().Addr) }) })
 }
 
 // take puts a frame into the buffer, or holds it until it is known when it was captured.
@@ -284,7 +273,7 @@ func (l *listener) play() {
 		}
 		return time.Duration(due-l.clock.At(l.now())) * time.Microsecond
 	}
-	for program.Wait(left, l.stop) {
+	for program.Wait(left, l.Ctx.Done()) {
 		l.await()
 		l.pop()
 	}

@@ -14,7 +14,6 @@ import (
 
 const (
 	settling = 3 * time.Second // the start, which does not count
-	longGap  = 5               // frames: shorter gaps are not listed
 
 	// heard is how long after its start an end that plays is heard by the speaker: a frame, whose answer
 	// comes after two ways. A busy machine may need longer.
@@ -37,14 +36,6 @@ type result struct {
 	Woke   stat.Spread // how late the program woke up to play
 
 	Latency float64 // in the end
-
-	Gaps []gap // of 5 frames and more, the start included
-}
-
-// gap is sound that was not played.
-type gap struct {
-	From   float64
-	Frames int
 }
 
 // judge compares what was played with what was captured.
@@ -57,7 +48,6 @@ func judge(s *speaker, lives []*listener) *result {
 	}
 	var over, clocks, woke []int64
 	absent := absences(lives)
-	row := 0 // frames in a row that were not played
 	for n, at := range s.captured {
 		away := slices.ContainsFunc(absent, func(s span) bool { return s.from <= at && at <= s.to })
 		played, arrived := false, false
@@ -68,21 +58,14 @@ func judge(s *speaker, lives []*listener) *result {
 			}
 			played, arrived = played || ok, arrived || l.arrived[uint32(n)]
 		}
-		row++
 		switch {
 		case played:
-			row = 0
 		case away:
 			r.InFlight++
 		case arrived:
 			r.Unplayed++
 		default:
 			r.Lost++
-		}
-		if row == longGap {
-			r.Gaps = append(r.Gaps, gap{float64(s.captured[n+1-row]-lives[0].begun) / 1e6, row})
-		} else if row > longGap {
-			r.Gaps[len(r.Gaps)-1].Frames = row
 		}
 	}
 	r.Error, r.Clocks, r.Woke = stat.SpreadOf(over), stat.SpreadOf(clocks), stat.SpreadOf(woke)
@@ -128,7 +111,4 @@ func (r *result) print(w io.Writer, c config) {
 	fmt.Fprintf(w, "from 3 s after each start on, median/p99/most, us:\n")
 	fmt.Fprintf(w, "  play - capture - latency of %.0f ms: %v\n", r.Latency, r.Error)
 	fmt.Fprintf(w, "  of that the clocks %v, waking up late %v\n", r.Clocks, r.Woke)
-	for _, g := range r.Gaps {
-		fmt.Fprintf(w, "silence from %.2f s on: %d frames, %v\n", g.From, g.Frames, time.Duration(g.Frames)*frameTime)
-	}
 }

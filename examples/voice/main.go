@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Voice is silent for 20 s, then prints how far from its time each frame of 20 ms was played, what
-// was lost, and when there was silence.
+// Voice is silent for 20 s, then prints how far from its time each frame of 20 ms was played, and what
+// was lost.
 //
 // It sends sound from one end to another, which plays each frame a fixed time after it was
 // captured. The frames are fake; when they are played is real, and judged by true time.
@@ -15,7 +15,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -64,34 +63,23 @@ const stoppedBy = 2 * time.Second
 
 // voice runs the demo, and says how it went.
 func voice(ctx context.Context, c config, stdout, _ io.Writer) error {
-	r, err := demo(ctx, c)
-	if err != nil {
-		return err
-	}
+	r := demo(ctx, c)
 	r.print(stdout, c)
 	return r.check()
 }
 
 // demo runs both ends and the network between them. After a third of the time the end that plays is
 // stopped, and after two thirds it starts anew.
-func demo(ctx context.Context, c config) (*result, error) {
+func demo(ctx context.Context, c config) *result {
 	rng := rand.New(rand.NewPCG(c.Network.Seed, 'v'))
 	clock := func(ppm float64) program.Clock { return program.Clock{Start: rng.Uint64(), PPM: ppm} }
-	speaking, err1 := relay.Loopback()
-	playing, err2 := relay.Loopback()
-	anew, err3 := relay.Loopback() // of the end that plays, later
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return nil, err
-	}
-	network, err := relay.New(c.Network, relay.Addr(playing))
-	if err != nil {
-		return nil, err
-	}
+	playing := relay.Loopback()
+	network := relay.New(c.Network, relay.Addr(playing))
 	defer network.Close()
 	speaks := newSpeaker(c, clock(c.Skew/2), network.Addr())
 	plays := newListener(c, clock(-c.Skew/2))
 	plays.start(playing)
-	speaks.start(speaking)
+	speaks.start(relay.Loopback())
 	program.Sleep(ctx, c.For/3)
 
 	plays.running.Lock()
@@ -101,13 +89,14 @@ func demo(ctx context.Context, c config) (*result, error) {
 	plays.running.Unlock()
 	program.Sleep(ctx, c.For/3-stoppedBy)
 
-	plays.close()
+	plays.Close()
+	anew := relay.Loopback()
 	network.Move(relay.Addr(playing), relay.Addr(anew))
 	again := newListener(c, clock(-c.Skew/2))
 	again.start(anew)
 	program.Sleep(ctx, c.For/3)
-	speaks.close()
+	speaks.Close()
 	time.Sleep(c.latency + 100*time.Millisecond) // what is under way is still played
-	again.close()
-	return judge(speaks, []*listener{plays, again}), nil
+	again.Close()
+	return judge(speaks, []*listener{plays, again})
 }

@@ -18,6 +18,7 @@ import (
 
 	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
+	"timesync/examples/internal/relay"
 )
 
 // TestKey: it comes from the command line, a file or the environment.
@@ -67,6 +68,9 @@ func TestFlags(t *testing.T) {
 		"-skew NaN":            "-skew NaN",
 		"-skew 1001":           "-1000 to 1000 ppm",
 		"-loss NaN":            "0 to 100 percent",
+		"-loss -1":             "0 to 100 percent",
+		"-loss 101":            "0 to 100 percent",
+		"-jitter -1ns":         "-jitter -1ns",
 		"-jitter 1h":           "-jitter 1h",
 		"-seed -1":             "invalid value",
 		"-key 12":              "-key: needs -listen or -dial",
@@ -92,8 +96,9 @@ func TestFlags(t *testing.T) {
 		t.Errorf("%s%+v", said, c)
 	}
 	given := c.Key
-	said = printed("-demo")
-	drawn := c.Key != [32]byte{} && c.Key != given && c.Network.Seed != 0
+	said = printed("-demo", "-down", "4ms@1s", "-loss", "3")
+	down := relay.Extra{By: 4 * time.Millisecond, From: time.Second}
+	drawn := c.Key != [32]byte{} && c.Key != given && c.Network.Seed != 0 && c.Network.Down == down && c.Network.Loss == 3 && c.Network.Jitter == 10*time.Millisecond
 	if said != "test: done\n" || !drawn || c.For != 1 || c.Skew != 50 || c.Alone() {
 		t.Errorf("%s%+v", said, c)
 	}

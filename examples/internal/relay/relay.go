@@ -135,30 +135,31 @@ type Relay struct {
 	turn     int                      // of the kinds that are injected
 }
 
-// Loopback opens a socket at a free port of the loopback interface.
-func Loopback() (*net.UDPConn, error) {
-	return net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+// Loopback opens a socket at a free port of the loopback interface. It panics on a machine that has none,
+// as httptest.NewServer does.
+func Loopback() *net.UDPConn {
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		panic(fmt.Sprintf("no socket on loopback: %v", err))
+	}
+	return conn
 }
 
 // Addr is where a socket is.
 func Addr(conn *net.UDPConn) netip.AddrPort { return conn.LocalAddr().(*net.UDPAddr).AddrPort() }
 
 // New starts a relay in front of a server on loopback.
-func New(c Config, server netip.AddrPort) (*Relay, error) {
-	front, err := Loopback()
-	if err != nil {
-		return nil, err
-	}
+func New(c Config, server netip.AddrPort) *Relay {
 	r := &Relay{
-		config: c, begun: time.Now(), front: front, server: server,
+		config: c, begun: time.Now(), front: Loopback(), server: server,
 		rng: rand.New(rand.NewPCG(c.Seed, 0)), flows: map[netip.AddrPort]*flow{},
 	}
-	r.read(front, func(data []byte, from netip.AddrPort, now time.Time) {
+	r.read(r.front, func(data []byte, from netip.AddrPort, now time.Time) {
 		if f := r.flow(from); f != nil {
 			r.forward(f, ToServer, data, from, now)
 		}
 	})
-	return r, nil
+	return r
 }
 
 // Addr is where clients send to.
@@ -210,13 +211,9 @@ func (r *Relay) flow(client netip.AddrPort) *flow {
 	if f, ok := r.flows[client]; ok || len(r.flows) == maxFlows || r.closed {
 		return f
 	}
-	back, err := Loopback()
-	if err != nil {
-		return nil
-	}
-	f := &flow{client: client, back: back}
+	f := &flow{client: client, back: Loopback()}
 	r.flows[client] = f
-	r.read(back, func(data []byte, from netip.AddrPort, now time.Time) { r.forward(f, ToClient, data, from, now) })
+	r.read(f.back, func(data []byte, from netip.AddrPort, now time.Time) { r.forward(f, ToClient, data, from, now) })
 	return f
 }
 

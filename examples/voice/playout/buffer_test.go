@@ -33,6 +33,26 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// stream is frames of 20 ms, each of which is pushed as it arrives, and then what is due is played.
+type stream struct {
+	*Buffer
+	now uint64
+}
+
+func newStream(t *testing.T, c Config) *stream { return &stream{mustNew(t, c), 1 << 40} }
+
+// frames lets so many arrive, each after its delay, us.
+func (s *stream) frames(n int, delay func() int64) {
+	for range n {
+		s.now += 20_000
+		s.Push(s.now-uint64(delay()), s.now, nil)
+		s.Pop(nil, s.now)
+	}
+}
+
+// after is always the same delay.
+func after(us int64) func() int64 { return func() int64 { return us } }
+
 // TestCopies: sound that is sent twice against losses is played no later.
 func TestCopies(t *testing.T) {
 	const frame = 20_000
@@ -115,16 +135,8 @@ func TestBuffer(t *testing.T) {
 func TestLatency(t *testing.T) {
 	const seed = 20261123
 	rng := rand.New(rand.NewPCG(seed, 'q'))
-	b := mustNew(t, Config{})
-	now := uint64(1 << 40)
-	arrive := func(n int, delay func() int64) {
-		for range n {
-			now += 20_000
-			d := delay()
-			b.Push(now-uint64(d), now, nil)
-			b.Pop(nil, now)
-		}
-	}
+	b := newStream(t, Config{})
+	arrive := b.frames
 	between := func(what string, lo, hi time.Duration) {
 		t.Helper()
 		if l := b.Latency(); l < lo || l > hi {
@@ -145,9 +157,9 @@ func TestLatency(t *testing.T) {
 	arrive(5000, spread(15_000, 25_000))
 	between("110 s later", 24*time.Millisecond, 28*time.Millisecond)
 	// The program was stopped: all comes at once, and that is no reason.
-	now += 2_000_000
+	b.now += 2_000_000
 	for ago := int64(900_000); ago > 0; ago -= 20_000 {
-		b.Push(now-uint64(ago), now, nil)
+		b.Push(b.now-uint64(ago), b.now, nil)
 	}
 	between("after a stop", 24*time.Millisecond, 28*time.Millisecond)
 	arrive(100, spread(900_000, 1_000_000))
@@ -159,26 +171,22 @@ func TestLatency(t *testing.T) {
 // TestSteps: while the other end's clock is set back and this end does not know, frames seem late. When it knows, the
 // latency is soon what it was.
 func TestSteps(t *testing.T) {
-	b := mustNew(t, Config{})
-	now := uint64(1 << 40)
-	arrive := func(frames int, delay uint64, steps uint32) {
-		for range frames {
-			now += 20_000
-			b.Steps(steps)
-			b.Push(now-delay, now, nil)
-			b.Pop(nil, now)
-		}
-	}
-	arrive(500, 30_000, 0)
+	b := newStream(t, Config{})
+	b.frames(500, after(30_000))
 	before := b.Latency()
-	for steps, set := range []uint64{130_000, 400_000, 3_600_000_000} {
-		arrive(100, 30_000+set, uint32(steps))
-		arrive(50, 30_000, uint32(steps+1))
+	for steps, set := range []int64{130_000, 400_000, 3_600_000_000} {
+		b.frames(100, after(30_000+set))
+		long := b.Latency()
+		if b.Steps(uint32(steps)); b.Latency() != long || long == before {
+			t.Errorf("the clocks are as before: the latency is %v, it was %v", b.Latency(), long)
+		}
+		b.Steps(uint32(steps + 1))
+		b.frames(50, after(30_000))
 		if l := b.Latency(); l != before {
 			t.Errorf("a clock that is set back by %d us: the latency is %v, before it was %v", set, l, before)
 		}
 		late := b.Stats().Late
-		if arrive(50, 30_000, uint32(steps+1)); b.Stats().Late != late {
+		if b.frames(50, after(30_000)); b.Stats().Late != late {
 			t.Errorf("a clock that is set back by %d us: frames are late after that, too", set)
 		}
 	}
@@ -189,28 +197,21 @@ func TestSteps(t *testing.T) {
 func TestStall(t *testing.T) {
 	const stall, usual = 700_000, 40_000 // us
 	for _, most := range []time.Duration{500 * time.Millisecond, 200 * time.Millisecond} {
-		b := mustNew(t, Config{Most: most})
-		captured, now := uint64(1<<40), uint64(0)
-		frame := func(queue int64) {
-			captured += 20_000
-			now = captured + usual + uint64(max(queue, 0))
-			b.Push(captured, now, nil)
-			b.Pop(nil, now)
-		}
-		for range 3000 {
-			frame(0)
-		}
+		b := newStream(t, Config{Most: most})
+		b.frames(3000, after(usual))
 		before := b.Latency()
 		longest := before
+		b.now += stall + 10_000
 		for queue := int64(stall); queue > 0; queue -= 10_000 {
-			frame(queue)
+			b.now -= 10_000 // of two frames
+			b.frames(1, after(usual+queue))
 			longest = max(longest, b.Latency())
 		}
-		from := now
-		for b.Latency() > before+10*time.Millisecond && now-from < 600e6 {
-			frame(0)
+		from := b.now
+		for b.Latency() > before+10*time.Millisecond && b.now-from < 600e6 {
+			b.frames(1, after(usual))
 		}
-		took := time.Duration(now-from) * time.Microsecond
+		took := time.Duration(b.now-from) * time.Microsecond
 		t.Logf("Most %v: %v before a stall of %d us, %v after it, and within 10 ms again %.0f s later", most, before, stall, longest, took.Seconds())
 		if longest != most || took > 3*time.Minute || took < (most-before)*195 {
 			t.Errorf("Most %v: %v before, %v after, %v until it is as before", most, before, longest, took)
