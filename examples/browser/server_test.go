@@ -225,7 +225,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// The files of the page are there.
+// The files of the page are there, and a browser is told to load none from elsewhere.
 func TestFiles(t *testing.T) {
 	s := startBare(t, all)
 	for path, kind := range map[string]string{
@@ -235,8 +235,9 @@ func TestFiles(t *testing.T) {
 		r, err := http.Get(s.address() + path)
 		exampletest.Must(t, err)
 		r.Body.Close()
-		if r.StatusCode != http.StatusOK || !strings.HasPrefix(r.Header.Get("Content-Type"), kind) {
-			t.Errorf("/%s: %s, %s", path, r.Status, r.Header.Get("Content-Type"))
+		policy := r.Header.Get("Content-Security-Policy")
+		if r.StatusCode != http.StatusOK || !strings.HasPrefix(r.Header.Get("Content-Type"), kind) || !strings.HasPrefix(policy, "default-src 'self';") {
+			t.Errorf("/%s: %s, %v", path, r.Status, r.Header)
 		}
 	}
 }
