@@ -170,7 +170,9 @@ func (b *bench) run(r row, length time.Duration) (cells string) {
 		if r.late && i == r.transfers-1 {
 			time.Sleep(after)
 		}
-		b.transfer(i, r.cc)
+		listen := fmt.Sprintf("-listen :%d -key %s -json", 7200+i, lab.Key)
+		dial := fmt.Sprintf("-dial %s:%d -key %s -cc %s -mb 100000 -json", hostB, 7200+i, lab.Key, r.cc)
+		b.pair(fmt.Sprint(i), udpWire, "transfer", listen, dial)
 	}
 	from := min(settle, length/2)
 	if r.late {
@@ -224,13 +226,6 @@ func percent(share float64) string {
 	return strings.ReplaceAll(fmt.Sprintf("%.1f %%", 100*share), "NaN %", "-")
 }
 
-// transfer starts one.
-func (b *bench) transfer(i int, cc string) {
-	listen := fmt.Sprintf("-listen :%d -key %s -json", 7200+i, lab.Key)
-	dial := fmt.Sprintf("-dial %s:%d -key %s -cc %s -mb 100000 -json", hostB, 7200+i, lab.Key, cc)
-	b.pair(fmt.Sprint(i), udpWire, "transfer", listen, dial)
-}
-
 // pair starts what receives, notes what its lines say, and then starts what sends.
 func (b *bench) pair(series string, wire float64, program, receiver, sender string) {
 	receive, send := command("b", program, receiver), command("a", program, sender)
@@ -267,12 +262,7 @@ func (b *bench) note(series string, value float64) {
 func (b *bench) since(series string, from time.Duration) []point {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	points := b.series[series]
-	first := slices.IndexFunc(points, func(p point) bool { return p.at >= from })
-	if first < 0 {
-		return nil
-	}
-	return points[first:]
+	return slices.DeleteFunc(slices.Clone(b.series[series]), func(p point) bool { return p.at < from })
 }
 
 // quantile returns one of the points of a series from a time on.
