@@ -47,6 +47,12 @@ func Run(name string, args ...string) {
 	}
 }
 
+// Alone returns a command that runs a program as measure.sh does.
+func Alone(program string, args ...string) *exec.Cmd {
+	const enter = `mount -t tmpfs none /run && exec "$@"`
+	return exec.Command("unshare", append([]string{"--mount", "--net", "sh", "-c", enter, "sh", program}, args...)...)
+}
+
 // Spaces makes namespaces.
 func Spaces(names ...string) {
 	for _, ns := range names {
