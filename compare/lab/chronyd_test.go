@@ -7,7 +7,6 @@
 package main
 
 import (
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -129,13 +128,11 @@ func TestChronyFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), kept.ChronydFile)
 	best, stock := kept.QuantilesOf([]float64{3}), kept.QuantilesOf([]float64{5, 8.5})
 	want := []kept.Figures{{Set: play.Simulated, World: "ideal", Tried: 58, Setting: "filter 4", Best: best, Stock: stock}}
-	empty, err := kept.Read[kept.Figures](path)
-	bad := kept.Write(path, want)
-	got, worse := kept.Read[kept.Figures](path)
-	if err := errors.Join(err, bad, worse); err != nil || len(empty) > 0 || !slices.Equal(got, want) {
+	empty, err := must(kept.Read[kept.Figures](path)), kept.Write(path, want)
+	if got := must(kept.Read[kept.Figures](path)); err != nil || len(empty) > 0 || !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v, %v", got, want, err)
 	}
-	if kept.Find(got, play.Simulated, "ideal") != &got[0] || kept.Find(got, play.Simulated, "wander") != nil {
+	if kept.Find(want, play.Simulated, "ideal") != &want[0] || kept.Find(want, play.Simulated, "wander") != nil {
 		t.Error("not found, or another world")
 	}
 }

@@ -1,143 +1,98 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // This test proves that the page keeps time in Firefox, whose clock advances by 1 ms at a time where
-// a page is not isolated. It drives a Firefox without a window by WebDriver BiDi.
+// a page is not isolated. A Firefox without a window opens the page with one more script, which
+// goes to the address of the test with what it has seen.
 package main
 
 import (
-	"bufio"
-	"context"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
-	"strings"
+	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 
 	"timesync/examples/internal/exampletest"
 )
 
-// firefox is a Firefox with one tab.
-type firefox struct {
-	t    *testing.T
-	ctx  context.Context
-	conn *websocket.Conn
-	tab  string
-	n    int
+// toldScript waits until an expression is true, for so long at most, ms; lets the page settle, and run
+// on for as long, and goes to an address.
+const toldScript = `
+const sleep = ms => new Promise(done => setTimeout(done, ms));
+for (const end = performance.now() + %[2]d; !(%[1]s) && performance.now() < end; ) await sleep(50);
+await sleep(%[3]d);
+const from = performance.now();
+await sleep(%[3]d);
+location = '%[4]s/?told=' + encodeURIComponent(JSON.stringify({
+	isolated: crossOriginIsolated, step: timesyncPage.step,
+	status: document.getElementById('status').textContent + ' ' + demo.transport,
+	samples: demo.samples.filter(s => s.at >= from),
+}));
+`
+
+// told is what the script says.
+type told struct {
+	Isolated bool
+	Step     float64 // by how much readings of the clock may lag behind, ms
+	Status   string
+	Samples  []sample
 }
 
-// startFirefox starts a Firefox that ends with the test, or skips the test.
-func startFirefox(t *testing.T) *firefox {
-	t.Helper()
-	path := installed(t, "Firefox (apt-get install firefox-esr, or set FIREFOX)", os.Getenv("FIREFOX"), "firefox-esr", "firefox")
-	ctx, cancel := context.WithTimeout(t.Context(), testTime)
-	t.Cleanup(cancel)
-	command := exec.CommandContext(ctx, path, "--headless", "--no-remote", "--profile", t.TempDir(), "--remote-debugging-port", "0", "about:blank")
-	command.Env = append(os.Environ(), "HOME="+t.TempDir())
-	said, err := command.StderrPipe()
-	if err == nil {
-		err = command.Start()
-	}
-	exampletest.Must(t, err)
-	t.Cleanup(func() {
-		cancel()
-		_ = command.Wait() // killed
-	})
-	address := ""
-	lines := bufio.NewScanner(said)
-	for lines.Scan() {
-		if _, after, found := strings.Cut(lines.Text(), "WebDriver BiDi listening on "); found {
-			address = strings.TrimSpace(after)
-			break
+// inFirefox returns what the page says in a Firefox that ends with the test.
+func inFirefox(t *testing.T, path string, o options) (what told) {
+	heard := make(chan string, 1)
+	ear := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if text := r.FormValue("told"); text != "" { // and no icon
+			heard <- text
 		}
-	}
-	if address == "" {
-		t.Fatal("Firefox does not say where it listens")
-	}
-	go func() { // so that it never waits for a reader
-		for lines.Scan() {
-		}
-	}()
-	f := &firefox{t: t, ctx: ctx}
-	f.conn, _, err = websocket.Dial(ctx, address+"/session", nil)
+	}))
+	defer ear.Close()
+	p, err := built()
 	exampletest.Must(t, err)
-	f.conn.SetReadLimit(-1)
-	t.Cleanup(func() { f.conn.CloseNow() })
-	f.call("session.new", map[string]any{"capabilities": map[string]any{}}, new(any))
-	var tree struct{ Contexts []struct{ Context string } }
-	f.call("browsingContext.getTree", map[string]any{}, &tree)
-	f.tab = tree.Contexts[0].Context
-	return f
-}
+	p = maps.Clone(p)
+	index, err := static.ReadFile("static/index.html")
+	exampletest.Must(t, err)
+	p["firefox.html"] = bytes.Replace(index, []byte("</body>"), []byte(`<script type="module" src="firefox.js"></script></body>`), 1)
+	p["firefox.js"] = fmt.Appendf(nil, toldScript, stampsKnown, patience.Milliseconds(), measureFor.Milliseconds(), ear.URL)
+	s, err := serve("127.0.0.1:0", p, o)
+	exampletest.Must(t, err)
+	defer s.close()
 
-// call calls a command of WebDriver BiDi.
-func (f *firefox) call(method string, params map[string]any, result any) {
-	f.t.Helper()
-	f.n++
-	err := wsjson.Write(f.ctx, f.conn, map[string]any{"id": f.n, "method": method, "params": params})
-	var answer struct {
-		ID             int
-		Error, Message string
-		Result         json.RawMessage
+	profile := t.TempDir()
+	const quiet = `user_pref("datareporting.policy.dataSubmissionEnabled", false); user_pref("browser.aboutwelcome.enabled", false);`
+	exampletest.Must(t, os.WriteFile(filepath.Join(profile, "user.js"), []byte(quiet), 0o600))
+	command := exec.CommandContext(t.Context(), path, "--headless", "--no-remote", "--profile", profile, s.address()+"firefox.html?"+perfect)
+	command.Env = append(os.Environ(), "HOME="+profile)
+	exampletest.Must(t, command.Start())
+	defer command.Wait() // killed
+	defer command.Process.Kill()
+	select {
+	case text := <-heard:
+		exampletest.Must(t, json.Unmarshal([]byte(text), &what))
+	case <-time.After(testTime):
+		t.Fatal("the page says nothing")
 	}
-	for err == nil && answer.ID != f.n { // others are events
-		answer.ID = 0
-		err = wsjson.Read(f.ctx, f.conn, &answer)
-	}
-	if err == nil && answer.Error == "" {
-		err = json.Unmarshal(answer.Result, result)
-	}
-	if err != nil || answer.Error != "" {
-		f.t.Fatalf("%s: %v, %s: %s", method, err, answer.Error, answer.Message)
-	}
-}
-
-// inFirefox returns what an expression is in the page.
-func inFirefox[T any](f *firefox, expression string) (value T) {
-	f.t.Helper()
-	var answer struct {
-		Result           struct{ Value string }
-		ExceptionDetails struct{ Text string }
-	}
-	f.call("script.evaluate", map[string]any{
-		"expression": "JSON.stringify(" + expression + ")", "awaitPromise": false, "target": map[string]any{"context": f.tab},
-	}, &answer)
-	if err := json.Unmarshal([]byte(answer.Result.Value), &value); err != nil {
-		f.t.Fatalf("%s: %v %s", expression, err, answer.ExceptionDetails.Text)
-	}
-	return value
+	return what
 }
 
 func TestFirefox(t *testing.T) {
 	t.Parallel()
+	path := installed(t, "Firefox (apt-get install firefox-esr, or set FIREFOX)", os.Getenv("FIREFOX"), "firefox-esr", "firefox")
 	for _, isolated := range []bool{true, false} {
 		t.Run(map[bool]string{true: "isolated", false: "not isolated"}[isolated], func(t *testing.T) {
-			s := startServer(t, options{isolated: isolated, webTransport: true})
-			f := startFirefox(t)
-			page := map[string]any{"context": f.tab, "url": s.address() + "?" + perfect, "wait": "complete"}
-			f.call("browsingContext.navigate", page, new(any))
-			for start := time.Now(); !inFirefox[bool](f, "!!"+stampsKnown); time.Sleep(50 * time.Millisecond) {
-				if time.Since(start) > patience {
-					status := inFirefox[string](f, "document.getElementById('status').textContent + ' ' + demo.transport")
-					t.Fatalf("stamps are not synchronized within %v: %s", patience, status)
-				}
-			}
-			time.Sleep(*measureFor)
-			from := inFirefox[float64](f, "performance.now()")
-			time.Sleep(*measureFor)
-			got := inFirefox[[]sample](f, fmt.Sprintf("demo.samples.filter(s => s.at >= %f)", from))
-			step := inFirefox[float64](f, "timesyncPage.step")
-			is := inFirefox[bool](f, "crossOriginIsolated")
-			t.Logf("readings lag behind by up to %v ms", step)
-			if is != isolated || isolated && step > 0.2 || !isolated && (step < 0.9 || step > 2.1) {
-				t.Errorf("isolated %v, readings lag behind by up to %v ms", is, step)
+			told := inFirefox(t, path, options{isolated: isolated, webTransport: true})
+			t.Logf("readings lag behind by up to %v ms; %s", told.Step, told.Status)
+			if told.Isolated != isolated || isolated && told.Step > 0.2 || !isolated && (told.Step < 0.9 || told.Step > 2.1) {
+				t.Errorf("isolated %v, readings lag behind by up to %v ms", told.Isolated, told.Step)
 			}
 			// The time of day at which a page began is rounded to 1 ms.
-			usable(t, got, stamps, 1300, besideOthers)
+			usable(t, told.Samples, stamps, 1300, besideOthers)
 		})
 	}
 }

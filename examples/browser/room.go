@@ -23,17 +23,8 @@ type room struct {
 	game  *tick.Server
 	hz    uint32              // its rate
 	end   context.CancelFunc  // ends its ticks
-	seats map[uint32]*visitor // by player
+	seats map[string]*visitor // by key
 	last  uint32              // player number
-}
-
-// newRoom starts a game.
-func newRoom(ctx context.Context, clock func() uint64) *room {
-	r := &room{ctx: ctx, clock: clock, seats: map[uint32]*visitor{}}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.start(defaultRate, 0)
-	return r
 }
 
 const (
@@ -44,32 +35,26 @@ const (
 	maxRate     = 120
 )
 
-// start starts the ticks at a game time. mu is held.
-func (r *room) start(hz uint32, at time.Duration) {
-	config := tick.Config{Rate: tick.Hz(hz), Clock: r.clock}
-	var server *tick.Server
-	// Nothing in it comes from outside but the rate, which setRate checks.
-	server, _ = tick.NewServer(tick.ServerConfig{
-		Config:    config,
-		FirstTick: config.Rate.Ticks(at),
-		Handlers:  tick.Handlers{Tick: func(s tick.Info) { r.tick(server, s) }},
-	})
-	ctx, cancel := context.WithCancel(r.ctx)
-	server.Start(r.clock())
-	go server.Run(ctx)
-	r.game, r.hz, r.end = server, hz, cancel
-}
-
-// setRate changes the tick rate for everybody. Game time goes on, in a new epoch.
+// setRate begins the game, or changes the tick rate for everybody: game time goes on, in a new epoch.
 func (r *room) setRate(hz uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if hz == r.hz || hz < minRate || hz > maxRate {
 		return
 	}
-	now, _ := r.game.SharedTime(r.clock())
-	r.end()
-	r.start(hz, now.Duration())
+	config := tick.ServerConfig{Config: tick.Config{Rate: tick.Hz(hz), Clock: r.clock}}
+	if r.game != nil {
+		now, _ := r.game.SharedTime(r.clock())
+		config.FirstTick = config.Rate.Ticks(now.Duration())
+		r.end()
+	}
+	var server *tick.Server
+	config.Handlers.Tick = func(s tick.Info) { r.tick(server, s) }
+	server, _ = tick.NewServer(config) // nothing in it comes from outside but the rate
+	ctx, cancel := context.WithCancel(r.ctx)
+	server.Start(r.clock())
+	go server.Run(ctx)
+	r.game, r.hz, r.end = server, hz, cancel
 	for _, v := range r.seats {
 		clear(v.inputs)
 		r.welcome(v)
@@ -82,7 +67,7 @@ func (r *room) join(v *visitor) {
 	defer r.mu.Unlock()
 	r.last++
 	v.player, v.figure.X = r.last, float32(game.Start(r.last))
-	r.seats[v.player] = v
+	r.seats[v.key] = v
 	r.welcome(v)
 }
 
@@ -90,15 +75,15 @@ func (r *room) join(v *visitor) {
 func (r *room) leave(v *visitor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.seats, v.player)
+	delete(r.seats, v.key)
 	r.game.Forget(uint64(v.player))
 }
 
-// visitor returns who has a player or nil.
-func (r *room) visitor(player uint32) *visitor {
+// visitor returns who has a key, or nil.
+func (r *room) visitor(key string) *visitor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.seats[player]
+	return r.seats[key]
 }
 
 // greet sends a visitor the Welcome that it needs to begin.

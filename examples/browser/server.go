@@ -14,7 +14,6 @@ import (
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/coder/websocket"
@@ -75,7 +74,8 @@ func serve(addr string, p page, o options) (*server, error) {
 	}
 	s.hash = sha256.Sum256(cert.Certificate[0])
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.room = newRoom(s.ctx, s.clock.Now)
+	s.room = &room{ctx: s.ctx, clock: s.clock.Now, seats: map[string]*visitor{}}
+	s.room.setRate(defaultRate)
 	s.serveWebTransport(cert)
 	s.http = &http.Server{Handler: s.routes(p), ReadHeaderTimeout: 10 * time.Second}
 	go s.http.Serve(s.listener)
@@ -175,9 +175,8 @@ func (s *server) onWebSocket(w http.ResponseWriter, r *http.Request) {
 
 // onSession lets the WebTransport session of a page in.
 func (s *server) onSession(w http.ResponseWriter, r *http.Request) {
-	player, _ := strconv.ParseUint(r.FormValue("player"), 10, 32)
-	v := s.room.visitor(uint32(player))
-	if v == nil || v.key != r.FormValue("key") {
+	v := s.room.visitor(r.FormValue("key"))
+	if v == nil {
 		http.Error(w, "no such player", http.StatusForbidden)
 		return
 	}

@@ -170,11 +170,10 @@ func TestNativePage(t *testing.T) {
 func TestNativePlayers(t *testing.T) {
 	s := startBare(t, all)
 	a, b := connect(t, s, true), connect(t, s, false)
-	see := func(p *nativePage, n int) bool {
-		go b.play(2*time.Second, func() bool { return len(b.client.Frame(rawUsec()).Drawn) == n })
-		return p.play(10*time.Second, func() bool { return len(p.client.Frame(rawUsec()).Drawn) == n })
+	sees := func(n int) bool {
+		return a.play(10*time.Second, func() bool { return len(a.client.Frame(rawUsec()).Drawn) == n })
 	}
-	if !see(a, 3) {
+	if !sees(3) {
 		t.Fatalf("player %d does not see player %d", a.greeting.Player, b.greeting.Player)
 	}
 	exampletest.Must(t, a.ws.Write(t.Context(), websocket.MessageText, []byte(`{"rate":30,"latency":20}`)))
@@ -182,7 +181,7 @@ func TestNativePlayers(t *testing.T) {
 		t.Errorf("the tick rate does not change: %v", a.client.Events())
 	}
 	b.ws.CloseNow()
-	if !a.play(10*time.Second, func() bool { return len(a.client.Frame(rawUsec()).Drawn) == 2 }) {
+	if !sees(2) {
 		t.Error("who has left is still there")
 	}
 }
@@ -225,7 +224,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// The files of the page are there.
+// The files of the page are there, and a browser is told to load none from elsewhere.
 func TestFiles(t *testing.T) {
 	s := startBare(t, all)
 	for path, kind := range map[string]string{
@@ -235,8 +234,9 @@ func TestFiles(t *testing.T) {
 		r, err := http.Get(s.address() + path)
 		exampletest.Must(t, err)
 		r.Body.Close()
-		if r.StatusCode != http.StatusOK || !strings.HasPrefix(r.Header.Get("Content-Type"), kind) {
-			t.Errorf("/%s: %s, %s", path, r.Status, r.Header.Get("Content-Type"))
+		policy := r.Header.Get("Content-Security-Policy")
+		if r.StatusCode != http.StatusOK || !strings.HasPrefix(r.Header.Get("Content-Type"), kind) || !strings.HasPrefix(policy, "default-src 'self';") {
+			t.Errorf("/%s: %s, %v", path, r.Status, r.Header)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (v *visitor) serve() {
 	defer v.server.room.leave(v)
 	greeting := greeting{
 		Greeting: client.Greeting{Player: v.player, PingSession: v.server.pingSession, UnixAtZero: v.server.unixAtZero},
-		URL:      fmt.Sprintf("https://%s/stamps?player=%d&key=%s", v.server.listener.Addr(), v.player, v.key),
+		URL:      fmt.Sprintf("https://%s/stamps?key=%s", v.server.listener.Addr(), v.key),
 		Hash:     v.server.hash[:],
 	}
 	if wsjson.Write(v.ctx, v.ws, greeting) == nil {

@@ -1,12 +1,22 @@
 #!/usr/bin/env bash
-# measure.sh EXAMPLE WHAT ARGUMENT... runs what measures an example in network namespaces, or
-# says that WHAT was not tested. The measure.sh of the examples call it.
+# measure.sh EXAMPLE WHAT TOOL ARGUMENT... runs what measures an example in network namespaces, or
+# says that WHAT was not tested, as without the TOOL. The measure.sh of the examples call it.
 set -euo pipefail
-example=$1 what=$2
-shift 2
-cd "$(dirname "$0")/../../$example/measure"
-[[ $(uname -s) == Linux ]] || { echo "NOT TESTED: $what: network namespaces are Linux's"; exit 0; }
-program=$(mktemp)
-trap 'rm -f "$program"' EXIT
-go build -o "$program" .
-"$program" "$@"
+example=$1 what=$2 tool=$3
+shift 3
+cd "$(dirname "$0")/../../$example"
+why() {
+	echo "NOT TESTED: $what: $1"
+	exit 0
+}
+[[ $(uname -s) == Linux ]] || why "network namespaces are Linux's"
+for needed in unshare ip "$tool"; do
+	command -v "$needed" >/dev/null || why "there is no $needed (Debian: apt-get install util-linux iproute2 nftables)"
+done
+# Namespaces that are made in a tree of mounts of its own go when the last process in there ends.
+alone=(unshare --mount --net sh -c 'mount -t tmpfs none /run && exec "$@"' sh)
+no=$("${alone[@]}" ip netns add try 2>&1) || why "no network namespaces here, as in many containers and without root: $no"
+programs=$(mktemp -d)
+trap 'rm -rf "$programs"' EXIT
+go build -o "$programs/" . ./measure
+PATH="$programs:$PATH" "${alone[@]}" measure "$@"

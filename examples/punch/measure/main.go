@@ -65,15 +65,10 @@ var columns = []column{
 // delays are one-way delays from each NAT to the core: paths of 10 to 80 ms.
 var delays = [][2]time.Duration{{5e6, 5e6}, {5e6, 20e6}, {20e6, 20e6}, {10e6, 45e6}, {40e6, 40e6}}
 
-// bench is the network.
+// bench is the network: two hosts, each behind a NAT, and the server are joined by a router.
 type bench struct {
-	lab     *lab.Lab
-	program string
-	meeting string    // namespace of the server
-	hosts   [2]string // and of the peers
-	nats    [2]string
-	wires   [2]*lab.Wire
-	room    int
+	wires [2]*lab.Wire // from the NATs
+	room  int
 
 	connected int // pairs, of all kinds
 	// How far apart the first packets left at the instant, of all kinds, ms.
@@ -84,56 +79,43 @@ func main() {
 	quick := flag.Bool("quick", false, "a few seconds: is it alive?")
 	only := flag.String("only", "", "kinds of NAT whose name contains this")
 	flag.Parse()
-	lab.Exit(lab.Measure("punching through NATs", "punch", []string{"nft"}, func(l *lab.Lab, program string) error {
-		b := &bench{program: program, lab: l}
-		if b.build(); l.Built() != nil {
-			return l.Built()
-		}
-		serve := lab.Command(b.meeting, program, "-serve", ":9000", "-key", lab.Key)
-		if err := serve.Start(); err != nil {
-			return err
-		}
-		defer serve.Process.Kill()
-		time.Sleep(300 * time.Millisecond)
-		if *quick {
-			b.table(4, "reset", columns[3:4]) // the peers join by UDP
-		} else {
-			b.table(50, *only, columns)
-		}
-		if l.Built() == nil && b.connected == 0 {
-			return errors.New("no pair of peers was connected")
-		}
-		return l.Built()
-	}))
+	var b bench
+	b.build()
+	lab.Exit(lab.Command("server", "punch", "-serve", ":9000", "-key", lab.Key).Start())
+	time.Sleep(300 * time.Millisecond)
+	if *quick {
+		b.table(4, "reset", columns[3:4]) // the peers join by UDP
+	} else {
+		b.table(50, *only, columns)
+	}
+	if b.connected == 0 {
+		lab.Exit(errors.New("no pair of peers was connected"))
+	}
 }
 
-// build joins two hosts, each behind a NAT, and the server by a router.
 func (b *bench) build() {
-	l := b.lab
-	core := l.Space("core")
-	b.meeting = l.Space("s")
-	l.Forward(core)
-	l.Cable(lab.At(b.meeting, "eth0", "10.79.3.2/24"), lab.At(core, "s", "10.79.3.1/24"))
-	l.Route(b.meeting, "10.79.3.1")
-	for i := range b.hosts {
-		host, nat := l.Space(fmt.Sprint("host", i)), l.Space(fmt.Sprint("nat", i))
-		b.hosts[i], b.nats[i] = host, nat
+	lab.Spaces("router", "server", "nat0", "nat1", "host0", "host1")
+	lab.Forward("router")
+	lab.Cable(lab.At("server", "eth0", "10.79.3.2/24"), lab.At("router", "server", "10.79.3.1/24"))
+	lab.Route("server", "10.79.3.1")
+	for i := range b.wires {
+		host, nat := fmt.Sprint("host", i), fmt.Sprint("nat", i)
 		lan, wan := fmt.Sprintf("192.168.%d.", i), fmt.Sprintf("10.79.%d.", i)
-		l.Cable(lab.At(host, "eth0", lan+"2/24"), lab.At(nat, "lan", lan+"1/24"))
-		b.wires[i] = l.Wire(lab.At(nat, "wan", wan+"2/24"), lab.At(core, fmt.Sprint("nat", i), wan+"1/24"), 0)
+		lab.Cable(lab.At(host, "eth0", lan+"2/24"), lab.At(nat, "lan", lan+"1/24"))
+		b.wires[i] = lab.Join(lab.At(nat, "wan", wan+"2/24"), lab.At("router", nat, wan+"1/24"), 0)
 		b.wires[i].Jitter.Store(int64(jitter))
-		l.Forward(nat)
-		l.Route(host, lan+"1")
-		l.Route(nat, wan+"1")
+		lab.Forward(nat)
+		lab.Route(host, lan+"1")
+		lab.Route(nat, wan+"1")
 	}
 }
 
 // setNATs makes both NATs of a kind.
-func (b *bench) setNATs(post, rules string) {
+func setNATs(post, rules string) {
 	script := "flush ruleset\ntable ip nat { chain post { type nat hook postrouting priority 100; oifname \"wan\" " + post +
 		"\n}\n}\ntable ip filter {" + rules + "\n}\n"
-	for _, nat := range b.nats {
-		b.lab.Run("ip", "netns", "exec", nat, "nft", script)
+	for _, nat := range []string{"nat0", "nat1"} {
+		lab.Run("ip", "netns", "exec", nat, "nft", script)
 	}
 }
 
@@ -151,9 +133,7 @@ func (b *bench) table(tries int, only string, columns []column) {
 		if !strings.Contains(k.name, only) {
 			continue
 		}
-		if b.setNATs(k.post, k.rules); b.lab.Built() != nil {
-			return
-		}
+		setNATs(k.post, k.rules)
 		fmt.Printf("| %s |", k.name)
 		for _, c := range columns {
 			o := b.tries(tries, strings.Fields(c.args))
@@ -213,7 +193,7 @@ func (b *bench) tries(n int, args []string) *outcomes {
 			args := append([]string{"-room", fmt.Sprint("room", b.room)}, args...)
 			time.Sleep(apart)
 			pairs.Go(func() {
-				x, y := b.pair(args)
+				x, y := pair(args)
 				mu.Lock()
 				defer mu.Unlock()
 				if x.First != 0 && y.First != 0 {
@@ -233,13 +213,13 @@ func (b *bench) tries(n int, args []string) *outcomes {
 }
 
 // pair runs two peers.
-func (b *bench) pair(args []string) (x, y outcome) {
+func pair(args []string) (x, y outcome) {
 	args = append([]string{"-server", server, "-key", lab.Key, "-once", "-give-up", giveUp.String()}, args...)
 	var both sync.WaitGroup
 	for i, o := range []*outcome{&x, &y} {
 		both.Go(func() {
 			// A peer says in its output that it failed.
-			out, _ := lab.Command(b.hosts[i], b.program, args...).Output()
+			out, _ := lab.Command(fmt.Sprint("host", i), "punch", args...).Output()
 			if err := json.Unmarshal(out, o); err != nil {
 				fmt.Fprintf(os.Stderr, "measure: a peer said %q\n", out)
 			}

@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,7 +26,6 @@ import (
 )
 
 const (
-	router  = "10.78.1.1" // of the sender
 	hostB   = "10.78.2.2"
 	delay   = 10 * time.Millisecond // each way
 	longer  = 20 * time.Millisecond // what one way becomes longer by
@@ -66,16 +64,13 @@ var rows = []row{
 	{name: "one transfer, one way longer by 20 ms", transfers: 1, cc: "ledbat", longer: true},
 }
 
-// bench is the network as it is built, and what runs on it. Once something failed, it only ends.
+// bench is what is measured on a bottleneck.
 type bench struct {
-	mbit    int           // a second, of the bottleneck
-	buffer  time.Duration // of the bottleneck
-	a, b    string        // namespaces of the sender and the receiver
-	wire    *lab.Wire
-	program string // examples/transfer
-	start   time.Time
-	procs   []*exec.Cmd
-	failed  error
+	mbit   int // a second, of the bottleneck
+	buffer time.Duration
+	wire   *lab.Wire // to the receiver
+	start  time.Time
+	procs  []*exec.Cmd
 
 	mu sync.Mutex
 	// Of each flow, bytes on the link that arrived since its start; and the two below.
@@ -98,52 +93,39 @@ func main() {
 	quick := flag.Bool("quick", false, "a few seconds: is it alive?")
 	only := flag.String("only", "", "rows whose name contains this")
 	flag.Parse()
-	switch *role {
-	case "ping":
-		ping(flag.Arg(0))
-	case "pong":
-		pong()
-	case "sink":
-		sink(flag.Arg(0))
+	if run := roles[*role]; run != nil {
+		run(flag.Args())
 	}
-	lab.Exit(lab.Measure("a transfer on a real queue", "transfer", []string{"tc"}, func(l *lab.Lab, program string) error {
-		benches := []*bench{{mbit: 10, buffer: 300 * time.Millisecond}, {mbit: 50, buffer: 40 * time.Millisecond}}
-		most := length
-		if *quick {
-			benches, rows, most = benches[:1], rows[3:4], 4*time.Second
-		}
-		for i, b := range benches {
-			b.program = program
-			if b.build(l, i); l.Built() != nil {
-				return l.Built()
-			}
-			if b.table(*only, most); b.failed != nil {
-				return b.failed
-			}
-		}
-		return nil
-	}))
+	wire := build()
+	benches, most := []*bench{{mbit: 10, buffer: 300 * time.Millisecond}, {mbit: 50, buffer: 40 * time.Millisecond}}, length
+	if *quick {
+		benches, rows, most = benches[:1], rows[3:4], 4*time.Second
+	}
+	for _, b := range benches {
+		b.wire = wire
+		b.table(*only, most)
+	}
 }
 
-// build joins sender and receiver by a router, whose way out is the bottleneck.
-func (b *bench) build(l *lab.Lab, i int) {
-	r := l.Space(fmt.Sprint("r", i))
-	b.a, b.b = l.Space(fmt.Sprint("a", i)), l.Space(fmt.Sprint("b", i))
-	l.Cable(lab.At(b.a, "eth0", "10.78.1.2/24"), lab.At(r, "near", router+"/24"))
-	b.wire = l.Wire(lab.At(r, "far", "10.78.2.1/24"), lab.At(b.b, "eth0", hostB+"/24"), delay)
+// build joins the hosts a, which sends, and b by a router, and returns the wire to b.
+func build() *lab.Wire {
+	lab.Spaces("a", "b", "router")
+	lab.Cable(lab.At("a", "eth0", "10.78.1.2/24"), lab.At("router", "near", "10.78.1.1/24"))
+	wire := lab.Join(lab.At("router", "far", "10.78.2.1/24"), lab.At("b", "eth0", hostB+"/24"), delay)
 	// The queue drops packets of 1500 bytes, as a modem does, not bundles of forty.
-	l.Run("ip", "-n", b.a, "link", "set", "eth0", "gso_max_segs", "1")
-	l.Forward(r)
-	l.Route(b.a, router)
-	l.Route(b.b, "10.78.2.1")
+	lab.Run("ip", "-n", "a", "link", "set", "eth0", "gso_max_segs", "1")
+	lab.Forward("router")
+	lab.Route("a", "10.78.1.1")
+	lab.Route("b", "10.78.2.1")
+	return wire
+}
+
+// table makes both ways out of the router the bottleneck, and measures the rows whose name contains only.
+func (b *bench) table(only string, length time.Duration) {
 	rate := fmt.Sprintf("%dmbit", b.mbit)
 	for _, dev := range []string{"near", "far"} {
-		l.Run("tc", "-n", r, "qdisc", "add", "dev", dev, "root", "tbf", "rate", rate, "burst", "4kb", "latency", b.buffer.String())
+		lab.Run("tc", "-n", "router", "qdisc", "replace", "dev", dev, "root", "tbf", "rate", rate, "burst", "4kb", "latency", b.buffer.String())
 	}
-}
-
-// table measures the rows whose name contains only.
-func (b *bench) table(only string, length time.Duration) {
 	fmt.Printf("\n%d Mbit/s, buffer of %v, round trip %v:\n\n", b.mbit, b.buffer, 2*delay)
 	fmt.Print("| what runs | transfers | TCP | game p50, ms | p99, ms | machine late, ms |\n|---|---|---|---|---|---|\n")
 	known, _ := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -162,7 +144,7 @@ func (b *bench) table(only string, length time.Duration) {
 // of all tries the one in which it was least late counts, and the row says how late.
 func (b *bench) measure(r row, length time.Duration) {
 	best, least := "", math.Inf(1)
-	for try := 0; try < tries && least > quiet && b.failed == nil; try++ {
+	for try := 0; try < tries && least > quiet; try++ {
 		cells := b.run(r, length)
 		for _, c := range b.procs { // they are ours, by their ids
 			_ = c.Process.Kill()
@@ -180,15 +162,17 @@ func (b *bench) measure(r row, length time.Duration) {
 func (b *bench) run(r row, length time.Duration) (cells string) {
 	b.start, b.series, b.procs = time.Now(), map[string][]point{}, nil
 	b.wire.Delay[0].Store(int64(delay))
-	b.pair(b.noteLines(game, 1), []string{os.Args[0], "-role", "pong"}, []string{os.Args[0], "-role", "ping", hostB})
+	b.pair(game, 1, "measure", "-role pong", "-role ping")
 	if r.tcp != "" {
-		b.tcp(r.tcp)
+		b.pair("tcp", tcpWire, "measure", "-role sink", "-role source "+r.tcp)
 	}
 	for i := range r.transfers {
 		if r.late && i == r.transfers-1 {
 			time.Sleep(after)
 		}
-		b.transfer(i, r.cc)
+		listen := fmt.Sprintf("-listen :%d -key %s -json", 7200+i, lab.Key)
+		dial := fmt.Sprintf("-dial %s:%d -key %s -cc %s -mb 100000 -json", hostB, 7200+i, lab.Key, r.cc)
+		b.pair(fmt.Sprint(i), udpWire, "transfer", listen, dial)
 	}
 	from := min(settle, length/2)
 	if r.late {
@@ -228,7 +212,7 @@ func (b *bench) cells(r row, from time.Duration) string {
 		shares = append(shares, b.share(fmt.Sprint(i), from))
 		texts = append(texts, percent(shares[i]))
 		if !(shares[i] > 0) || math.IsNaN(median) {
-			b.failed = cmp.Or(b.failed, errors.New("no transfer, or no game, went through"))
+			lab.Exit(errors.New("no transfer, or no game, went through"))
 		}
 	}
 	if r.late {
@@ -242,48 +226,29 @@ func percent(share float64) string {
 	return strings.ReplaceAll(fmt.Sprintf("%.1f %%", 100*share), "NaN %", "-")
 }
 
-// tcp starts a flow of TCP.
-func (b *bench) tcp(cc string) {
-	const port = "7100"
-	send := "ip route change default via " + router + " congctl " + cc + "; exec cat /dev/zero >/dev/tcp/" + hostB + "/" + port
-	b.pair(b.noteLines("tcp", tcpWire), []string{os.Args[0], "-role", "sink", port}, []string{"bash", "-c", send})
-}
-
-// transfer starts one.
-func (b *bench) transfer(i int, cc string) {
-	flow, port := fmt.Sprint(i), fmt.Sprint(7200+i)
-	receiver := []string{b.program, "-listen", ":" + port, "-key", lab.Key, "-json"}
-	sender := []string{b.program, "-dial", hostB + ":" + port, "-key", lab.Key, "-cc", cc, "-mb", "100000", "-json"}
-	b.pair(func(s string) {
-		var p struct{ Bytes float64 }
-		if json.Unmarshal([]byte(s), &p) == nil {
-			b.note(flow, p.Bytes*udpWire)
-		}
-	}, receiver, sender)
-}
-
-// pair starts what receives, gives its lines to a function, and then starts what sends.
-func (b *bench) pair(line func(string), receiver, sender []string) {
-	b.spawn(b.b, line, receiver)
-	time.Sleep(200 * time.Millisecond)
-	b.spawn(b.a, func(string) {}, sender)
-}
-
-// spawn starts a process in a namespace and gives its lines to a function.
-func (b *bench) spawn(ns string, line func(string), args []string) {
-	c := lab.Command(ns, args[0], args[1:]...)
-	c.Stderr = os.Stderr
-	out, err := c.StdoutPipe()
-	if err = cmp.Or(err, c.Start()); err != nil {
-		b.failed = cmp.Or(b.failed, err)
-		return
-	}
-	b.procs = append(b.procs, c)
+// pair starts what receives, notes what its lines say, and then starts what sends.
+func (b *bench) pair(series string, wire float64, program, receiver, sender string) {
+	receive, send := command("b", program, receiver), command("a", program, sender)
+	b.procs = append(b.procs, receive, send)
+	out, err := receive.StdoutPipe()
+	lab.Exit(errors.Join(err, receive.Start()))
 	go func() {
 		for s := bufio.NewScanner(out); s.Scan(); {
-			line(s.Text())
+			var l line
+			if json.Unmarshal(s.Bytes(), &l) == nil {
+				b.note(series, l.Ms+l.Bytes*wire)
+			}
 		}
 	}()
+	time.Sleep(200 * time.Millisecond)
+	lab.Exit(send.Start())
+}
+
+// command returns a process to be started at a host.
+func command(host, program, args string) *exec.Cmd {
+	c := lab.Command(host, program, strings.Fields(args)...)
+	c.Stderr = os.Stderr
+	return c
 }
 
 // note adds a point to a series.
@@ -293,25 +258,11 @@ func (b *bench) note(series string, value float64) {
 	b.series[series] = append(b.series[series], point{time.Since(b.start), value})
 }
 
-// noteLines notes lines that are numbers, times a factor.
-func (b *bench) noteLines(series string, factor float64) (line func(string)) {
-	return func(s string) {
-		if value, err := strconv.ParseFloat(s, 64); err == nil {
-			b.note(series, value*factor)
-		}
-	}
-}
-
 // since returns the points of a series from a time on.
 func (b *bench) since(series string, from time.Duration) []point {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	points := b.series[series]
-	first := slices.IndexFunc(points, func(p point) bool { return p.at >= from })
-	if first < 0 {
-		return nil
-	}
-	return points[first:]
+	return slices.DeleteFunc(slices.Clone(b.series[series]), func(p point) bool { return p.at < from })
 }
 
 // quantile returns one of the points of a series from a time on.
