@@ -471,7 +471,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// Within the reader margin after a Pause or a Resume, a Welcome says what will be.
+// Within the reader margin after a Pause or a Resume, a Welcome says what will be, and that it is paused at any time.
 func TestWelcomeAtPause(t *testing.T) {
 	s := startServer(ServerConfig{Config: Config{Rate: Hz(100)}})
 	s.Advance(1_000_000)
@@ -479,6 +479,11 @@ func TestWelcomeAtPause(t *testing.T) {
 	for now := range map[uint64]bool{1_000_000: true, 1_010_000: true, 1_030_000: true} {
 		w, _ := s.Announce(1, now)
 		check(t, w, Welcome{Epoch: w.Epoch, Rate: Hz(100), OriginUsec: max(now, 1_020_000) - 1_020_000, Tick: 102, Paused: true}, "paused, at %d us", now)
+	}
+	const far = 1<<63 + 1_020_000
+	for _, now := range []uint64{0, 1 << 63, far - 1, far, far + 1} {
+		w, ok := s.Announce(1, now)
+		check(t, ok && w.Paused, true, "paused, at %d us", now)
 	}
 	s.Resume(2_000_000)
 	for now, tick := range map[uint64]Tick{2_000_000: 102, 2_010_000: 102, 2_030_000: 103} {

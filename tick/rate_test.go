@@ -27,7 +27,7 @@ func exact(a, b, c int64, up bool) int64 {
 
 // number draws an integer of any size, or one that is special.
 func number(rng *rand.Rand) int64 {
-	ends := []int64{0, 1, -1, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, math.MinInt64 + 1, billion, -billion}
+	ends := []int64{0, 1, -1, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, math.MinInt64 + 1, maxStart, -maxStart, billion, -billion}
 	if rng.IntN(4) == 0 {
 		return ends[rng.IntN(len(ends))]
 	}
