@@ -247,6 +247,35 @@ func TestDelayFollowsStates(t *testing.T) {
 	w.rec.told(t, "states", "[synced]")
 }
 
+// scene is what happens to a way, which is to keep its lead and its delay.
+type scene struct {
+	before, happens func(w *way)
+	looks           int // afterwards
+	each            time.Duration
+	longer          time.Duration // by how much the lead is longer then
+	lead, delay     time.Duration // how far they may be off
+}
+
+// play plays the scene. It returns the way, and when what happens began.
+func (s scene) play(t *testing.T, what string, args ...any) (w *way, at uint64) {
+	t.Helper()
+	w = newWay(t, ClientConfig{})
+	s.before(w)
+	before, at := w.timing(), w.now
+	s.happens(w)
+	var lead, delay time.Duration // furthest from before
+	for range s.looks {
+		w.run(s.each)
+		lead = max(lead, (w.timing().Lead - before.Lead - s.longer).Abs())
+		delay = max(delay, (w.timing().Delay - before.Delay).Abs())
+	}
+	if lead > s.lead || delay > s.delay {
+		t.Errorf("%s: the lead was up to %v off, the delay %v; %+v, before %+v; %v",
+			fmt.Sprintf(what, args...), lead, delay, w.timing(), before, w.rec.events)
+	}
+	return w, at
+}
+
 // When a clock is set, or both pause, or the server alone, the lead stays what it was, and nothing is
 // late.
 func TestLeadStays(t *testing.T) {
@@ -258,7 +287,7 @@ func TestLeadStays(t *testing.T) {
 			w.mute = false
 		}
 	}
-	for _, tt := range []struct {
+	for i, tt := range []struct {
 		happens func(w *way)
 		want    string
 	}{
@@ -268,15 +297,10 @@ func TestLeadStays(t *testing.T) {
 		{pause(ms(150), false), "[synced]"},
 		{pause(5*sec, false), "[synced stepped by -5s, ticks 304 to 603 run again]"},
 	} {
-		w := newWay(t, ClientConfig{})
-		w.run(5 * sec)
-		before, late := w.timing(), w.late
-		tt.happens(w)
-		w.run(5 * sec)
-		if got := w.timing(); (got.Lead-before.Lead).Abs() > ms(3) || w.late != late {
-			t.Errorf("%+v, before %+v; %d late", got, before, w.late-late)
-		}
-		w.rec.told(t, before, tt.want)
+		s := scene{before: func(w *way) { w.run(5 * sec) }, happens: tt.happens, looks: 1, each: 5 * sec, lead: ms(3), delay: time.Hour}
+		w, at := s.play(t, "scene %d", i)
+		check(t, w.lateAt > at, false, "scene %d: inputs are late", i)
+		w.rec.told(t, i, tt.want)
 	}
 }
 
@@ -286,6 +310,12 @@ func TestDelayStays(t *testing.T) {
 	stop := func(d time.Duration) func(w *way) {
 		return func(w *way) { w.stops = w.now + usec(d) }
 	}
+	s := scene{looks: 60, each: sec, lead: ms(25), delay: ms(25), before: func(w *way) {
+		w.state, w.every = true, 50_000 // three ticks
+		w.run(sec)
+		w.seldom = true
+		w.run(30 * sec)
+	}}
 	for what, happens := range map[string]func(w *way){
 		"the path stops for 0.3 s":          stop(ms(300)),
 		"the path stops for 0.7 s":          stop(ms(700)),
@@ -297,24 +327,13 @@ func TestDelayStays(t *testing.T) {
 		"both pause":                        func(w *way) { w.pause(2*sec, true) },
 		"the server pauses":                 func(w *way) { w.pause(2*sec, false) },
 	} {
-		w := newWay(t, ClientConfig{})
-		w.state, w.every = true, 50_000 // three ticks
-		w.run(sec)
-		w.seldom = true
-		w.run(30 * sec)
-		before := w.timing()
-		happens(w)
-		var delay, lead time.Duration // furthest from before
-		for range 60 {
-			w.run(sec)
-			delay = max(delay, (w.timing().Delay - before.Delay).Abs())
-			lead = max(lead, (w.timing().Lead - before.Lead).Abs())
-		}
-		if delay > ms(25) || lead > ms(25) {
-			t.Errorf("%s: the delay was up to %v another one, the lead up to %v; before %+v", what, delay, lead, before)
-		}
+		s.happens = happens
+		s.play(t, "%s", what)
 	}
 }
+
+// frames are how often a client draws, us; 0 is each millisecond.
+var frames = []uint64{0, 16_667, 33_333}
 
 // Inputs that were held up until one moment, by a path that stopped or by a slow frame, set no clock, although Welcomes that
 // are sent as they come tell of late ones only. If the path is longer after that, the clock is set.
@@ -332,16 +351,13 @@ func TestInputsHeldUp(t *testing.T) {
 		"the path is longer":     {func(w *way) { w.up += ms(100) }, ms(100)},
 		"it stops and is longer": {func(w *way) { w.jitter, w.up = fifo(w, w.now+300_000), w.up+ms(100) }, ms(100)},
 	} {
-		for _, frame := range []uint64{0, 16_667, 33_333} { // us
-			w := newWay(t, ClientConfig{})
-			w.frame, w.every = frame, 1000
-			w.run(20*sec + ms(8))
-			before, at := w.timing(), w.now
-			tt.happens(w)
-			w.run(5 * sec)
-			if got := w.timing(); (got.Lead - before.Lead - tt.lead).Abs() > ms(25) {
-				t.Errorf("%s, frames of %d us: %+v, before %+v, %v", what, frame, got, before, w.rec.of(EventStepped))
+		for _, frame := range frames {
+			s := scene{happens: tt.happens, longer: tt.lead, looks: 1, each: 5 * sec, lead: ms(25), delay: time.Hour}
+			s.before = func(w *way) {
+				w.frame, w.every = frame, 1000
+				w.run(20*sec + ms(8))
 			}
+			w, at := s.play(t, "%s, frames of %d us", what, frame)
 			if w.lateAt > at+1_300_000 || tt.lead > 0 && w.lateAt > at+700_000 {
 				t.Errorf("%s, frames of %d us: inputs are late after %d us", what, frame, w.lateAt-at)
 			}
@@ -360,20 +376,12 @@ func TestLeadStaysWithPrograms(t *testing.T) {
 			}
 		},
 	} {
-		for _, frame := range []uint64{0, 16_667, 33_333} { // us
-			w := newWay(t, ClientConfig{})
-			w.frame, w.every = frame, 16_000
-			w.run(20 * sec)
-			before, most := w.timing(), time.Duration(0)
-			happens(w)
-			w.framed = w.now
-			for range 40 {
-				w.run(sec / 4)
-				most = max(most, w.timing().Lead)
-			}
-			if most > before.Lead+ms(25) || len(w.rec.of(EventStepped)) > 0 {
-				t.Errorf("%s, frames of %d us: the lead was up to %v, before %v; %v", what, frame, most, before.Lead, w.rec.of(EventStepped))
-			}
+		for _, frame := range frames {
+			s := scene{looks: 40, each: sec / 4, lead: ms(25), delay: time.Hour}
+			s.before = func(w *way) { w.frame, w.every = frame, 16_000; w.run(20 * sec) }
+			s.happens = func(w *way) { happens(w); w.framed = w.now }
+			w, _ := s.play(t, "%s, frames of %d us", what, frame)
+			check(t, len(w.rec.of(EventStepped)), 0, "%s, frames of %d us: steps", what, frame)
 		}
 	}
 }
@@ -383,17 +391,10 @@ func TestLeadStaysWithPrograms(t *testing.T) {
 func TestSetIsNoticedLater(t *testing.T) {
 	for _, jump := range []time.Duration{ms(300), sec, 3 * sec, -ms(300), -sec, -3 * sec} {
 		for _, later := range []time.Duration{ms(300), sec, 2 * sec} {
-			w := newWay(t, ClientConfig{})
-			w.state, w.every = true, 50_000
-			w.run(20 * sec)
-			before := w.timing()
-			w.ahead += usec(jump)
-			w.run(later)
-			w.remote.shift(-jump)
-			w.run(10 * sec)
-			if got := w.timing(); max(got.Lead-before.Lead, got.Delay-before.Delay) > ms(100) {
-				t.Errorf("the client's clock jumps by %v, noticed after %v: %+v, before %+v", jump, later, got, before)
-			}
+			s := scene{looks: 1, each: 10 * sec, lead: ms(100), delay: ms(100)}
+			s.before = func(w *way) { w.state, w.every = true, 50_000; w.run(20 * sec) }
+			s.happens = func(w *way) { w.ahead += usec(jump); w.run(later); w.remote.shift(-jump) }
+			s.play(t, "the client's clock jumps by %v, noticed after %v", jump, later)
 		}
 	}
 }
@@ -401,23 +402,22 @@ func TestSetIsNoticedLater(t *testing.T) {
 // A new connection to the same server, whose clock is known some time later, moves no buffer.
 func TestFollowKeepsBuffers(t *testing.T) {
 	for _, known := range []time.Duration{0, ms(20), ms(500), 2 * sec} {
-		w := newWay(t, ClientConfig{})
-		w.state, w.every = true, 50_000
-		w.run(sec)
-		w.ahead, w.remote.offset = 5_000_000, -5_000_000
-		w.run(20 * sec)
-		before, steps := w.timing(), w.client.Stats().Steps
-		w.remote = &fakeRemote{delay: ms(30), to: ms(30), offset: -5_000_000, lost: true}
-		must(t, w.client.Follow(w.remote))
-		w.run(known)
-		w.remote.lost = false
-		for range 100 {
-			w.run(ms(100))
-			got := w.timing()
-			if (got.Delay-before.Delay).Abs() > ms(25) || (got.Lead-before.Lead).Abs() > ms(40) {
-				t.Fatalf("known after %v: %+v, before %+v", known, got, before)
-			}
+		s := scene{looks: 100, each: ms(100), lead: ms(40), delay: ms(25)}
+		s.before = func(w *way) {
+			w.state, w.every = true, 50_000
+			w.run(sec)
+			w.ahead, w.remote.offset = 5_000_000, -5_000_000
+			w.run(20 * sec)
 		}
+		steps := uint32(0)
+		s.happens = func(w *way) {
+			steps = w.client.Stats().Steps
+			w.remote = &fakeRemote{delay: ms(30), to: ms(30), offset: -5_000_000, lost: true}
+			must(t, w.client.Follow(w.remote))
+			w.run(known)
+			w.remote.lost = false
+		}
+		w, _ := s.play(t, "known after %v", known)
 		check(t, w.client.Stats().Steps, steps, "known after %v: steps", known)
 	}
 }
