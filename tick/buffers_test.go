@@ -4,6 +4,7 @@ package tick
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -211,20 +212,34 @@ func TestLeadFollowsInputs(t *testing.T) {
 	w.rec.check(t)
 }
 
-// A server that is not told of inputs, or one of before, lets nothing adapt; nor does a buffer that
-// is set.
+// A server that is not told of inputs, or one of before, lets nothing adapt; nor does a buffer that is
+// set. Then each delay counts for its way. Inputs and states are in time also where the remote clock takes both ways
+// to be equally long, although they are not: the shared clock is off then, and nobody can see that.
 func TestNothingAdapts(t *testing.T) {
-	for _, set := range []time.Duration{0, ms(20)} {
-		w := newWay(t, ClientConfig{ServerBuffer: set, ClientBuffer: set})
-		w.mute, w.state = set == 0, set != 0
+	for _, tt := range []struct{ set, off, from, to time.Duration }{ // the remote clock is off, and says these delays
+		{0, 0, ms(30), ms(30)},
+		{0, 0, ms(30), ms(80)},
+		{ms(20), 0, ms(300), ms(300)},
+		{ms(20), 0, ms(80), ms(20)},
+		{ms(20), ms(30), ms(50), ms(50)},
+		{ms(20), -ms(30), ms(50), ms(50)},
+	} {
+		w := newWay(t, ClientConfig{ServerBuffer: tt.set, ClientBuffer: tt.set})
+		w.up, w.down, w.remote.delay, w.remote.to = tt.to+tt.off, tt.from-tt.off, tt.from, tt.to
+		w.remote.shift(tt.off)
+		w.mute, w.state = tt.set == 0, tt.set != 0
 		w.run(10 * sec)
-		ahead, behind := Hz(60).Duration(2), Hz(60).Duration(1)
-		if set > 0 {
-			ahead, behind = set, set
+		ahead, behind := cmp.Or(tt.set, Hz(60).Duration(2)), cmp.Or(tt.set, Hz(60).Duration(1))
+		if got := w.timing(); got.ServerBuffer != ahead || got.ClientBuffer != behind || got.Lead != tt.to+ahead || got.Delay != tt.from+behind {
+			t.Errorf("%+v: %+v", tt, got)
 		}
-		if got := w.timing(); got.ServerBuffer != ahead || got.ClientBuffer != behind {
-			t.Errorf("%v: %+v", set, got)
+		if tt.set > 0 && (w.late > 0 || w.lateStates > 0 || w.inTime < 500 || w.states < 90) {
+			t.Errorf("%+v: %d of %d inputs and %d of %d states are late", tt, w.late, w.late+w.inTime, w.lateStates, w.states)
 		}
+		shared, _ := w.client.SharedTime(w.now)
+		theirs, _ := w.server.SharedTime(w.now)
+		check(t, shared.Sub(theirs), tt.off, "%+v: apart", tt)
+		w.rec.told(t, tt, "[synced]")
 	}
 }
 
