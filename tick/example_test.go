@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"timesync"
+	"timesync/link"
 	"timesync/tick"
 )
 
@@ -62,11 +62,11 @@ func Example_server() {
 	// 59 false true
 }
 
-// A client follows the server by the synchronizer of its connection, which every
+// A client follows the server by the link of its connection, which every
 // datagram feeds, and the Welcome of the server.
 func Example_client() {
-	var ours, theirs timesync.TimeSynchronizer // the ends of the connection
-	const ahead = 7_000_000                    // the server's clock, unknown to the client
+	var ours, theirs link.Link // the ends of the connection
+	const ahead = 7_000_000    // the server's clock, unknown to the client
 
 	client, _ := tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{
 		Tick: func(s tick.Info) {
@@ -82,11 +82,8 @@ func Example_client() {
 	welcome := tick.Welcome{Epoch: 1, Rate: tick.Hz(60), OriginUsec: ahead, Tick: 3} // from the network
 	_ = client.OnWelcome(welcome, 50_000)
 	for now := uint64(100_000); now <= 1_500_000; now += 10_000 { // a frame, and 40 ms for a datagram each way
-		theirs.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now-40_000), now+ahead)
-		if report, ok := theirs.MinDeltaTS24(now + ahead); ok {
-			ours.OnPeerMinDeltaTS24(report, now)
-		}
-		ours.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now-40_000+ahead), now)
+		theirs.Open(ours.AppendHeader(nil, now), now+40_000+ahead)
+		ours.Open(theirs.AppendHeader(nil, now+ahead), now+40_000)
 		client.Advance(now)
 	}
 	// With every datagram, until a Welcome says that it was heard.
