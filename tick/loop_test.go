@@ -11,39 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"timesync/internal/long"
 )
-
-// 90 days at 60 Hz: every tick once and in order, and no drift. The first and the last hour, or day
-// with -long, have random frames of 1 to 100 ms; between them the loop stalls again and again, and
-// what it says it skipped counts as run.
-func TestNinetyDays(t *testing.T) {
-	rng := newRand(t)
-	smooth := long.Sized(10*time.Minute, time.Hour, 24*time.Hour)
-	var log ledger
-	l := mustServer(ServerConfig{Config: Config{CatchUp: CatchUpRunAll}, Handlers: log.handlers()})
-	const length = 90 * 24 * time.Hour
-	start := rng.Uint64()
-	now, end := start, start+usec(length)
-	l.Start(now)
-	for now != end {
-		frame := 1000 + rng.Uint64N(99_000)
-		if now-start > usec(smooth) && end-now > usec(smooth) {
-			frame += rng.Uint64N(usec(time.Hour))
-		}
-		now += min(frame, end-now)
-		l.Advance(now)
-	}
-	want := Hz(60).Ticks(length)
-	if log.wrong != "" || log.next != want+1 || log.ran+log.skipped != uint64(want)+1 {
-		t.Fatalf("%s; the last tick is %d, want %d; %d ran, %d were skipped", log.wrong, log.next-1, want, log.ran, log.skipped)
-	}
-	got, _ := l.SharedTime(now)
-	if compare(got, Hz(60).At(want, 0)) != 0 || got.Duration() != length {
-		t.Fatalf("after %v the clock shows %v", length, got)
-	}
-}
 
 // What a stall of 10 s does under each policy.
 func TestCatchUp(t *testing.T) {
