@@ -171,7 +171,12 @@ func ExampleRate() {
 
 	t := tick.Hz(60).At(100, 5*time.Millisecond)
 	fmt.Println(t, t.Duration(), t.Add(12*time.Millisecond), tick.Hz(30).At(0, t.Duration()))
+
+	sum, _ := t.Plus(tick.Rate{Num: 120, Den: 2}.At(2, 15*time.Millisecond)) // adds ticks and offsets, at the same rate
+	_, err := t.Plus(tick.Hz(50).At(2, 0))
+	fmt.Println(sum, err, tick.Time{}.Rate())
 	// Output:
 	// 16m41s 60000 59999
 	// 100.29 1.671666667s 101.01 50.15
+	// 103.19 tick: tick rate differs 60/s
 }

@@ -216,6 +216,28 @@ func TestBadRemote(t *testing.T) {
 	}
 }
 
+// A Welcome may be 2^61 ns from tick 0, and no farther, its epoch is below 2^63, and its rate one that
+// can be used.
+func TestPlausible(t *testing.T) {
+	c, _, _ := newClient(ClientConfig{})
+	for w, want := range map[Welcome]error{
+		{Epoch: 0}:         ErrMessage,
+		{Epoch: 1<<63 - 1}: nil,
+		{Epoch: 1 << 63}:   ErrMessage,
+		{Epoch: 1, Rate: Hz(billion), Tick: 1 << 61}:    nil,
+		{Epoch: 1, Rate: Hz(billion), Tick: 1<<61 + 1}:  ErrMessage,
+		{Epoch: 1, Rate: Hz(billion), Tick: -1 << 61}:   nil,
+		{Epoch: 1, Rate: Hz(billion), Tick: -1<<61 - 1}: ErrMessage,
+		{Epoch: 1, Rate: Rate{0, 1}}:                    ErrMessage,
+		{Epoch: 1, Rate: Rate{1, 0}}:                    ErrMessage,
+		{Epoch: 1, Rate: Hz(billion + 1)}:               ErrMessage,
+	} {
+		c.Stop()
+		c.Start(0)
+		check(t, c.OnWelcome(w, 0), want, "%+v", w)
+	}
+}
+
 // A client at 24 and a server at 36 ticks a second. Each side reports that once for an epoch and a peer.
 // A client that takes the rate has it at once, and a peer that is refused may change its mind.
 func TestRateMismatch(t *testing.T) {

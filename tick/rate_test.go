@@ -106,18 +106,6 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// The sum of two Times is that of their ticks and of the offsets in them; of different rates there is
-// none. A Time knows its rate.
-func TestTimePlus(t *testing.T) {
-	if sum, err := Hz(60).At(1, ms(10)).Plus(Rate{120, 2}.At(2, ms(10))); err != nil || sum != Hz(60).At(3, ms(20)) {
-		t.Errorf("%v, %v", sum, err)
-	}
-	if sum, err := Hz(60).At(1, 0).Plus(Hz(50).At(1, 0)); err != ErrRate || sum != (Time{}) {
-		t.Errorf("%v, %v", sum, err)
-	}
-	check(t, (Time{}).Rate(), Hz(60), "the rate of the zero Time")
-}
-
 func newRand(t testing.TB) *rand.Rand {
 	const seed = 20260915
 	t.Logf("seed %d", seed)
