@@ -498,6 +498,10 @@ func TestWelcomeAtPause(t *testing.T) {
 		w, _ := s.Announce(1, now)
 		check(t, w, Welcome{Epoch: w.Epoch, Rate: Hz(100), OriginUsec: 1_000_000, Tick: tick}, "resumed, at %d us", now)
 	}
+	for n, want := range map[Tick]uint64{150: 2_500_000, -5: 950_000} {
+		at, ok := s.StartUsec(n, 2_030_000)
+		check(t, ok && at == want, true, "tick %d starts at %d us, want %d", n, at, want)
+	}
 }
 
 // Each side tells that the other has fallen silent, and is back.

@@ -162,23 +162,6 @@ func TestAfterSync(t *testing.T) {
 	check(t, fmt.Sprint(r.updates), "[0s]", "another clock")
 }
 
-// When a tick starts is where Announce says that game time is.
-func TestStartUsec(t *testing.T) {
-	s := mustServer(ServerConfig{Config: Config{Rate: Hz(50)}})
-	_, ok := s.StartUsec(3, 0)
-	check(t, ok, false, "known before Start")
-	s.Start(1_000_000)
-	for n, want := range map[Tick]uint64{0: 1_000_000, 50: 2_000_000, -5: 900_000} {
-		if got, ok := s.StartUsec(n, 1_500_000); !ok || got != want {
-			t.Errorf("tick %d: %d, %v, want %d", n, got, ok, want)
-		}
-	}
-	s.Pause(2_000_000)
-	s.Resume(5_000_000)
-	got, _ := s.StartUsec(200, 6_000_000)
-	check(t, got, 8_000_000, "after a pause of 3 s tick 200 starts at")
-}
-
 // The share of inputs that come too late stays under LateShare, and the lead is the shorter the more
 // may be late.
 func TestLateShare(t *testing.T) {

@@ -177,6 +177,8 @@ func TestEarly(t *testing.T) {
 		t.Errorf("after it: %+v", c.Stats())
 	}
 	s := mustServer(ServerConfig{Epoch: 7})
+	_, starts := s.StartUsec(3, 0)
+	check(t, starts, false, "when a tick starts is known before Start")
 	check(t, s.OnHello(1, Hello{Epoch: 7}), ErrEpoch, "before Start")
 	check(t, s.Stats(), Stats{Early: 1}, "before Start")
 	s.Start(0)
