@@ -210,7 +210,8 @@ func TestLeadFollowsInputs(t *testing.T) {
 
 // A server that is not told of inputs, or one of before, lets nothing adapt; nor does a buffer that is
 // set. Then each delay counts for its way. Inputs and states are in time also where the remote clock takes both ways
-// to be equally long, although they are not: the shared clock is off then, and nobody can see that.
+// to be equally long, although they are not: the shared clock is off then, and nobody can see that. Of other ticks, those from 4 s
+// and 4 ticks before what is shown to 1 s and 4 ticks beyond what is played are accepted.
 func TestNothingAdapts(t *testing.T) {
 	for _, tt := range []struct{ set, off, from, to time.Duration }{ // the remote clock is off, and says these delays
 		{0, 0, ms(30), ms(30)},
@@ -232,9 +233,13 @@ func TestNothingAdapts(t *testing.T) {
 		if tt.set > 0 && (w.late > 0 || w.lateStates > 0 || w.inTime < 500 || w.states < 90) {
 			t.Errorf("%+v: %d of %d inputs and %d of %d states are late", tt, w.late, w.late+w.inTime, w.lateStates, w.states)
 		}
-		shared, _ := w.client.SharedTime(w.now)
+		c, _ := w.client.Snapshot(w.now)
 		theirs, _ := w.server.SharedTime(w.now)
-		check(t, shared.Sub(theirs), tt.off, "%+v: apart", tt)
+		check(t, c.SharedTime.Sub(theirs), tt.off, "%+v: apart", tt)
+		seen, played, epoch := c.ServerTime.Tick(), c.PredictedTime.Tick(), w.client.now.epoch
+		for n, want := range map[Tick]bool{seen - 243: true, seen - 245: false, played + 64: true, played + 66: false} {
+			check(t, w.client.Accept(epoch, n, w.now), want, "%+v: tick %d is accepted, between %d and %d", tt, n, seen, played)
+		}
 		w.rec.told(t, tt, "[synced]")
 	}
 }

@@ -130,32 +130,36 @@ func (w Welcome) at(nowUsec uint64) Welcome {
 // A fresh Welcome and the remote clock must agree to within what a Welcome can be late.
 func TestAgrees(t *testing.T) {
 	// 2 s in queues, the minimum delay, and the tick since whose start it may have been sent.
-	limit := (2*sec + ms(50) + Hz(60).Duration(1)).Truncate(us)
+	limit := func(delay time.Duration) time.Duration { return (2*sec + delay + Hz(60).Duration(1)).Truncate(us) }
+	const most = 16 * sec // that a datagram may be under way
 	for _, tt := range []struct {
-		late        time.Duration // of the Welcome, by the remote clock
+		delay, late time.Duration // the minimum delay, and that of the Welcome, by the remote clock
 		first, then bool          // as the first of all, or after an epoch with ticks
 	}{
-		{0, true, true}, {-sec, true, true}, {-sec - us, false, false},
-		{limit, true, true}, {limit + us, true, false},
-		{30 * sec, true, false}, {30*sec + us, false, false},
+		{ms(50), 0, true, true}, {ms(50), -sec, true, true}, {ms(50), -sec - us, false, false},
+		{ms(50), limit(ms(50)), true, true}, {ms(50), limit(ms(50)) + us, true, false},
+		{most, limit(most), true, true}, {most + 1, limit(most), true, true}, {most + sec, limit(most) + us, true, false},
+		{ms(50), 30 * sec, true, false}, {ms(50), 30*sec + us, false, false},
 	} {
 		l, remote, _ := newClient(ClientConfig{})
+		remote.delay = tt.delay
 		remote.shift(tt.late)
 		l.Advance(0)
 		_, ok := l.SharedTime(0)
-		check(t, ok, tt.first, "the first Welcome, late by %v", tt.late)
+		check(t, ok, tt.first, "the first Welcome: %+v", tt)
 
 		l, remote, _ = newClient(ClientConfig{})
 		w := l.welcomes.last.Welcome
 		l.Advance(0)
 		l.Advance(20_000)
+		remote.delay = tt.delay
 		remote.shift(tt.late)
 		w.Epoch++
 		must(t, l.OnWelcome(w, 0))
 		check(t, l.Stats().Ticks > 0, true, "ticks have run")
 		l.Advance(30_000)
 		_, ok = l.SharedTime(30_000)
-		check(t, ok, tt.then, "that of another epoch, late by %v", tt.late)
+		check(t, ok, tt.then, "that of another epoch: %+v", tt)
 	}
 }
 

@@ -8,35 +8,6 @@ import (
 	"time"
 )
 
-// Datagrams may be under way for 16 s, each of them.
-func TestLongDelay(t *testing.T) {
-	for _, delay := range []time.Duration{ms(2000), ms(3000), ms(8000), ms(16_000)} {
-		l, remote, r := newClient(ClientConfig{})
-		remote.delay = delay
-		remote.shift(delay) // the Welcome of newClient was under way
-		first := l.welcomes.last.Welcome
-		for now := uint64(0); now < 60_000_000; now += 10_000 {
-			if now%1_000_000 == 0 {
-				must(t, l.OnWelcome(first.at(now), now))
-			}
-			l.Advance(now)
-		}
-		r.told(t, delay, "[synced]")
-		c, _ := l.Snapshot(60_000_000)
-		seen, played := c.ServerTime.Tick(), c.PredictedTime.Tick()
-		for n, want := range map[Tick]bool{seen - 243: true, seen - 245: false, played + 64: true, played + 66: false} {
-			check(t, l.Accept(1, n, 60_000_000), want, "%v each way: tick %d is accepted, between %d and %d", delay, n, seen, played)
-		}
-		// The server starts again; its clock goes on.
-		w := first.at(60_000_000)
-		w.OriginUsec, w.Tick, w.Epoch = w.serverUsec(), 0, 2
-		must(t, l.OnWelcome(w, 60_000_000))
-		l.Advance(60_010_000)
-		g, _ := l.SharedTime(60_010_000)
-		check(t, g.Duration(), delay+ms(10), "%v each way: in the next epoch it is", delay)
-	}
-}
-
 // newHushed is a way on which nothing comes but what welcome sends.
 func newHushed(t *testing.T) *way {
 	w := newWay(t, ClientConfig{})
