@@ -8,28 +8,6 @@ import (
 	"time"
 )
 
-// When the delay grows at once, predicted time steps forward and server time, under
-// NeverBack, stands still.
-func TestNeverBackDelay(t *testing.T) {
-	l, remote, r := newClient(ClientConfig{NeverBack: true})
-	l.Advance(0)
-	remote.delay += ms(300)
-	l.Advance(0)      // sets the predicted clock
-	l.Advance(10_000) // lets the server clock stand still soon
-	before, _ := l.ServerTime(10_000 + readerMargin)
-	for now := uint64(10_000 + readerMargin); now < 320_000; now += 10_000 {
-		l.Advance(now)
-		s, _ := l.ServerTime(now)
-		check(t, s, before, "server time at %d", now)
-	}
-	l.Advance(340_000)
-	l.Advance(380_000)
-	if got, _ := l.Timing(); got.Delay != ms(350)+Hz(60).Duration(1) || got.Lead != ms(350)+Hz(60).Duration(2) {
-		t.Errorf("%+v", got)
-	}
-	r.told(t, "longer", "[synced stepped by 300ms, ticks 216006 to 216022 skipped]")
-}
-
 // all returns what all three clocks do alike.
 func all(d time.Duration) [3]time.Duration { return [3]time.Duration{d, d, d} }
 
