@@ -4,6 +4,7 @@ package tick
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -168,23 +169,22 @@ func (w *way) timing() Timing {
 // and when the way to the server becomes longer only the inputs of two round trips are late.
 func TestLeadFollowsInputs(t *testing.T) {
 	w := newWay(t, ClientConfig{})
-	w.run(ms(200))
-	if got := w.timing(); got.ServerBuffer != Hz(60).Duration(2) || got.Lead != ms(30)+Hz(60).Duration(2) {
-		t.Errorf("at first %+v", got)
+	lead := func(when string, least, most int, buffer bool) { // ms; and whether the buffer is right
+		t.Helper()
+		if got := w.timing(); got.Lead < ms(least) || got.Lead > ms(most) || !buffer {
+			t.Errorf("%s %+v", when, got)
+		}
 	}
 	w.run(10 * sec)
-	if got := w.timing(); got.Lead < ms(30) || got.Lead > ms(33) || got.LateInputs > 0.001 || got.Error.Abs() > ms(1) {
-		t.Errorf("later %+v", got)
-	}
+	got := w.timing()
+	lead("at first", 30, 33, got.LateInputs <= 0.001 && got.Error.Abs() <= ms(1))
 	w.up += ms(50) // and the remote clock does not know
 	changed, before := w.now, w.late
 	w.run(10 * sec)
 	if n := w.late - before; n == 0 || n > 2*140*60/1000+6 || w.lateAt > changed+400_000 { // a Welcome comes within 100 ms
 		t.Errorf("%d are late, the last after %d us", n, w.lateAt-changed)
 	}
-	if got := w.timing(); got.Lead < ms(80) || got.Lead > ms(83) || got.ServerBuffer < ms(50) {
-		t.Errorf("after the change %+v", got)
-	}
+	lead("after the change", 80, 83, w.timing().ServerBuffer >= ms(50))
 	if first := w.client.buffers.jumped; first < Hz(60).Ticks(10*sec) || first > Hz(60).Ticks(11*sec) {
 		t.Errorf("inputs count as sent before the step up to tick %d", first)
 	}
@@ -195,14 +195,11 @@ func TestLeadFollowsInputs(t *testing.T) {
 	w.remote.to += ms(50) // now it does
 	before = w.late
 	w.run(5 * sec)
-	if got := w.timing(); got.Lead < ms(80) || got.Lead > ms(83) || got.ServerBuffer > ms(3) || w.late != before {
-		t.Errorf("when the remote clock knows %+v, %d late", got, w.late-before)
-	}
+	lead("when the remote clock knows", 80, 83, w.timing().ServerBuffer <= ms(3))
 	w.up -= ms(50)
 	w.run(8 * sec)
-	if got := w.timing(); got.Lead < ms(30) || got.Lead > ms(35) || got.ServerBuffer > -ms(45) || w.late != before {
-		t.Errorf("after the change back %+v, %d late", got, w.late-before)
-	}
+	lead("after the change back", 30, 35, w.timing().ServerBuffer <= -ms(45))
+	check(t, w.late, before, "late since the remote clock knew")
 	w.run(time.Minute)
 	w.up += ms(50)
 	w.run(sec)
@@ -211,20 +208,39 @@ func TestLeadFollowsInputs(t *testing.T) {
 	w.rec.check(t)
 }
 
-// A server that is not told of inputs, or one of before, lets nothing adapt; nor does a buffer that
-// is set.
+// A server that is not told of inputs, or one of before, lets nothing adapt; nor does a buffer that is
+// set. Then each delay counts for its way. Inputs and states are in time also where the remote clock takes both ways
+// to be equally long, although they are not: the shared clock is off then, and nobody can see that. Of other ticks, those from 4 s
+// and 4 ticks before what is shown to 1 s and 4 ticks beyond what is played are accepted.
 func TestNothingAdapts(t *testing.T) {
-	for _, set := range []time.Duration{0, ms(20)} {
-		w := newWay(t, ClientConfig{ServerBuffer: set, ClientBuffer: set})
-		w.mute, w.state = set == 0, set != 0
+	for _, tt := range []struct{ set, off, from, to time.Duration }{ // the remote clock is off, and says these delays
+		{0, 0, ms(30), ms(30)},
+		{0, 0, ms(30), ms(80)},
+		{ms(20), 0, ms(300), ms(300)},
+		{ms(20), 0, ms(80), ms(20)},
+		{ms(20), ms(30), ms(50), ms(50)},
+		{ms(20), -ms(30), ms(50), ms(50)},
+	} {
+		w := newWay(t, ClientConfig{ServerBuffer: tt.set, ClientBuffer: tt.set})
+		w.up, w.down, w.remote.delay, w.remote.to = tt.to+tt.off, tt.from-tt.off, tt.from, tt.to
+		w.remote.shift(tt.off)
+		w.mute, w.state = tt.set == 0, tt.set != 0
 		w.run(10 * sec)
-		ahead, behind := Hz(60).Duration(2), Hz(60).Duration(1)
-		if set > 0 {
-			ahead, behind = set, set
+		ahead, behind := cmp.Or(tt.set, Hz(60).Duration(2)), cmp.Or(tt.set, Hz(60).Duration(1))
+		if got := w.timing(); got.ServerBuffer != ahead || got.ClientBuffer != behind || got.Lead != tt.to+ahead || got.Delay != tt.from+behind {
+			t.Errorf("%+v: %+v", tt, got)
 		}
-		if got := w.timing(); got.ServerBuffer != ahead || got.ClientBuffer != behind {
-			t.Errorf("%v: %+v", set, got)
+		if tt.set > 0 && (w.late > 0 || w.lateStates > 0 || w.inTime < 500 || w.states < 90) {
+			t.Errorf("%+v: %d of %d inputs and %d of %d states are late", tt, w.late, w.late+w.inTime, w.lateStates, w.states)
 		}
+		c, _ := w.client.Snapshot(w.now)
+		theirs, _ := w.server.SharedTime(w.now)
+		check(t, c.SharedTime.Sub(theirs), tt.off, "%+v: apart", tt)
+		seen, played, epoch := c.ServerTime.Tick(), c.PredictedTime.Tick(), w.client.now.epoch
+		for n, want := range map[Tick]bool{seen - 243: true, seen - 245: false, played + 64: true, played + 66: false} {
+			check(t, w.client.Accept(epoch, n, w.now), want, "%+v: tick %d is accepted, between %d and %d", tt, n, seen, played)
+		}
+		w.rec.told(t, tt, "[synced]")
 	}
 }
 
@@ -247,6 +263,35 @@ func TestDelayFollowsStates(t *testing.T) {
 	w.rec.told(t, "states", "[synced]")
 }
 
+// scene is what happens to a way, which is to keep its lead and its delay.
+type scene struct {
+	before, happens func(w *way)
+	looks           int // afterwards
+	each            time.Duration
+	longer          time.Duration // by how much the lead is longer then
+	lead, delay     time.Duration // how far they may be off
+}
+
+// play plays the scene. It returns the way, and when what happens began.
+func (s scene) play(t *testing.T, what string, args ...any) (w *way, at uint64) {
+	t.Helper()
+	w = newWay(t, ClientConfig{})
+	s.before(w)
+	before, at := w.timing(), w.now
+	s.happens(w)
+	var lead, delay time.Duration // furthest from before
+	for range s.looks {
+		w.run(s.each)
+		lead = max(lead, (w.timing().Lead - before.Lead - s.longer).Abs())
+		delay = max(delay, (w.timing().Delay - before.Delay).Abs())
+	}
+	if lead > s.lead || delay > s.delay {
+		t.Errorf("%s: the lead was up to %v off, the delay %v; %+v, before %+v; %v",
+			fmt.Sprintf(what, args...), lead, delay, w.timing(), before, w.rec.events)
+	}
+	return w, at
+}
+
 // When a clock is set, or both pause, or the server alone, the lead stays what it was, and nothing is
 // late.
 func TestLeadStays(t *testing.T) {
@@ -258,7 +303,7 @@ func TestLeadStays(t *testing.T) {
 			w.mute = false
 		}
 	}
-	for _, tt := range []struct {
+	for i, tt := range []struct {
 		happens func(w *way)
 		want    string
 	}{
@@ -268,15 +313,10 @@ func TestLeadStays(t *testing.T) {
 		{pause(ms(150), false), "[synced]"},
 		{pause(5*sec, false), "[synced stepped by -5s, ticks 304 to 603 run again]"},
 	} {
-		w := newWay(t, ClientConfig{})
-		w.run(5 * sec)
-		before, late := w.timing(), w.late
-		tt.happens(w)
-		w.run(5 * sec)
-		if got := w.timing(); (got.Lead-before.Lead).Abs() > ms(3) || w.late != late {
-			t.Errorf("%+v, before %+v; %d late", got, before, w.late-late)
-		}
-		w.rec.told(t, before, tt.want)
+		s := scene{before: func(w *way) { w.run(5 * sec) }, happens: tt.happens, looks: 1, each: 5 * sec, lead: ms(3), delay: time.Hour}
+		w, at := s.play(t, "scene %d", i)
+		check(t, w.lateAt > at, false, "scene %d: inputs are late", i)
+		w.rec.told(t, i, tt.want)
 	}
 }
 
@@ -286,6 +326,12 @@ func TestDelayStays(t *testing.T) {
 	stop := func(d time.Duration) func(w *way) {
 		return func(w *way) { w.stops = w.now + usec(d) }
 	}
+	s := scene{looks: 60, each: sec, lead: ms(25), delay: ms(25), before: func(w *way) {
+		w.state, w.every = true, 50_000 // three ticks
+		w.run(sec)
+		w.seldom = true
+		w.run(30 * sec)
+	}}
 	for what, happens := range map[string]func(w *way){
 		"the path stops for 0.3 s":          stop(ms(300)),
 		"the path stops for 0.7 s":          stop(ms(700)),
@@ -297,24 +343,13 @@ func TestDelayStays(t *testing.T) {
 		"both pause":                        func(w *way) { w.pause(2*sec, true) },
 		"the server pauses":                 func(w *way) { w.pause(2*sec, false) },
 	} {
-		w := newWay(t, ClientConfig{})
-		w.state, w.every = true, 50_000 // three ticks
-		w.run(sec)
-		w.seldom = true
-		w.run(30 * sec)
-		before := w.timing()
-		happens(w)
-		var delay, lead time.Duration // furthest from before
-		for range 60 {
-			w.run(sec)
-			delay = max(delay, (w.timing().Delay - before.Delay).Abs())
-			lead = max(lead, (w.timing().Lead - before.Lead).Abs())
-		}
-		if delay > ms(25) || lead > ms(25) {
-			t.Errorf("%s: the delay was up to %v another one, the lead up to %v; before %+v", what, delay, lead, before)
-		}
+		s.happens = happens
+		s.play(t, "%s", what)
 	}
 }
+
+// frames are how often a client draws, us; 0 is each millisecond.
+var frames = []uint64{0, 16_667, 33_333}
 
 // Inputs that were held up until one moment, by a path that stopped or by a slow frame, set no clock, although Welcomes that
 // are sent as they come tell of late ones only. If the path is longer after that, the clock is set.
@@ -332,16 +367,13 @@ func TestInputsHeldUp(t *testing.T) {
 		"the path is longer":     {func(w *way) { w.up += ms(100) }, ms(100)},
 		"it stops and is longer": {func(w *way) { w.jitter, w.up = fifo(w, w.now+300_000), w.up+ms(100) }, ms(100)},
 	} {
-		for _, frame := range []uint64{0, 16_667, 33_333} { // us
-			w := newWay(t, ClientConfig{})
-			w.frame, w.every = frame, 1000
-			w.run(20*sec + ms(8))
-			before, at := w.timing(), w.now
-			tt.happens(w)
-			w.run(5 * sec)
-			if got := w.timing(); (got.Lead - before.Lead - tt.lead).Abs() > ms(25) {
-				t.Errorf("%s, frames of %d us: %+v, before %+v, %v", what, frame, got, before, w.rec.of(EventStepped))
+		for _, frame := range frames {
+			s := scene{happens: tt.happens, longer: tt.lead, looks: 1, each: 5 * sec, lead: ms(25), delay: time.Hour}
+			s.before = func(w *way) {
+				w.frame, w.every = frame, 1000
+				w.run(20*sec + ms(8))
 			}
+			w, at := s.play(t, "%s, frames of %d us", what, frame)
 			if w.lateAt > at+1_300_000 || tt.lead > 0 && w.lateAt > at+700_000 {
 				t.Errorf("%s, frames of %d us: inputs are late after %d us", what, frame, w.lateAt-at)
 			}
@@ -360,20 +392,12 @@ func TestLeadStaysWithPrograms(t *testing.T) {
 			}
 		},
 	} {
-		for _, frame := range []uint64{0, 16_667, 33_333} { // us
-			w := newWay(t, ClientConfig{})
-			w.frame, w.every = frame, 16_000
-			w.run(20 * sec)
-			before, most := w.timing(), time.Duration(0)
-			happens(w)
-			w.framed = w.now
-			for range 40 {
-				w.run(sec / 4)
-				most = max(most, w.timing().Lead)
-			}
-			if most > before.Lead+ms(25) || len(w.rec.of(EventStepped)) > 0 {
-				t.Errorf("%s, frames of %d us: the lead was up to %v, before %v; %v", what, frame, most, before.Lead, w.rec.of(EventStepped))
-			}
+		for _, frame := range frames {
+			s := scene{looks: 40, each: sec / 4, lead: ms(25), delay: time.Hour}
+			s.before = func(w *way) { w.frame, w.every = frame, 16_000; w.run(20 * sec) }
+			s.happens = func(w *way) { happens(w); w.framed = w.now }
+			w, _ := s.play(t, "%s, frames of %d us", what, frame)
+			check(t, len(w.rec.of(EventStepped)), 0, "%s, frames of %d us: steps", what, frame)
 		}
 	}
 }
@@ -383,17 +407,10 @@ func TestLeadStaysWithPrograms(t *testing.T) {
 func TestSetIsNoticedLater(t *testing.T) {
 	for _, jump := range []time.Duration{ms(300), sec, 3 * sec, -ms(300), -sec, -3 * sec} {
 		for _, later := range []time.Duration{ms(300), sec, 2 * sec} {
-			w := newWay(t, ClientConfig{})
-			w.state, w.every = true, 50_000
-			w.run(20 * sec)
-			before := w.timing()
-			w.ahead += usec(jump)
-			w.run(later)
-			w.remote.shift(-jump)
-			w.run(10 * sec)
-			if got := w.timing(); max(got.Lead-before.Lead, got.Delay-before.Delay) > ms(100) {
-				t.Errorf("the client's clock jumps by %v, noticed after %v: %+v, before %+v", jump, later, got, before)
-			}
+			s := scene{looks: 1, each: 10 * sec, lead: ms(100), delay: ms(100)}
+			s.before = func(w *way) { w.state, w.every = true, 50_000; w.run(20 * sec) }
+			s.happens = func(w *way) { w.ahead += usec(jump); w.run(later); w.remote.shift(-jump) }
+			s.play(t, "the client's clock jumps by %v, noticed after %v", jump, later)
 		}
 	}
 }
@@ -401,23 +418,22 @@ func TestSetIsNoticedLater(t *testing.T) {
 // A new connection to the same server, whose clock is known some time later, moves no buffer.
 func TestFollowKeepsBuffers(t *testing.T) {
 	for _, known := range []time.Duration{0, ms(20), ms(500), 2 * sec} {
-		w := newWay(t, ClientConfig{})
-		w.state, w.every = true, 50_000
-		w.run(sec)
-		w.ahead, w.remote.offset = 5_000_000, -5_000_000
-		w.run(20 * sec)
-		before, steps := w.timing(), w.client.Stats().Steps
-		w.remote = &fakeRemote{delay: ms(30), to: ms(30), offset: -5_000_000, lost: true}
-		must(t, w.client.Follow(w.remote))
-		w.run(known)
-		w.remote.lost = false
-		for range 100 {
-			w.run(ms(100))
-			got := w.timing()
-			if (got.Delay-before.Delay).Abs() > ms(25) || (got.Lead-before.Lead).Abs() > ms(40) {
-				t.Fatalf("known after %v: %+v, before %+v", known, got, before)
-			}
+		s := scene{looks: 100, each: ms(100), lead: ms(40), delay: ms(25)}
+		s.before = func(w *way) {
+			w.state, w.every = true, 50_000
+			w.run(sec)
+			w.ahead, w.remote.offset = 5_000_000, -5_000_000
+			w.run(20 * sec)
 		}
+		steps := uint32(0)
+		s.happens = func(w *way) {
+			steps = w.client.Stats().Steps
+			w.remote = &fakeRemote{delay: ms(30), to: ms(30), offset: -5_000_000, lost: true}
+			must(t, w.client.Follow(w.remote))
+			w.run(known)
+			w.remote.lost = false
+		}
+		w, _ := s.play(t, "known after %v", known)
 		check(t, w.client.Stats().Steps, steps, "known after %v: steps", known)
 	}
 }
@@ -442,36 +458,33 @@ func TestBeat(t *testing.T) {
 // A client that resumes later than its server, and sends each input three times: those of which the first came in the pause
 // are none that took so long.
 func TestCopies(t *testing.T) {
-	for _, later := range []time.Duration{20, 60, 130, 190} {
+	for _, later := range []time.Duration{ms(20), ms(60), ms(130), ms(190)} {
 		w := newWay(t, ClientConfig{})
 		w.copies = 2
 		w.run(20 * sec)
 		lead := func() time.Duration {
-			c, ok := w.client.Snapshot(w.now)
-			at, known := w.server.SharedTime(w.now)
-			if !ok || !known {
-				t.Fatal("no game time")
-			}
-			return c.PredictedTime.Sub(at)
+			ours, ok := w.client.PredictedTime(w.now)
+			theirs, known := w.server.SharedTime(w.now)
+			check(t, ok && known, true, "game time is known")
+			return ours.Sub(theirs)
 		}
-		before, most := lead(), time.Duration(0)
+		before := lead()
 		w.server.Pause(w.now)
 		w.client.Pause(w.now)
 		w.run(5 * sec)
 		w.server.Resume(w.now)
-		w.run(later * time.Millisecond)
+		w.run(later)
 		w.client.Resume(w.now)
 		for range 100 {
 			w.run(sec / 10)
-			most = max(most, lead()-before)
-		}
-		if most > ms(25) {
-			t.Errorf("resumed %v later: the predicted clock is up to %v further ahead than before", later*time.Millisecond, most)
+			if more := lead() - before; more > ms(25) {
+				t.Fatalf("resumed %v later: the predicted clock is %v further ahead than before", later, more)
+			}
 		}
 	}
 }
 
-// Within the reader margin after a Pause or a Resume, a Welcome says what will be.
+// Within the reader margin after a Pause or a Resume, a Welcome says what will be, and that it is paused at any time.
 func TestWelcomeAtPause(t *testing.T) {
 	s := startServer(ServerConfig{Config: Config{Rate: Hz(100)}})
 	s.Advance(1_000_000)
@@ -480,32 +493,19 @@ func TestWelcomeAtPause(t *testing.T) {
 		w, _ := s.Announce(1, now)
 		check(t, w, Welcome{Epoch: w.Epoch, Rate: Hz(100), OriginUsec: max(now, 1_020_000) - 1_020_000, Tick: 102, Paused: true}, "paused, at %d us", now)
 	}
+	const far = 1<<63 + 1_020_000
+	for _, now := range []uint64{0, 1 << 63, far - 1, far, far + 1} {
+		w, ok := s.Announce(1, now)
+		check(t, ok && w.Paused, true, "paused, at %d us", now)
+	}
 	s.Resume(2_000_000)
 	for now, tick := range map[uint64]Tick{2_000_000: 102, 2_010_000: 102, 2_030_000: 103} {
 		w, _ := s.Announce(1, now)
 		check(t, w, Welcome{Epoch: w.Epoch, Rate: Hz(100), OriginUsec: 1_000_000, Tick: tick}, "resumed, at %d us", now)
 	}
-}
-
-// A Welcome of a Pause or a Resume is not older than those just before.
-func TestWelcomesInOrder(t *testing.T) {
-	for phase := uint64(0); phase < 50_000; phase += 1000 {
-		s := startServer(ServerConfig{Config: Config{Rate: Hz(30)}})
-		var last Welcome
-		for now := 900_000 + phase; now < 1_300_000; now += 500 {
-			switch now - phase {
-			case 1_000_000:
-				s.Pause(now)
-			case 1_100_000:
-				s.Resume(now)
-			}
-			s.Advance(now)
-			w, _ := s.Announce(1, now)
-			if w.before(last) {
-				t.Fatalf("phase %d, at %d us: %+v is before %+v", phase, now, w, last)
-			}
-			last = w
-		}
+	for n, want := range map[Tick]uint64{150: 2_500_000, -5: 950_000} {
+		at, ok := s.StartUsec(n, 2_030_000)
+		check(t, ok && at == want, true, "tick %d starts at %d us, want %d", n, at, want)
 	}
 }
 

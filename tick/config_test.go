@@ -19,6 +19,7 @@ func TestWindow(t *testing.T) {
 	}{
 		{ServerConfig{FirstTick: 1000}, []Tick{1060, 1124, 817}, []Tick{1125, 815, 31060, 0, -1, most, math.MinInt64}},
 		{ServerConfig{Config: Config{Rate: Hz(100), Past: ms(50), Future: ms(30)}}, []Tick{95, 103}, []Tick{94, 104}},
+		{ServerConfig{Config: Config{Rate: Hz(1)}}, []Tick{-7, 6}, []Tick{-8, 7}},
 		{ServerConfig{Config: Config{Past: most, Future: most}}, []Tick{-1 << 38, -1, 0, 1 << 36, most}, nil},
 	} {
 		s := startServer(tt.cfg)
@@ -29,37 +30,6 @@ func TestWindow(t *testing.T) {
 		check(t, s.Stats().Refused, uint64(len(tt.refused)), "%+v: counted", tt.cfg)
 	}
 }
-
-// The defaults of Past and Future let through what a client sends and hears at any rate, behind
-// any delay, and nothing from far off.
-func TestWindowAtAnyRate(t *testing.T) {
-	for _, hz := range []uint32{1, 2, 30, 60, 128, 1000, 10_000} {
-		for _, delay := range []time.Duration{0, ms(80), 16 * sec} {
-			cfg := ClientConfig{Config: Config{Rate: Hz(hz), CatchUp: CatchUpRunAll}}
-			c, remote, _ := newClient(cfg)
-			remote.delay = delay
-			s := mustServer(ServerConfig{Config: cfg.Config, FirstTick: Hz(hz).Ticks(time.Hour)})
-			c.Advance(0)
-			s.Start(0)
-			s.Advance(0)
-			arrival := uint64(delay.Microseconds())
-			p, _ := c.PredictedTime(0)
-			ok, late := s.AcceptInput(1, s.epoch, p.Tick()+1, arrival)
-			check(t, ok && !late, true, "%d Hz, %v: fresh input is in time", hz, delay)
-			now := Hz(hz).Ticks(time.Hour)
-			ok = c.Accept(1, now, arrival) && c.Accept(1, now, arrival+1_000_000)
-			check(t, ok, true, "%d Hz, %v: state is accepted", hz, delay)
-			second := Tick(hz)
-			ok = s.Accept(s.epoch, p.Tick()+7*second+7, arrival) || c.Accept(1, now-12*second, arrival)
-			check(t, ok, false, "%d Hz, %v: what is far off is accepted", hz, delay)
-		}
-	}
-}
-
-// refused is what NewServer, NewClient or Follow has said.
-type refused struct{ err error }
-
-func (r refused) complete() error { return r.err }
 
 // What makes no sense or does not fit is refused with a message that names it.
 func TestRefused(t *testing.T) {
@@ -73,33 +43,34 @@ func TestRefused(t *testing.T) {
 	c, _, _ := newClient(ClientConfig{})
 	for _, tt := range []struct {
 		want string
-		cfg  interface{ complete() error }
+		err  error
 	}{
-		{"the remote clock is nil", refused{noRemote}},
-		{"the remote clock is nil", refused{c.Follow(nil)}},
-		{"Rate is 1/0", refused{noServer}},
-		{"Rate is 1/0", refused{noClient}},
-		{"Rate is 2000000000/1", &Config{Rate: Hz(2_000_000_000)}},
-		{"MaxTicks is negative", &Config{MaxTicks: -1}},
-		{"Past or Future is negative", &Config{Past: -1}},
-		{"Past or Future is negative", &Config{Future: math.MinInt64}},
-		{"CatchUp is none of", &Config{CatchUp: 4}},
-		{"OnMismatch is none of", &Config{OnMismatch: 4}},
-		{"Epoch is more than 2^62", &ServerConfig{Epoch: 1<<62 + 1}},
-		{"FirstTick is more than 36 years", &ServerConfig{Config: odd, FirstTick: oddLimit + 1}},
-		{"FirstTick is more than 36 years", &ServerConfig{FirstTick: math.MinInt64}},
-		{"FirstTick is more than 36 years", &ServerConfig{FirstTick: math.MaxInt64}},
-		{"a buffer is longer than 1h", &ClientConfig{ClientBuffer: math.MaxInt64}},
-		{"a buffer is longer than 1h", &ClientConfig{ServerBuffer: math.MaxInt64}},
-		{"SyncBound is negative", &ClientConfig{SyncBound: -1}},
-		{"SlewPPM is not in 0 to 10^6", &ClientConfig{SlewPPM: 1_000_001}},
-		{"SlewPPM is not in 0 to 10^6", &ClientConfig{SlewPPM: -1}},
-		{"LateShare is not in 0 to 0.5", &ClientConfig{LateShare: 0.51}},
-		{"DeadBand or HardThreshold", &ClientConfig{DeadBand: -1}},
-		{"DeadBand or HardThreshold", &ClientConfig{HardThreshold: -1}},
+		{"the remote clock is nil", noRemote},
+		{"the remote clock is nil", c.Follow(nil)},
+		{"Rate is 1/0", noServer},
+		{"Rate is 1/0", noClient},
+		{"Rate is 2000000000/1", (&Config{Rate: Hz(2_000_000_000)}).complete()},
+		{"MaxTicks is negative", (&Config{MaxTicks: -1}).complete()},
+		{"Past or Future is negative", (&Config{Past: -1}).complete()},
+		{"Past or Future is negative", (&Config{Future: math.MinInt64}).complete()},
+		{"CatchUp is none of", (&Config{CatchUp: 4}).complete()},
+		{"OnMismatch is none of", (&Config{OnMismatch: 4}).complete()},
+		{"Epoch is more than 2^62", (&ServerConfig{Epoch: 1<<62 + 1}).complete()},
+		{"FirstTick is more than 36 years", (&ServerConfig{Config: odd, FirstTick: oddLimit + 1}).complete()},
+		{"FirstTick is more than 36 years", (&ServerConfig{FirstTick: math.MinInt64}).complete()},
+		{"FirstTick is more than 36 years", (&ServerConfig{FirstTick: math.MaxInt64}).complete()},
+		{"a buffer is longer than 1h", (&ClientConfig{ClientBuffer: math.MaxInt64}).complete()},
+		{"a buffer is longer than 1h", c.SetBuffers(time.Hour+1, 0)},
+		{"a buffer is longer than 1h", (&ClientConfig{ServerBuffer: math.MaxInt64}).complete()},
+		{"SyncBound is negative", (&ClientConfig{SyncBound: -1}).complete()},
+		{"SlewPPM is not in 0 to 10^6", (&ClientConfig{SlewPPM: 1_000_001}).complete()},
+		{"SlewPPM is not in 0 to 10^6", (&ClientConfig{SlewPPM: -1}).complete()},
+		{"LateShare is not in 0 to 0.5", (&ClientConfig{LateShare: 0.51}).complete()},
+		{"DeadBand or HardThreshold", (&ClientConfig{DeadBand: -1}).complete()},
+		{"DeadBand or HardThreshold", (&ClientConfig{HardThreshold: -1}).complete()},
 	} {
-		if err := tt.cfg.complete(); !strings.HasPrefix(fmt.Sprint(err), "tick: "+tt.want) {
-			t.Errorf("want %q: %v", tt.want, err)
+		if !strings.HasPrefix(fmt.Sprint(tt.err), "tick: "+tt.want) {
+			t.Errorf("want %q: %v", tt.want, tt.err)
 		}
 	}
 }
@@ -107,27 +78,20 @@ func TestRefused(t *testing.T) {
 // What is allowed works at its ends.
 func TestLimits(t *testing.T) {
 	const most = math.MaxInt64
-	const epoch = 1 << 62
 	common := Config{MaxTicks: math.MaxInt, StallThreshold: most, Past: most, Future: most}
-	s := startServer(ServerConfig{Config: common, Epoch: epoch, FirstTick: 1 << 36})
+	s := startServer(ServerConfig{Config: common, Epoch: 1 << 62, FirstTick: 1 << 36})
 	s.Advance(20_000)
-	got, _ := s.Epoch()
-	check(t, got, epoch, "epoch")
-	if w, ok := s.Announce(0, 20_000); !ok || w.Tick != 1<<36+1 || !w.plausible() {
-		t.Errorf("%+v", w)
-	}
+	w, _ := s.Announce(0, 20_000)
+	check(t, w.Epoch == 1<<62 && w.Tick == 1<<36+1 && w.plausible(), true, "announced %+v", w)
 	c, remote, _ := newClient(ClientConfig{
 		Config: common, ClientBuffer: time.Hour, ServerBuffer: time.Hour,
 		SyncBound: most, SlewPPM: 1_000_000, DeadBand: most, HardThreshold: most,
 	})
 	remote.delay, remote.bound = time.Hour, most
 	c.Advance(0)
-	if got, ok := c.Snapshot(0); !ok || got.ServerTime.Duration() != -time.Hour || got.PredictedTime.Duration() != 3*time.Hour {
-		t.Errorf("clocks %v", got)
-	}
+	got, _ := c.Snapshot(0)
+	hours := [3]time.Duration{shared: time.Hour, server: -time.Hour, predicted: 3 * time.Hour}
+	check(t, got.since(Clocks{}), hours, "clocks")
 	c.Advance(1_000_000)
-	if err := c.SetBuffers(time.Hour+1, 0); err == nil {
-		t.Error("a buffer of more than an hour was taken")
-	}
 	check(t, c.Stats().Losses, 0, "losses")
 }

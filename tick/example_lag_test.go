@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/link"
 	"timesync/tick"
 )
 
@@ -67,7 +68,7 @@ func Example_lagCompensation() {
 // it is believed. The peer's clock is known to within the error bound, so that an honest
 // instant can lie that far in the future, but no farther. The bound is the server's own:
 // no peer is asked how well to believe it.
-func lookBack(peer *timesync.TimeSynchronizer, seen timesync.Counter23, nowUsec uint64) (age time.Duration, err error) {
+func lookBack(peer *link.Link, seen timesync.Counter23, nowUsec uint64) (age time.Duration, err error) {
 	const (
 		maxBound = 100 * time.Millisecond // half of the longest round trip that can be played with
 		maxAge   = 250 * time.Millisecond // who took cover earlier than that is not hit
@@ -95,9 +96,9 @@ func position(at time.Duration) (metres float64) { return 5 * at.Seconds() }
 type gallery struct {
 	server       *tick.Server
 	client       *tick.Client
-	ours, theirs timesync.TimeSynchronizer // the client's, and the server's of this client
-	serverUsec   uint64                    // what the server's clock reads
-	track        map[tick.Tick]float64     // where the target was at each tick
+	ours, theirs link.Link             // the client's, and the server's of this client
+	serverUsec   uint64                // what the server's clock reads
+	track        map[tick.Tick]float64 // where the target was at each tick
 }
 
 func newGallery() *gallery {
@@ -119,16 +120,10 @@ func (g *gallery) play(d time.Duration) {
 	const frame = 10_000
 	for range d / (frame * time.Microsecond) {
 		g.serverUsec += frame
-		server, client, sent := g.serverUsec, g.clientUsec(), uint64(delay.Microseconds())
+		server, client, way := g.serverUsec, g.clientUsec(), uint64(delay.Microseconds())
 		g.server.Advance(server)
-		g.theirs.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(client-sent), server)
-		g.ours.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(server-sent), client)
-		if report, ok := g.theirs.MinDeltaTS24(server); ok {
-			g.ours.OnPeerMinDeltaTS24(report, client)
-		}
-		if report, ok := g.ours.MinDeltaTS24(client); ok {
-			g.theirs.OnPeerMinDeltaTS24(report, server)
-		}
+		g.theirs.Open(g.ours.AppendHeader(nil, client), server+way)
+		g.ours.Open(g.theirs.AppendHeader(nil, server), client+way)
 		if welcome, ok := g.server.Announce(1, server); ok {
 			_ = g.client.OnWelcome(welcome, client)
 		}

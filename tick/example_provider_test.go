@@ -40,14 +40,10 @@ func advance(client *tick.Client, server *remote, from, to uint64) {
 // A game with a time of its own replaces how the clocks of a client begin and advance.
 func ExampleProvider() {
 	server := &remote{ahead: 5_000_000} // the server's clock
-	client, err := tick.NewClient(tick.ClientConfig{
+	client, _ := tick.NewClient(tick.ClientConfig{
 		Config:   tick.Config{Provider: fixedLead{}},
 		Handlers: tick.Handlers{Event: func(e tick.Event) { fmt.Println(e) }},
 	}, server)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	client.Start(0)
 	advance(client, server, 0, 5_000_000)
 	server.ahead += 300_000 // the built-in one would step
@@ -77,11 +73,7 @@ func (sharedTicks) AdvanceTime(s *tick.Steering) bool {
 // A client whose ticks run in the shared time, 20 ms away from its server.
 func ExampleProvider_sharedTicks() {
 	server := &remote{ahead: 5_000_000}
-	client, err := tick.NewClient(tick.ClientConfig{Config: tick.Config{Provider: sharedTicks{}}}, server)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	client, _ := tick.NewClient(tick.ClientConfig{Config: tick.Config{Provider: sharedTicks{}}}, server)
 	client.Start(0)
 	advance(client, server, 0, 10_010_000)
 	clocks, _ := client.Snapshot(10_000_000)

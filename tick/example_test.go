@@ -1,4 +1,5 @@
-// How a server, a client, a rhythm game and a physics engine use the package.
+// How a server, a client, a rhythm game and a physics engine use the package. The errors that are left out say that
+// a configuration or a message is wrong.
 
 package tick_test
 
@@ -6,13 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	"timesync"
+	"timesync/link"
 	"timesync/tick"
 )
 
 // A server ticks and tells its clients what they need to know.
 func Example_server() {
-	server, err := tick.NewServer(tick.ServerConfig{
+	server, _ := tick.NewServer(tick.ServerConfig{
 		Config: tick.Config{Rate: tick.Hz(60)},
 		Handlers: tick.Handlers{
 			BeforeLoop: func() { /* read the network: inputs for the ticks to come */ },
@@ -24,10 +25,6 @@ func Example_server() {
 			Event: func(e tick.Event) { fmt.Println(e) },
 		},
 	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	// In a program: go server.Run(ctx). Here the time is made up.
 	now := uint64(5_000_000)
@@ -65,13 +62,13 @@ func Example_server() {
 	// 59 false true
 }
 
-// A client follows the server by the synchronizer of its connection, which every
+// A client follows the server by the link of its connection, which every
 // datagram feeds, and the Welcome of the server.
 func Example_client() {
-	var ours, theirs timesync.TimeSynchronizer // the ends of the connection
-	const ahead = 7_000_000                    // the server's clock, unknown to the client
+	var ours, theirs link.Link // the ends of the connection
+	const ahead = 7_000_000    // the server's clock, unknown to the client
 
-	client, err := tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{
+	client, _ := tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{
 		Tick: func(s tick.Info) {
 			// Read the input, play it at once, and send it for s.Tick.
 			if s.Tick == 90 {
@@ -80,22 +77,13 @@ func Example_client() {
 		},
 		Event: func(e tick.Event) { fmt.Println(e) },
 	}}, &ours)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	client.Start(0)
 	welcome := tick.Welcome{Epoch: 1, Rate: tick.Hz(60), OriginUsec: ahead, Tick: 3} // from the network
-	if err := client.OnWelcome(welcome, 50_000); err != nil {
-		fmt.Println(err)
-	}
+	_ = client.OnWelcome(welcome, 50_000)
 	for now := uint64(100_000); now <= 1_500_000; now += 10_000 { // a frame, and 40 ms for a datagram each way
-		theirs.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now-40_000), now+ahead)
-		if report, ok := theirs.MinDeltaTS24(now + ahead); ok {
-			ours.OnPeerMinDeltaTS24(report, now)
-		}
-		ours.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now-40_000+ahead), now)
+		theirs.Open(ours.AppendHeader(nil, now), now+40_000+ahead)
+		ours.Open(theirs.AppendHeader(nil, now+ahead), now+40_000)
 		client.Advance(now)
 	}
 	// With every datagram, until a Welcome says that it was heard.
@@ -127,7 +115,7 @@ func (r *remote) ErrorBound(uint64) (bound time.Duration, ok bool) { return time
 // set at once when they are too far off.
 func Example_rhythm() {
 	r := &remote{}
-	client, err := tick.NewClient(tick.ClientConfig{
+	client, _ := tick.NewClient(tick.ClientConfig{
 		HardOnly:      true,
 		HardThreshold: 50 * time.Millisecond,
 		Handlers: tick.Handlers{Event: func(e tick.Event) {
@@ -137,14 +125,8 @@ func Example_rhythm() {
 			}
 		}},
 	}, r)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	client.Start(0)
-	if err := client.OnWelcome(tick.Welcome{Epoch: 1, Rate: tick.Hz(60)}, 0); err != nil {
-		fmt.Println(err)
-	}
+	_ = client.OnWelcome(tick.Welcome{Epoch: 1, Rate: tick.Hz(60)}, 0)
 	client.Advance(0)
 	a, _ := client.Snapshot(0)
 	r.ahead = 49_000 // within the threshold
@@ -163,14 +145,10 @@ func Example_rhythm() {
 // A physics engine calls Step in its own fixed step: one tick each, although its
 // calls are not exactly on time: none where it is early by a tick or more.
 func Example_physics() {
-	server, err := tick.NewServer(tick.ServerConfig{
+	server, _ := tick.NewServer(tick.ServerConfig{
 		Config:   tick.Config{Rate: tick.Hz(50)},
 		Handlers: tick.Handlers{Tick: func(s tick.Info) { fmt.Print(s.Tick, " ") }},
 	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	server.Start(0)
 	for _, now := range []uint64{1_000, 19_000, 19_500, 43_000, 58_000, 81_000, 160_000} {
 		fmt.Print(server.AdvanceOne(now), "\n") // the last call came late, and made up for it
@@ -193,7 +171,12 @@ func ExampleRate() {
 
 	t := tick.Hz(60).At(100, 5*time.Millisecond)
 	fmt.Println(t, t.Duration(), t.Add(12*time.Millisecond), tick.Hz(30).At(0, t.Duration()))
+
+	sum, _ := t.Plus(tick.Rate{Num: 120, Den: 2}.At(2, 15*time.Millisecond)) // adds ticks and offsets, at the same rate
+	_, err := t.Plus(tick.Hz(50).At(2, 0))
+	fmt.Println(sum, err, tick.Time{}.Rate())
 	// Output:
 	// 16m41s 60000 59999
 	// 100.29 1.671666667s 101.01 50.15
+	// 103.19 tick: tick rate differs 60/s
 }

@@ -130,32 +130,36 @@ func (w Welcome) at(nowUsec uint64) Welcome {
 // A fresh Welcome and the remote clock must agree to within what a Welcome can be late.
 func TestAgrees(t *testing.T) {
 	// 2 s in queues, the minimum delay, and the tick since whose start it may have been sent.
-	limit := (2*sec + ms(50) + Hz(60).Duration(1)).Truncate(us)
+	limit := func(delay time.Duration) time.Duration { return (2*sec + delay + Hz(60).Duration(1)).Truncate(us) }
+	const most = 16 * sec // that a datagram may be under way
 	for _, tt := range []struct {
-		late        time.Duration // of the Welcome, by the remote clock
+		delay, late time.Duration // the minimum delay, and that of the Welcome, by the remote clock
 		first, then bool          // as the first of all, or after an epoch with ticks
 	}{
-		{0, true, true}, {-sec, true, true}, {-sec - us, false, false},
-		{limit, true, true}, {limit + us, true, false},
-		{30 * sec, true, false}, {30*sec + us, false, false},
+		{ms(50), 0, true, true}, {ms(50), -sec, true, true}, {ms(50), -sec - us, false, false},
+		{ms(50), limit(ms(50)), true, true}, {ms(50), limit(ms(50)) + us, true, false},
+		{most, limit(most), true, true}, {most + 1, limit(most), true, true}, {most + sec, limit(most) + us, true, false},
+		{ms(50), 30 * sec, true, false}, {ms(50), 30*sec + us, false, false},
 	} {
 		l, remote, _ := newClient(ClientConfig{})
+		remote.delay = tt.delay
 		remote.shift(tt.late)
 		l.Advance(0)
 		_, ok := l.SharedTime(0)
-		check(t, ok, tt.first, "the first Welcome, late by %v", tt.late)
+		check(t, ok, tt.first, "the first Welcome: %+v", tt)
 
 		l, remote, _ = newClient(ClientConfig{})
 		w := l.welcomes.last.Welcome
 		l.Advance(0)
 		l.Advance(20_000)
+		remote.delay = tt.delay
 		remote.shift(tt.late)
 		w.Epoch++
 		must(t, l.OnWelcome(w, 0))
 		check(t, l.Stats().Ticks > 0, true, "ticks have run")
 		l.Advance(30_000)
 		_, ok = l.SharedTime(30_000)
-		check(t, ok, tt.then, "that of another epoch, late by %v", tt.late)
+		check(t, ok, tt.then, "that of another epoch: %+v", tt)
 	}
 }
 
@@ -184,20 +188,23 @@ func TestFresh(t *testing.T) {
 func TestBadRemote(t *testing.T) {
 	const most = 1 << 61 / 1000 * us // of game time
 	for _, tt := range []struct {
-		delay, game time.Duration
-		ok          bool
+		from, to, game time.Duration // the delays from the server and to it; 0 to it is as long as from it
+		ok             bool
 	}{
-		{0, time.Hour, true},
-		{-1, time.Hour, false},
-		{time.Hour, time.Hour, true},
-		{time.Hour + 1, time.Hour, false},
-		{0, most, true},
-		{0, most + us, false},
-		{0, -most, true},
-		{0, -most - us, false},
+		{0, 0, time.Hour, true},
+		{-1, 0, time.Hour, false},
+		{time.Hour, 0, time.Hour, true},
+		{time.Hour + 1, 0, time.Hour, false},
+		{ms(30), -1, time.Hour, false},
+		{ms(30), time.Hour, time.Hour, true},
+		{ms(30), time.Hour + 1, time.Hour, false},
+		{0, 0, most, true},
+		{0, 0, most + us, false},
+		{0, 0, -most, true},
+		{0, 0, -most - us, false},
 	} {
 		l, remote, _ := newClient(ClientConfig{Config: Config{Rate: Hz(1_000_000)}})
-		remote.delay = tt.delay
+		remote.delay, remote.to = tt.from, tt.to
 		w := l.welcomes.last.Welcome
 		w.Epoch, w.Tick = 2, Hz(1_000_000).Ticks(min(max(tt.game, -most), most))
 		must(t, l.OnWelcome(w, 0))
@@ -205,8 +212,11 @@ func TestBadRemote(t *testing.T) {
 		l.Advance(0)
 		check(t, l.synced, tt.ok, "%+v: synchronized", tt)
 		remote.noDelay = true
-		l.Advance(2)
+		l.Advance(1)
 		check(t, l.synced, false, "%+v: synchronized without a delay", tt)
+		remote.noDelay, remote.noWay = false, true
+		l.Advance(2)
+		check(t, l.synced, false, "%+v: synchronized without the delay to the server", tt)
 	}
 }
 
@@ -232,19 +242,20 @@ func TestPlausible(t *testing.T) {
 	}
 }
 
-// A client at 24 and a server at 36 ticks a second.
+// A client at 24 and a server at 36 ticks a second. Each side reports that once for an epoch and a peer.
+// A client that takes the rate has it at once, and a peer that is refused may change its mind.
 func TestRateMismatch(t *testing.T) {
-	const client, server = "[synced tick rate 36/s differs", "[synced tick rate 24/s of peer 7 differs"
+	const reported, next = "[synced tick rate 36/s differs", " epoch 2 tick rate 36/s differs stepped by 0s synced]"
 	for _, tt := range []struct {
-		action         Mismatch
-		rate           Rate  // of the client then
-		err            error // of OnHello
-		client, server string
+		action Mismatch
+		rate   Rate   // of the client then
+		err    error  // of OnHello
+		want   string // of the client
 	}{
-		{MismatchWarn, Hz(24), nil, client + "]", server + " peer 7 synced]"},
-		{MismatchDisconnect, Hz(24), ErrRate, client + "]", server + "]"},
-		{MismatchAdjust, Hz(36), nil, client + ", ticks 86451 to 129676 skipped]", server + " peer 7 synced]"},
-		{MismatchSignal, Hz(24), nil, client + "]", server + " peer 7 synced]"},
+		{MismatchWarn, Hz(24), nil, reported + next},
+		{MismatchDisconnect, Hz(24), ErrRate, reported + next},
+		{MismatchAdjust, Hz(36), nil, reported + ", ticks 86451 to 129676 skipped epoch 2 stepped by -7.977778ms synced]"},
+		{MismatchSignal, Hz(24), nil, reported + next},
 	} {
 		var theirs recorder
 		var logged strings.Builder
@@ -255,60 +266,40 @@ func TestRateMismatch(t *testing.T) {
 		w.Rate, w.Tick = Hz(36), Hz(36).Ticks(time.Hour+2*sec)
 		before, _ := c.PredictedTime(now)
 		must(t, c.OnWelcome(w, now))
+		must(t, c.OnWelcome(w, now))
 		after, _ := c.PredictedTime(now)
 		ran := len(ours.ticks)
 		now = advance(c, now, now+2_000_000)
 		ran = len(ours.ticks) - ran
 		h, _ := c.Hello()
-		got, _ := c.PredictedTime(now)
-		if after.Sub(before) != 0 || !got.rate.equal(tt.rate) || !h.Rate.equal(tt.rate) {
-			t.Errorf("action %d: time moved by %v, the rate is %v, in the Hello %v", tt.action, after.Sub(before), got.rate, h.Rate)
+		if after.Sub(before) != 0 || !after.rate.equal(tt.rate) || !h.Rate.equal(tt.rate) {
+			t.Errorf("action %d: time moved by %v, the rate is %v, in the Hello %v", tt.action, after.Sub(before), after.rate, h.Rate)
 		}
 		if want := 2 * int(tt.rate.Num); ran < want-1 || ran > want+1 {
 			t.Errorf("action %d: %d ticks in 2 s", tt.action, ran)
 		}
-		ours.told(t, tt.action, tt.client)
+		for range 2 {
+			w.Epoch = 2
+			must(t, c.OnWelcome(w.at(2_000_000), now))
+		}
+		c.Advance(now)
+		ours.told(t, tt.action, tt.want)
 
 		cfg.Rate = Hz(36)
 		s := startServer(theirs.server(ServerConfig{Config: cfg}))
-		check(t, s.OnHello(7, Hello{s.epoch, Hz(24)}), tt.err, "action %d: OnHello", tt.action)
+		check(t, s.OnHello(7, Hello{s.epoch, Rate{0, 1}}), ErrMessage, "bad rate")
+		for _, hz := range []uint32{24, 25} {
+			check(t, s.OnHello(7, Hello{s.epoch, Hz(hz)}), tt.err, "action %d: OnHello", tt.action)
+		}
+		must(t, s.OnHello(7, Hello{s.epoch, Hz(36)}))
 		s.Advance(0)
-		theirs.told(t, tt.action, tt.server)
+		theirs.told(t, tt.action, "[synced tick rate 24/s of peer 7 differs peer 7 synced]")
 		const warning = `level=WARN msg="tick: another tick rate" peer=`
 		text := logged.String()
-		if warns := tt.action == MismatchWarn; strings.Count(text, warning) != map[bool]int{true: 2}[warns] ||
+		if warns := tt.action == MismatchWarn; strings.Count(text, warning) != map[bool]int{true: 3}[warns] ||
 			warns && !strings.HasSuffix(text, warning+"7 rate=24/s own=36/s\n") {
 			t.Errorf("action %d logged %q", tt.action, text)
 		}
-	}
-}
-
-// Another rate is reported once for each epoch and rate, and an adjusted client has the
-// new one at once; but not before it is synchronized.
-func TestRateMismatchOnce(t *testing.T) {
-	var r recorder
-	l := startClient(r.client(ClientConfig{Config: Config{OnMismatch: MismatchAdjust}}), &fakeRemote{})
-	now := uint64(0)
-	for _, tt := range []struct {
-		epoch   uint64
-		rate    uint32
-		action  Mismatch
-		reports int
-	}{
-		{1, 30, MismatchAdjust, 1}, {1, 30, MismatchAdjust, 1}, {1, 20, MismatchAdjust, 2}, {1, 20, MismatchAdjust, 2},
-		{2, 20, MismatchAdjust, 2}, // which is its own by now
-		{3, 50, MismatchSignal, 3}, {3, 50, MismatchSignal, 3}, {4, 50, MismatchSignal, 4},
-	} {
-		rate := Hz(tt.rate)
-		l.conf.OnMismatch = tt.action
-		must(t, l.OnWelcome(Welcome{Epoch: tt.epoch, Rate: rate}.at(now), now))
-		p, ok := l.PredictedTime(now)
-		if ok != l.now.known || ok && tt.action == MismatchAdjust && !p.rate.equal(rate) {
-			t.Errorf("%+v: predicted time at %v, %v", tt, p.rate, ok)
-		}
-		l.Advance(now)
-		check(t, len(r.of(EventRateMismatch)), tt.reports, "%+v: reports", tt)
-		now += 100_000
 	}
 }
 

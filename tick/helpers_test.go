@@ -298,8 +298,6 @@ func (c Clocks) since(was Clocks) [3]time.Duration {
 	}
 }
 
-func compare(a, b Time) int { return cmp.Compare(a.Sub(b), 0) }
-
 const us, sec = time.Microsecond, time.Second
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -307,8 +305,6 @@ func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 func usec(d time.Duration) uint64 { return uint64(d.Microseconds()) }
 
 var (
-	_ RemoteClock = (*timesync.TimeSynchronizer)(nil)
-	_ RemoteClock = (*link.Link)(nil)
-	_ toPeer      = (*timesync.TimeSynchronizer)(nil)
-	_ toPeer      = (*link.Link)(nil)
+	_ toPeer = (*timesync.TimeSynchronizer)(nil)
+	_ toPeer = (*link.Link)(nil)
 )

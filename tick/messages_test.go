@@ -8,52 +8,6 @@ import (
 	"time"
 )
 
-// A peer that says Hello again and again, refused for its rate, hides no other. Each is reported once.
-func TestHellosOfOnePeer(t *testing.T) {
-	var r recorder
-	s := startServer(r.server(ServerConfig{Config: Config{OnMismatch: MismatchDisconnect}}))
-	for i := range 5000 {
-		if err := s.OnHello(1, Hello{Epoch: s.epoch, Rate: Hz(30 + uint32(i%2))}); err != ErrRate {
-			t.Fatal(err)
-		}
-	}
-	check(t, s.OnHello(2, Hello{Epoch: s.epoch, Rate: Rate{0, 1}}), ErrMessage, "bad rate")
-	for range 3 {
-		must(t, s.OnHello(2, Hello{Epoch: s.epoch, Rate: Hz(60)}))
-	}
-	s.Advance(0)
-	r.told(t, "two peers", "[synced tick rate 30/s of peer 1 differs peer 2 synced]")
-	must(t, s.OnHello(1, Hello{Epoch: s.epoch, Rate: Hz(60)})) // it has changed its mind
-	s.Advance(0)
-	r.told(t, "a peer changed", "[synced tick rate 30/s of peer 1 differs peer 2 synced peer 1 synced]")
-}
-
-// Datagrams may be under way for 16 s, each of them.
-func TestLongDelay(t *testing.T) {
-	for _, delay := range []time.Duration{ms(2000), ms(3000), ms(8000), ms(16_000)} {
-		l, remote, r := newClient(ClientConfig{})
-		remote.delay = delay
-		remote.shift(delay) // the Welcome of newClient was under way
-		first := l.welcomes.last.Welcome
-		for now := uint64(0); now < 60_000_000; now += 10_000 {
-			if now%1_000_000 == 0 {
-				must(t, l.OnWelcome(first.at(now), now))
-			}
-			l.Advance(now)
-		}
-		r.told(t, delay, "[synced]")
-		// The server starts again; its clock goes on.
-		w := first.at(60_000_000)
-		w.OriginUsec, w.Tick, w.Epoch = w.serverUsec(), 0, 2
-		must(t, l.OnWelcome(w, 60_000_000))
-		l.Advance(60_010_000)
-		g, ok := l.SharedTime(60_010_000)
-		if !ok || g.Duration() != delay+ms(10) {
-			t.Errorf("%v each way: in the next epoch it is %v, %v; %v", delay, g.Duration(), ok, r.events)
-		}
-	}
-}
-
 // newHushed is a way on which nothing comes but what welcome sends.
 func newHushed(t *testing.T) *way {
 	w := newWay(t, ClientConfig{})
@@ -66,18 +20,6 @@ func (w *way) welcome() {
 	w.t.Helper()
 	welcome, _ := w.server.Announce(1, w.now)
 	must(w.t, w.client.OnWelcome(welcome, w.now))
-}
-
-// TestAnnounceFarAway: at any time, a server that pauses says so.
-func TestAnnounceFarAway(t *testing.T) {
-	s := startServer(ServerConfig{Epoch: 1})
-	s.Advance(100_000)
-	s.Pause(100_000) // from 120,000 on
-	for _, now := range []uint64{0, 100_000, 120_000, 1 << 63, 1<<63 + 119_999, 1<<63 + 120_000, 1<<63 + 120_001} {
-		if w, ok := s.Announce(1, now); !ok || !w.Paused {
-			t.Errorf("at %d: %+v, %v", now, w, ok)
-		}
-	}
 }
 
 // Where both pause at the same times no clock steps, whichever Welcomes are lost: also if the last
@@ -117,7 +59,7 @@ func TestPause(t *testing.T) {
 				w.welcome()
 			}
 		}
-		if got, _ := w.client.PredictedTime(w.now); tt.client && (compare(got, frozen) != 0 || len(w.rec.ticks) != ran) {
+		if got, _ := w.client.PredictedTime(w.now); tt.client && (got.Sub(frozen) != 0 || len(w.rec.ticks) != ran) {
 			t.Errorf("%s: the pause moved time from %v to %v and ran %d ticks", name, frozen, got, len(w.rec.ticks)-ran)
 		}
 		w.server.Resume(w.now)

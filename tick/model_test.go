@@ -325,7 +325,8 @@ func (m *model) heal() (off [3]time.Duration, ok bool) {
 		m.frame(10_000 + m.rng.Uint64N(100_000))
 	}
 	c, ok := m.client.Snapshot(m.clientNow())
-	truth, r := m.gameNow(), m.client.now.rate
+	at, _ := m.server.SharedTime(m.serverNow())
+	truth, r := at.Duration(), m.client.now.rate
 	off = [3]time.Duration{
 		c.SharedTime.Duration() - truth,
 		c.ServerTime.Duration() - (truth - ms(50) - r.Duration(1)),
@@ -333,11 +334,6 @@ func (m *model) heal() (off [3]time.Duration, ok bool) {
 	}
 	_, says := m.client.Hello()
 	return off, ok && m.client.synced && !says && m.client.now.epoch == m.server.epoch
-}
-
-func (m *model) gameNow() time.Duration {
-	t, _ := m.server.SharedTime(m.serverNow())
-	return t.Duration()
 }
 
 // play plays a sequence.

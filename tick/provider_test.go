@@ -17,14 +17,6 @@ type chaos struct {
 	calls int
 }
 
-func (c *chaos) number() int64 {
-	edges := []int64{0, 1, -1, math.MaxInt64, math.MinInt64, maxStart, -maxStart, billion, -billion}
-	if i := c.rng.IntN(2 * len(edges)); i < len(edges) {
-		return edges[i]
-	}
-	return c.rng.Int64() >> c.rng.IntN(63) * (1 - 2*c.rng.Int64N(2))
-}
-
 func (c *chaos) InitializeClient(s *Steering) { c.AdvanceTime(s) }
 
 func (c *chaos) AdvanceTime(s *Steering) bool {
@@ -32,14 +24,14 @@ func (c *chaos) AdvanceTime(s *Steering) bool {
 	for _, k := range s.clocks() {
 		switch c.rng.IntN(8) {
 		case 0:
-			k.At = time.Duration(c.number())
+			k.At = time.Duration(number(c.rng))
 		case 1:
-			k.At += time.Duration(c.number() % int64(sec))
+			k.At += time.Duration(number(c.rng) % int64(sec))
 		}
 		if c.rng.IntN(4) == 0 {
-			k.Pace = Pace{c.number(), time.Duration(c.number()), c.number()}
+			k.Pace = Pace{number(c.rng), time.Duration(number(c.rng)), number(c.rng)}
 		}
-		k.Target, k.Late, k.Measured = time.Duration(c.number()), c.rng.IntN(2) == 0, c.rng.IntN(2) == 0
+		k.Target, k.Late, k.Measured = time.Duration(number(c.rng)), c.rng.IntN(2) == 0, c.rng.IntN(2) == 0
 	}
 	return c.rng.IntN(4) != 0
 }
@@ -168,23 +160,6 @@ func TestAfterSync(t *testing.T) {
 	_ = c.OnWelcome(first.at(60_000_000), 60_000_000)
 	c.Advance(60_000_000)
 	check(t, fmt.Sprint(r.updates), "[0s]", "another clock")
-}
-
-// When a tick starts is where Announce says that game time is.
-func TestStartUsec(t *testing.T) {
-	s := mustServer(ServerConfig{Config: Config{Rate: Hz(50)}})
-	_, ok := s.StartUsec(3, 0)
-	check(t, ok, false, "known before Start")
-	s.Start(1_000_000)
-	for n, want := range map[Tick]uint64{0: 1_000_000, 50: 2_000_000, -5: 900_000} {
-		if got, ok := s.StartUsec(n, 1_500_000); !ok || got != want {
-			t.Errorf("tick %d: %d, %v, want %d", n, got, ok, want)
-		}
-	}
-	s.Pause(2_000_000)
-	s.Resume(5_000_000)
-	got, _ := s.StartUsec(200, 6_000_000)
-	check(t, got, 8_000_000, "after a pause of 3 s tick 200 starts at")
 }
 
 // The share of inputs that come too late stays under LateShare, and the lead is the shorter the more
