@@ -100,7 +100,10 @@ func Refuse(f *flag.FlagSet, why string, names ...string) error {
 
 // Limit returns a context that ends after For, if that is not 0.
 func (c *Flags) Limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, cmp.Or(c.For, math.MaxInt64))
+	if c.For == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, c.For)
 }
 
 // KeyVariable names the environment variable of the key: arguments can be seen by everybody
