@@ -426,7 +426,7 @@ func TestServerRestart(t *testing.T) {
 		}
 		return err == nil
 	})
-	took := w.wait("connected again", "demo.connections === 2 && demo.samples.at(-1).stamps", patience)
+	took := w.wait("connected again", "demo.connections === 2 && demo.samples.at(-1).stamps", 15*time.Second)
 	t.Logf("synchronized %.1f s after the restart", took.Seconds())
 	time.Sleep(2 * time.Second)
 	usable(t, w.measure(2*time.Second), stamps, math.Inf(1), 2000)

@@ -30,7 +30,7 @@ func TestRecord(t *testing.T) {
 	if err != nil || len(names) != 1 {
 		t.Fatalf("%q, %v", names, err)
 	}
-	if datagrams, _ := exampletest.Recording(t, names[0]); datagrams < 30 {
+	if datagrams := exampletest.Recording(t, names[0]); datagrams < 30 {
 		t.Errorf("%d datagrams", datagrams)
 	}
 }

@@ -160,7 +160,7 @@ func TestNativePage(t *testing.T) {
 			if len(names) != 1 {
 				return false
 			}
-			n, _ := exampletest.Recording(t, names[0])
+			n := exampletest.Recording(t, names[0])
 			return n >= 30
 		})
 	}

@@ -88,7 +88,7 @@ func runGame(t *testing.T, length string) *result {
 	}
 	names, _ := filepath.Glob(filepath.Join(folder, "*.tsr")) // its error is of the pattern
 	names = slices.DeleteFunc(names, func(name string) bool {
-		datagrams, _ := exampletest.Recording(t, name)
+		datagrams := exampletest.Recording(t, name)
 		return datagrams <= 10 // of 180 on a machine with time
 	})
 	// Three lives of players, and two of the server, each with two players.

@@ -55,7 +55,7 @@ func TestRecord(t *testing.T) {
 	receiving.Wait()
 	for i := range peers {
 		exampletest.Must(t, recorders[i].Close())
-		if datagrams, _ := exampletest.Recording(t, filepath.Join(folder, names[i])); datagrams < 30 {
+		if datagrams := exampletest.Recording(t, filepath.Join(folder, names[i])); datagrams < 30 {
 			t.Errorf("end %d: %d datagrams", i, datagrams)
 		}
 	}

@@ -142,3 +142,48 @@ func TestAccuracy(t *testing.T) {
 		newMusts(t).judge("geometric mean of p99 over the original's, the table as it was", first.value(), 0.05, 0.03)
 	}
 }
+
+// beyondBound reports whether an observation is an answer of ours that is further off than its bound.
+func beyondBound(pairs []sim.Pair, o *sim.Observation) bool {
+	s, ours := [2]sim.Estimator{pairs[o.Pair].A, pairs[o.Pair].B}[o.Side].(*subject)
+	if !ours || !o.OK {
+		return false
+	}
+	bound, _ := s.Sync.ErrorBound(o.LocalUsec)
+	return math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1
+}
+
+// TestMixture: after a mixture of faults no end stays wrong, and its bound says so. It counts the
+// ends that are off by more than 1 ms when 260 s have passed since the last fault, the original's
+// and ours, and the answers of ours in the last 60 s that are off by more than their bound.
+func TestMixture(t *testing.T) {
+	type ends struct {
+		last   [2][2]float64 // errors of a pair, at a side
+		beyond int
+	}
+	n := long.Sized(40, 100, 400)
+	sc := sim.ScenarioNamed("mixture")
+	var off [2]int
+	beyond := 0
+	for _, e := range eachSeed(n, func(seed uint64) (e ends) {
+		pairs := scorePairs()
+		sim.Run(sc, *seedFirst+seed+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
+			e.last[o.Pair][o.Side] = math.Abs(o.Excess())
+			e.beyond += count(o.At >= sc.Warmup && beyondBound(pairs, o))
+		}})
+		return e
+	}) {
+		beyond += e.beyond
+		for pair, errs := range e.last {
+			off[pair] += errors(errs[:]).above(1000)
+		}
+	}
+	t.Logf("-seed.first %d, %d worlds: %d of %d ends are off by more than 1 ms in the end, %d of the original's; %d answers beyond the bound",
+		*seedFirst, n, off[1], 2*n, off[0], beyond)
+	if off[1] > 2*n/400 { // a slew under a queue both ways passes for a longer path
+		t.Errorf("%d of %d ends stay wrong", off[1], 2*n)
+	}
+	if beyond > 0 {
+		t.Errorf("%d answers beyond the bound", beyond)
+	}
+}

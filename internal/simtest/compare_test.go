@@ -83,11 +83,10 @@ type beside struct {
 
 func besideOriginal(sc sim.Scenario, worlds int) (b beside) {
 	for seed := range uint64(worlds) {
-		var ours [2]subject
 		pairs := []sim.Pair{
 			{Name: "originals", A: &rivals.Original{}, B: &rivals.Original{}},
-			{Name: "ours at A", A: &ours[sim.A], B: &rivals.Original{}},
-			{Name: "ours at B", A: &rivals.Original{}, B: &ours[sim.B]},
+			{Name: "ours at A", A: &subject{}, B: &rivals.Original{}},
+			{Name: "ours at B", A: &rivals.Original{}, B: &subject{}},
 		}
 		sim.Run(sc, *seedFirst+seed+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
 			if o.At < sc.Warmup {
@@ -98,10 +97,7 @@ func besideOriginal(sc sim.Scenario, worlds int) (b beside) {
 			if o.OK {
 				b.errs[which] = append(b.errs[which], math.Abs(o.Excess()))
 			}
-			if o.OK && which == 1 {
-				bound, _ := ours[o.Side].ErrorBound(o.LocalUsec)
-				b.beyond += count(math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1)
-			}
+			b.beyond += count(which == 1 && beyondBound(pairs, o))
 		}})
 	}
 	return b

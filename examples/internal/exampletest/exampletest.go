@@ -110,8 +110,8 @@ func Bench(t *testing.T, connect channelbench.Connect) {
 }
 
 // Recording replays a recording, whose last block may be cut off, and returns how many
-// datagrams it has, and when its last block was written.
-func Recording(t *testing.T, name string) (datagrams int, last time.Time) {
+// datagrams it has.
+func Recording(t *testing.T, name string) (datagrams int) {
 	t.Helper()
 	file, err := os.Open(name)
 	Must(t, err)
@@ -123,12 +123,11 @@ func Recording(t *testing.T, name string) (datagrams int, last time.Time) {
 			t.Fatalf("%s: %v", name, err)
 		case m.Kind == record.Datagram:
 			datagrams++
-			last = m.Wall
 		case m.Kind == record.Answered && m.Answer != record.Ask(m.Ends[0], m.LocalUsec):
 			t.Fatalf("%s: the replay answers otherwise at %d", name, m.LocalUsec)
 		}
 	}
-	return datagrams, last
+	return datagrams
 }
 
 // Together runs processes of a program at once that have to know each other's addresses. processes is
