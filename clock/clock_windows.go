@@ -3,6 +3,7 @@
 package clock
 
 import (
+	"math"
 	"syscall"
 	"time"
 	"unsafe"
@@ -34,9 +35,9 @@ func elapsed() time.Duration {
 // age returns for how long the process has run at t, and timeOf the time at which it has run that
 // long. Go's clock and the performance counter may run at different rates, so they are compared now.
 // If this is interrupted between both readings, then t seems later than it was: like a longer delay,
-// which does no harm.
+// which does no harm. A time that is further in the future than reading goes is as far as that.
 func age(t time.Time) time.Duration {
-	ago := time.Since(t)
+	ago := max(time.Since(t), origin-math.MaxInt64)
 	return elapsed() - ago
 }
 
