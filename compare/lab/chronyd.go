@@ -239,7 +239,7 @@ func byTail(a, b *chronyRun) int {
 // measureChronyd plays all simulated worlds and those of equal rates, and writes what chronyd did into
 // its files as soon as it is known. A computer that sleeps is not to be had from clknetsim.
 func measureChronyd(o options) error {
-	folder, err := filepath.Abs(o.clknetsim)
+	folder, err := filepath.Abs(o.where)
 	tables := [2]string{filepath.Join(o.out, kept.ChronydFile), filepath.Join(o.out, kept.SeriesFile)}
 	figures, bad := kept.Read[kept.Figures](tables[0])
 	series, worse := kept.Read[kept.Second](tables[1])

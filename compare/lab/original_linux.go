@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -141,7 +140,7 @@ func (c *liveCase) session(o options, ends ...*liveEnd) error {
 		e.begin = monotonic()
 		both.Go(func() error {
 			if e.cpp {
-				return e.runCPP(o.original, c, o.lasting)
+				return e.runCPP(o.where, c, o.lasting)
 			}
 			return e.runOurs(c, o.lasting)
 		})
@@ -277,7 +276,6 @@ func (e *liveEnd) runOurs(c *liveCase, lasting time.Duration) error {
 // measureOriginal plays all cases live and writes ORIGINAL.md. It fails if the port of the
 // original in internal/rivals is not equal to it in every bit.
 func measureOriginal(o options) error {
-	o.lasting = cmp.Or(o.lasting, time.Minute)
 	if o.lasting <= liveWarmup {
 		return fmt.Errorf("-lasting has to be more than %v", liveWarmup)
 	}

@@ -20,11 +20,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"gonum.org/v1/plot/plotter"
 
+	"timesync/clock"
 	"timesync/compare/graph"
 	"timesync/compare/kept"
 	"timesync/compare/page"
@@ -43,7 +43,6 @@ func measureLink(o options) error {
 	if o.only != "" && committed {
 		return errors.New("the project's documents need all loads, without -only")
 	}
-	o.lasting = cmp.Or(o.lasting, 90*time.Second)
 	var done []*link
 	for _, load := range linkLoads {
 		if !strings.Contains(load.name, o.only) {
@@ -56,9 +55,6 @@ func measureLink(o options) error {
 		}
 		if err != nil {
 			return err
-		}
-		if s := l.streams[singles]; len(s.delays(sim.A)) == 0 || len(s.delays(sim.B)) == 0 {
-			return errors.New("no datagram arrived: are the namespaces joined?")
 		}
 		done = append(done, l)
 		time.Sleep(time.Second) // the router's queue runs empty
@@ -73,15 +69,21 @@ func measureLink(o options) error {
 	return err
 }
 
+// The columns that figures and pictures speak of.
+const (
+	oursKernel     = play.Ours + ", kernel"
+	originalKernel = play.Original + ", kernel"
+)
+
 // tails are the 99th percentiles of all of a run.
 func (l *link) tails() (rows []kept.Queue) {
-	setups := map[string]linkSetup{play.Ours: oursKernel, play.Original: originalKernel}
-	for _, r := range rivalPrograms {
-		setups[r.name] = r.setup()
+	columns := map[string]string{play.Ours: oursKernel, play.Original: originalKernel}
+	for _, p := range rivalPrograms {
+		columns[p.name] = p.name
 	}
-	for _, column := range slices.Sorted(maps.Keys(setups)) {
-		errs := l.streams[singles].absolute(setups[column], 0, l.lasting)
-		rows = append(rows, kept.Queue{Method: column, P99: math.Round(stat.OrNaN(errs, 0.99))})
+	for _, method := range slices.Sorted(maps.Keys(columns)) {
+		errs := l.streams[singles].absolute(columns[method], linkSkew, 0, l.lasting)
+		rows = append(rows, kept.Queue{Method: method, P99: math.Round(stat.OrNaN(errs, 0.99))})
 	}
 	return rows
 }
@@ -96,24 +98,22 @@ func linkWins(done []*link) string {
 		if l.load.phases != nil {
 			from = linkWarmup
 		}
-		s := l.streams[singles]
-		mine := stat.OrNaN(s.absolute(oursKernel, from, l.lasting), 0.99)
-		for _, r := range rivalPrograms {
-			theirs := stat.OrNaN(s.absolute(r.setup(), from, l.lasting), 0.99)
+		p99 := func(column string) float64 {
+			return stat.OrNaN(l.streams[singles].absolute(column, linkSkew, from, l.lasting), 0.99)
+		}
+		for _, p := range rivalPrograms {
+			theirs, mine := p99(p.name), p99(oursKernel)
 			if !math.IsNaN(theirs) {
 				compared++
 			}
 			if theirs < mine {
-				wins = append(wins, fmt.Sprintf("%s beside %s (%.0f us; ours %.0f us)", r.name, l.load.what, theirs, mine))
+				wins = append(wins, fmt.Sprintf("%s beside %s (%.0f us; ours %.0f us)", p.name, l.load.what, theirs, mine))
 			}
 		}
 	}
-	if len(wins) == 0 {
-		return fmt.Sprintf("**In none of %d comparisons of the 99th percentile was chronyd or ptp4l better than this package.**", compared)
-	}
-	return fmt.Sprintf("**In %d of %d comparisons of the 99th percentile at 60 singles a second another was "+
-		"better than this package:** %s. The others run between clocks without a difference in "+
-		"rate.", len(wins), compared, strings.Join(wins, ", "))
+	return page.Text("**In %d of %d comparisons of the 99th percentile at 60 singles a second another was "+
+		"better than this package.** The others run between clocks without a difference in rate.",
+		len(wins), compared) + page.List(wins)
 }
 
 // save saves how long the datagrams of each kind of traffic were under way, as internal/sim reads it.
@@ -124,8 +124,12 @@ func (l *link) save(folder string) error {
 		z := gzip.NewWriter(&b)
 		fmt.Fprintln(z, "send_time_us,owd_us,direction")
 		for side, direction := range [...]string{"down", "up"} {
-			for _, r := range stream.trace[side] {
-				fmt.Fprintf(z, "%d,%d,%s\n", r.sent, r.owd, direction)
+			for _, x := range stream.trace[kernel][side] {
+				owd := int64(-1)
+				if x.Delay != sim.Lost {
+					owd = x.Delay.Microseconds()
+				}
+				fmt.Fprintf(z, "%d,%d,%s\n", x.At.Microseconds(), owd, direction)
 			}
 		}
 		name := fmt.Sprintf("%s-%s.csv.gz", l.load.name, strings.ReplaceAll(linkTraffics[i].name, " ", ""))
@@ -144,43 +148,42 @@ type linkSpan struct {
 
 // writeQueue writes QUEUE.md with what was measured. A part of which nothing was has a table without rows.
 func writeQueue(folder string, done []*link) error {
-	lasts := done[0].lasting
-	spans, pictures := map[string][]linkSpan{}, map[string][]*graph.Chart{}
+	pictures := map[string][]*graph.Chart{}
+	var phases []linkSpan
 	lost, sent := 0, 0
 	for _, l := range done {
-		if l.load.phases != nil {
-			for _, p := range append(l.load.phases, linkPhase{name: "all of it", to: 1}) {
-				spans["tcp"] = append(spans["tcp"], linkSpan{l, singles, p.name, l.after(p.from), l.after(p.to)})
-			}
-			pictures["link"] = l.charts()
-			for _, r := range slices.Concat(l.streams[singles].trace[:]...) {
-				if sent++; r.owd < 0 {
-					lost++
-				}
-			}
+		if l.load.phases == nil {
 			continue
 		}
-		for i, traffic := range linkTraffics {
-			name := fmt.Sprintf("%.0f %%, %s", 100*l.load.share, traffic.name)
-			if l.load.before > 0 {
-				name += fmt.Sprintf(", begun %.0f s later", l.load.before.Seconds())
-			}
-			spans["cross"] = append(spans["cross"], linkSpan{l, i, name, linkSettled, lasts})
-			spans["start"] = append(spans["start"], linkSpan{l, i, name, linkWarmup, linkSettled})
-			spans["alike"] = append(spans["alike"], linkSpan{l, i, name, linkWarmup, lasts})
+		pictures["link"] = l.charts()
+		for _, p := range l.load.phases {
+			phases = append(phases, linkSpan{l, singles, p.name, l.after(p.from), l.after(p.to)})
+		}
+		for side, rows := range l.streams[singles].trace[kernel] {
+			sent, lost = sent+len(rows), lost+len(rows)-len(l.streams[singles].delays(sim.Side(side)))
 		}
 	}
-	const loads = "cross traffic and datagrams"
-	parts := map[string]string{
-		"wins":     page.Text("%s", linkWins(done)),
-		"tcp":      linkTable("while there is", linkSkew, spans["tcp"]) + page.Text("Of %d single datagrams %d did not arrive.", sent, lost),
-		"cross":    linkTable(loads, linkSkew, spans["cross"]),
-		"start":    linkTable(loads, linkSkew, spans["start"]),
-		"alike":    linkTable(loads, 0, spans["alike"]),
-		"versions": page.Text("%.0f s for each load, seed %d. Versions: chronyd %s, ptp4l %s.", lasts.Seconds(), done[0].seed, version("chronyd"), version("ptp4l")),
+	cross := func(skew float64, from, to time.Duration) string {
+		var spans []linkSpan
+		for _, l := range done {
+			for i, traffic := range linkTraffics {
+				if l.load.phases == nil {
+					name := strings.TrimPrefix(l.load.what, "cross traffic of ") + ", " + traffic.name
+					spans = append(spans, linkSpan{l, i, name, from, to})
+				}
+			}
+		}
+		return linkTable("cross traffic and datagrams", skew, spans)
 	}
-	fmt.Print(parts["wins"], parts["tcp"], parts["cross"], parts["start"], parts["alike"], parts["versions"])
-	return errors.Join(page.Draw(folder, pictures), page.Write("../docs/QUEUE.md", folder, parts))
+	lasts := done[0].lasting
+	return errors.Join(page.Draw(folder, pictures), page.Write("../docs/QUEUE.md", folder, map[string]string{
+		"wins":     linkWins(done),
+		"tcp":      linkTable("while there is", linkSkew, phases) + page.Text("Of %d single datagrams %d did not arrive.", sent, lost),
+		"cross":    cross(linkSkew, linkSettled, lasts),
+		"start":    cross(linkSkew, linkWarmup, linkSettled),
+		"alike":    cross(0, linkWarmup, lasts),
+		"versions": page.Text("%.0f s for each load, seed %d. Versions: chronyd %s, ptp4l %s.", lasts.Seconds(), done[0].seed, version("chronyd"), version("ptp4l")),
+	}))
 }
 
 // cell is three quantiles of errors, us.
@@ -192,22 +195,21 @@ func cell(errs []float64) string {
 	return fmt.Sprintf("%.0f / %.0f / %.0f", q.P50, q.P99, q.Max)
 }
 
-// linkTable has a column for each setup with clocks so far apart, for the oracle, for each program, and
-// one for how long datagrams were under way, median to B / to A.
+// linkTable has a column for each method between clocks so far apart, for each program, and one for how
+// long datagrams were under way, median to B / to A.
 func linkTable(first string, skew float64, spans []linkSpan) string {
-	columns := slices.DeleteFunc(append(slices.Clone(linkSetups), oracleSees), func(s linkSetup) bool { return s.skew != skew })
-	for _, r := range rivalPrograms {
-		columns = append(columns, r.setup())
+	columns := []string{oursKernel, play.Ours + ", after the read", originalKernel, play.Original + ", after the read"}
+	if skew != 0 {
+		columns = append(columns, play.OracleName+", kernel")
 	}
-	rows := [][]string{{first}}
-	for _, c := range columns {
-		rows[0] = append(rows[0], c.name)
+	for _, p := range rivalPrograms {
+		columns = append(columns, p.name)
 	}
-	rows[0] = append(rows[0], "under way, ms")
+	rows := [][]string{slices.Concat([]string{first}, columns, []string{"under way, ms"})}
 	for _, s := range spans {
-		stream, row := s.l.streams[s.stream], []string{s.name}
+		stream, row := &s.l.streams[s.stream], []string{s.name}
 		for _, c := range columns {
-			row = append(row, cmp.Or(s.l.missing[c.name], cell(stream.absolute(c, s.from, s.to))))
+			row = append(row, cmp.Or(s.l.missing[c], cell(stream.absolute(c, skew, s.from, s.to))))
 		}
 		underWay := func(side sim.Side) float64 {
 			var ms []float64
@@ -225,27 +227,23 @@ func linkTable(first string, skew float64, spans []linkSpan) string {
 
 // charts show the largest error of each second at end A, and the delays.
 func (l *link) charts() []*graph.Chart {
-	s, seconds := l.streams[singles], l.lasting.Seconds()
+	s, seconds := &l.streams[singles], l.lasting.Seconds()
 	var curves []graph.Curve
-	curve := func(column string, setup linkSetup) {
-		var worst play.Seconds
-		for _, e := range s.errs[setup] {
-			if e.side == sim.A {
-				worst.Take(e.at, e.err)
-			}
+	for _, column := range []string{play.OracleName, play.Original, play.ChronydOften, play.Ours} {
+		ends := s.answers[linkSkew][column]
+		if ends == nil {
+			ends = s.answers[linkSkew][column+", kernel"]
 		}
-		if len(worst) > 0 {
-			curves = append(curves, play.CurveOf(column, graph.Parts(worst)...))
+		if len(ends[sim.A]) > 0 {
+			curves = append(curves, play.CurveOf(column, graph.Parts(play.Worst(ends[sim.A]))...))
 		}
 	}
-	curve(play.OracleName, oracleSees)
-	curve(play.Original, originalKernel)
-	curve(play.ChronydOften, linkSetup{name: play.ChronydOften, kernel: true})
-	curve(play.Ours, oursKernel)
 	var phases []graph.Event
-	for _, p := range l.load.phases[1 : len(l.load.phases)-1] { // there is TCP
-		name := strings.TrimPrefix(strings.TrimPrefix(p.name, "TCP "), "from ")
-		phases = append(phases, graph.Event{From: p.from * seconds, To: p.to*seconds - 0.3, Name: name})
+	for _, p := range l.load.phases {
+		if p.fill[sim.A] || p.fill[sim.B] {
+			name := strings.TrimPrefix(strings.TrimPrefix(p.name, "TCP "), "from ")
+			phases = append(phases, graph.Event{From: p.from * seconds, To: p.to*seconds - 0.3, Name: name})
+		}
 	}
 	top, bottom := graph.Axis{Max: seconds}, graph.Axis{Max: seconds, Label: "seconds since the start"}
 	return []*graph.Chart{
@@ -273,9 +271,6 @@ type rival struct {
 	estimate *regexp.Regexp
 	unit     float64
 }
-
-// setup is that of its errors.
-func (p rival) setup() linkSetup { return linkSetup{name: p.name, kernel: true} }
 
 // chronySockets is what every chronyd here needs: its files are in its own folder.
 const chronySockets = "cmdport 0\nbindcmdaddress SOCK/sock\npidfile SOCK/pid\n"
@@ -305,35 +300,25 @@ func chrony(name, server string, poll int) rival {
 		client: fmt.Sprintf("server %s minpoll %d maxpoll %d xleave\nport 0\n", linkHosts[1], poll, poll) + chronySockets}
 }
 
-// runRivals runs all programs until ctx is over. Their clients are at end A. What they estimate is told of
-// each kind of traffic.
-func (l *link) runRivals(ctx context.Context) {
+// runRival runs a program until ctx is over. Its client is at end A.
+func (l *link) runRival(ctx context.Context, p rival) {
 	folder, err := os.MkdirTemp("", "reallink")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "lab:", err)
-		return
-	}
 	defer os.RemoveAll(folder)
-	var all sync.WaitGroup
-	for i, p := range rivalPrograms {
-		all.Go(func() {
-			err := p.run(ctx, l.spaces, filepath.Join(folder, strconv.Itoa(i)), func(usec float64) {
-				l.mu.Lock()
-				defer l.mu.Unlock()
-				for _, s := range l.streams {
-					s.errs[p.setup()] = append(s.errs[p.setup()], linkError{time.Since(l.begun), sim.A, usec})
-				}
-			})
+	if err == nil {
+		err = p.run(ctx, l.spaces, folder, func(usec float64) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			if errors.Is(err, exec.ErrNotFound) {
-				l.missing[p.name] = "not installed"
-			} else if err != nil && ctx.Err() == nil {
-				l.missing[p.name] = err.Error()
-			}
+			ends := l.programs[p.name]
+			ends[sim.A] = append(ends[sim.A], play.Answer{At: l.since(clock.Now()), Err: math.Abs(usec)})
 		})
 	}
-	all.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.Is(err, exec.ErrNotFound) {
+		l.missing[p.name] = "not installed"
+	} else if ctx.Err() == nil {
+		l.missing[p.name] = err.Error()
+	}
 }
 
 // run runs the server in the second namespace, and the client in the first.
@@ -352,17 +337,20 @@ func (p rival) run(ctx context.Context, spaces [2]string, folder string, found f
 		return err
 	}
 	defer client.Wait()
-	if p.program == "chronyd" {
-		go io.Copy(io.Discard, out)
-		if out, err = tracking(ctx, filepath.Join(home, "sock")); err != nil {
-			return err
-		}
-	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if m := p.estimate.FindStringSubmatch(lines.Text()); m != nil {
+	take := func(line string) {
+		if m := p.estimate.FindStringSubmatch(line); m != nil {
 			v, _ := strconv.ParseFloat(m[1], 64)
 			found(v * p.unit)
 		}
+	}
+	if p.program == "chronyd" { // it does not print its estimate
+		go every(ctx, linkAsk, func() {
+			answer, _ := exec.CommandContext(ctx, "chronyc", "-c", "-n", "-h", filepath.Join(home, "sock"), "tracking").Output()
+			take(string(answer))
+		})
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		take(lines.Text())
 	}
 	return errors.New("it ended")
 }
@@ -378,25 +366,6 @@ func (p rival) start(ctx context.Context, space, home, conf string) (*exec.Cmd, 
 		_, err = within(space, func() (any, error) { return nil, c.Start() })
 	}
 	return c, out, err
-}
-
-// tracking asks chronyd ten times a second for its estimate, through chronyc, and returns the answers.
-func tracking(ctx context.Context, socket string) (io.Reader, error) {
-	for ; ; time.Sleep(linkAsk) { // chronyd makes it when it is ready
-		if _, err := os.Stat(socket); err == nil || ctx.Err() != nil {
-			break
-		}
-	}
-	c := exec.CommandContext(ctx, "chronyc", "-c", "-n", "-h", socket)
-	in, err := c.StdinPipe()
-	out, bad := c.StdoutPipe()
-	if err = errors.Join(err, bad, c.Start()); err == nil {
-		go func() {
-			every(ctx, linkAsk, func() { fmt.Fprintln(in, "tracking") })
-			c.Wait()
-		}()
-	}
-	return out, err
 }
 
 // version returns the version of a program.

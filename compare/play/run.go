@@ -173,16 +173,16 @@ func Map[A, B any](all []A, f func(a A) B) []B {
 	return made
 }
 
-// Seconds are the largest sizes of the errors in each second, NaN where there is none.
-type Seconds []float64
-
-// Take takes an error at a time.
-func (s *Seconds) Take(at time.Duration, err float64) {
-	i := int(at / time.Second)
-	for len(*s) <= i {
-		*s = append(*s, math.NaN())
+// Worst returns the largest error of each second, NaN where there is none.
+func Worst(answers []Answer) (seconds []float64) {
+	for _, a := range answers {
+		i := int(a.At / time.Second)
+		for len(seconds) <= i {
+			seconds = append(seconds, math.NaN())
+		}
+		if !math.IsInf(a.Err, 1) && !(seconds[i] >= a.Err) {
+			seconds[i] = a.Err
+		}
 	}
-	if most := &(*s)[i]; !(*most >= math.Abs(err)) {
-		*most = math.Abs(err)
-	}
+	return seconds
 }
