@@ -38,7 +38,7 @@ func Asked(perSecond, request, response float64) float64 {
 	return perSecond * (request + response + 2*header)
 }
 
-// The names of the columns that texts and pictures speak of. Two are no methods of the list below:
+// The names of the columns that texts and pictures speak of. Some are no methods of the list below:
 // chronyd is measured apart, and the oracle answers when all is over.
 const (
 	Ours         = "timesync"
@@ -50,6 +50,7 @@ const (
 	Chronyd      = "chronyd 1/s" // it says how often it asks
 	ChronydOften = "chronyd 16/s"
 	OracleName   = "oracle"
+	ErrorBound   = "error bound" // of this package, in pictures
 )
 
 // Methods are all that are played. A new one is an entry here, and a file of internal/rivals. Where
@@ -91,6 +92,8 @@ func ColorOf(column string) color.Color {
 		return graph.RGB(0x2b8a3e)
 	case OracleName:
 		return graph.RGB(0x111111)
+	case ErrorBound:
+		return MethodNamed(NTP).color
 	}
 	return MethodNamed(column).color
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"image/color"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -27,29 +26,40 @@ import (
 	"timesync/record"
 )
 
-// errorBound is in overTime what is no column: the error bound of this package.
-const errorBound = "error bound"
-
-// overTime plays a world, and returns for each column the largest error of each second at end A, us,
-// and what happens.
-func overTime(w play.World, seed uint64) (errs map[string]play.Seconds, events []graph.Event) {
-	errs = map[string]play.Seconds{}
-	take := func(column string, at time.Duration, err float64) {
-		seconds := errs[column]
-		seconds.Take(at, err)
-		errs[column] = seconds
-	}
+// overTime plays a world, and returns for each column the largest error of each second at end A, us, and
+// so for the error bound of this package.
+func overTime(w play.World, seed uint64) map[string][]float64 {
+	errs := map[string][]float64{}
 	for column, ends := range play.Play(w, seed) {
-		for _, a := range ends[sim.A] {
-			if !math.IsInf(a.Err, 1) {
-				take(column, a.At, a.Err)
+		errs[column] = play.Worst(ends[sim.A])
+		if column == play.Ours {
+			for i := range ends[sim.A] {
+				ends[sim.A][i].Err = ends[sim.A][i].Bound
 			}
-			if column == play.Ours {
-				take(errorBound, a.At, a.Bound)
-			}
+			errs[play.ErrorBound] = play.Worst(ends[sim.A])
 		}
 	}
-	return errs, eventsOf(w, seed)
+	return errs
+}
+
+// errorChart shows the errors of some columns from one second to another.
+func errorChart(title string, errs map[string][]float64, events []graph.Event, from, to int, columns ...string) *graph.Chart {
+	c := &graph.Chart{Title: title, X: graph.Axis{Label: "seconds since the start", Min: float64(from), Max: float64(to)}}
+	top := 1.0
+	for _, column := range columns {
+		seconds := errs[column][:min(to, len(errs[column]))]
+		for s, us := range seconds {
+			if s < from {
+				seconds[s] = math.NaN()
+			} else if us > top {
+				top = us
+			}
+		}
+		c.Curves = append(c.Curves, play.CurveOf(column, graph.Parts(seconds)...))
+	}
+	c.Y = graph.ErrorAxis(math.Pow(10, math.Ceil(math.Log10(top))))
+	c.Events = slices.DeleteFunc(events, func(e graph.Event) bool { return e.To < c.X.Min || e.From > c.X.Max })
+	return c
 }
 
 // simulated is a world of package sim.
@@ -80,21 +90,23 @@ func eventsOf(w play.World, seed uint64) (all []graph.Event) {
 // all, to either end. What lies less than 3 s apart is one; what lasts less than 1 s is none.
 func queues(w play.World, seed uint64) (all []graph.Event) {
 	const span, high, gap = 200 * time.Millisecond, 20_000, 3 // us, s
-	fastest := [2]map[time.Duration]float64{{}, {}}           // of each span, us
-	o := new(play.Oracle)                                     // it says that datagrams are under way for no time: its error is for how long they are
+	type part struct {
+		side sim.Side
+		at   time.Duration
+	}
+	fastest, least := map[part]float64{}, [2]float64{math.Inf(1), math.Inf(1)} // us
+	o := new(play.Oracle)                                                      // it says that datagrams are under way for no time: its error is for how long they are
 	w.Play(seed, []sim.Pair{{A: &o.Ends[sim.A], B: &o.Ends[sim.B]}}, sim.Observer{OWD: func(o *sim.Observation) {
-		at := o.At.Truncate(span)
-		if was, ok := fastest[o.Side][at]; !ok || -o.ErrUsec < was {
-			fastest[o.Side][at] = -o.ErrUsec
+		delay, p := -o.ErrUsec, part{o.Side, o.At.Truncate(span)}
+		if was, ok := fastest[p]; !ok || delay < was {
+			fastest[p] = delay
 		}
+		least[o.Side] = min(least[o.Side], delay)
 	}})
 	var late []time.Duration
-	for _, delays := range fastest {
-		least := slices.Min(slices.Collect(maps.Values(delays)))
-		for at, delay := range delays {
-			if delay > least+high {
-				late = append(late, at)
-			}
+	for p, delay := range fastest {
+		if delay > least[p.side]+high {
+			late = append(late, p.at)
 		}
 	}
 	slices.Sort(late)
@@ -112,26 +124,14 @@ func queues(w play.World, seed uint64) (all []graph.Event) {
 // taughtChart shows the errors over time in a world: those of the oracle, the original, chronyd where it
 // was measured, and ours on top.
 func (f *figures) taughtChart(world, title string) *graph.Chart {
-	errs, events := overTime(simulated(world), play.FirstSeed)
+	w := simulated(world)
+	errs := overTime(w, play.FirstSeed)
 	for _, s := range f.seconds {
 		if s.World == world {
 			errs[play.Chronyd] = append(errs[play.Chronyd], s.Worst)
 		}
 	}
-	c := &graph.Chart{Title: title, Events: events}
-	top := 1.0
-	for _, column := range []string{play.OracleName, play.Original, play.Chronyd, play.Ours} {
-		parts := graph.Parts(errs[column])
-		for _, part := range parts {
-			for _, p := range part {
-				top = max(top, p.Y)
-			}
-		}
-		c.Curves = append(c.Curves, play.CurveOf(column, parts...))
-	}
-	c.X = graph.Axis{Label: "seconds since the start", Max: float64(len(errs[play.Ours]))}
-	c.Y = graph.ErrorAxis(math.Pow(10, math.Ceil(math.Log10(top))))
-	return c
+	return errorChart(title, errs, eventsOf(w, play.FirstSeed), 0, len(errs[play.Ours]), play.OracleName, play.Original, play.Chronyd, play.Ours)
 }
 
 // sweep turns up something step by step in the world of 3 ms of jitter. It shows the two that send with
@@ -204,8 +204,9 @@ const busyWorld = "standingqueue"
 // and after. Its axis is linear, in milliseconds.
 func busyChart() *graph.Chart {
 	const before, after = 40, 30 // s
-	errs, events := overTime(simulated(busyWorld), play.FirstSeed)
-	from, lasts := int(events[0].From), int(events[0].To)-int(events[0].From)
+	w := simulated(busyWorld)
+	errs, queue := overTime(w, play.FirstSeed), eventsOf(w, play.FirstSeed)[0]
+	from, lasts := int(queue.From), int(queue.To)-int(queue.From)
 	// ms are the errors of each second, from the left end of the picture on.
 	ms := func(column string) (v []float64) {
 		for _, us := range errs[column][from-before : from+lasts+after] {
@@ -288,16 +289,13 @@ func floorsCharts() []*graph.Chart {
 		if o.Side == sim.B || !ok {
 			return
 		}
-		add := func(line *plotter.XYs, ms float64) { *line = append(*line, plotter.XY{X: o.At.Seconds(), Y: ms}) }
 		r := float64(s.OffsetUsec) / 1e3
 		m, p, is := graph.Millis(s.MinimumOneWayDelay)-r, graph.Millis(s.MinimumDelayToPeer)+r, r-o.ErrUsec/1e3
-		add(&fastest, graph.Millis(toA(o.At))-is)
-		add(&own, m)
-		add(&peer, p)
-		add(&trip, p+m)
-		add(&middle, (p-m)/2)
-		add(&truth, is)
-		add(&offset, r)
+		for line, ms := range map[*plotter.XYs]float64{
+			&fastest: graph.Millis(toA(o.At)) - is, &own: m, &peer: p, &trip: p + m, &middle: (p - m) / 2, &truth: is, &offset: r,
+		} {
+			*line = append(*line, plotter.XY{X: o.At.Seconds(), Y: ms})
+		}
 	}})
 	at := func(t time.Duration, name string) graph.Event {
 		return graph.Event{From: t.Seconds(), To: t.Seconds(), Name: name}
@@ -332,27 +330,13 @@ func plotWorld(name, traces string, seed uint64, from, to int, out string) error
 	if err = errors.Join(err, os.MkdirAll(out, 0o755), recordWorld(w, seed, path)); err != nil {
 		return err
 	}
-	errs, events := overTime(w, seed)
-	if last := len(errs[play.Ours]); to == 0 || to > last {
-		to = last
-	}
-	if from >= to {
+	errs := overTime(w, seed)
+	last := len(errs[play.Ours])
+	if to = min(cmp.Or(to, last), last); from >= to {
 		return fmt.Errorf("%s: nothing is asked after %d s", name, from)
 	}
-	c := &graph.Chart{Title: fmt.Sprintf("%s, seed %d, end A", name, seed), Y: graph.ErrorAxis(1e8)}
-	c.X = graph.Axis{Label: "seconds since the start", Min: float64(from), Max: float64(to)}
-	c.Curves = []graph.Curve{{Name: errorBound, Color: play.ColorOf(play.NTP)}}
-	for _, column := range []string{play.OracleName, play.Original, play.Ours} {
-		c.Curves = append(c.Curves, play.CurveOf(column))
-	}
-	for i := range c.Curves {
-		seconds := errs[c.Curves[i].Name]
-		for s := range min(from, len(seconds)) {
-			seconds[s] = math.NaN()
-		}
-		c.Curves[i].Parts = graph.Parts(seconds[:min(to, len(seconds))])
-	}
-	c.Events = slices.DeleteFunc(events, func(e graph.Event) bool { return e.To < c.X.Min || e.From > c.X.Max })
+	title := fmt.Sprintf("%s, seed %d, end A", name, seed)
+	c := errorChart(title, errs, eventsOf(w, seed), from, to, play.ErrorBound, play.OracleName, play.Original, play.Ours)
 	fmt.Printf("%s.png\nwhat the estimator knew: cd ../cmd/view && go run . %s-a.tsr %s-b.tsr\n", path, path, path)
 	return graph.Charts(path+".png", graph.Screen(), c)
 }
