@@ -57,10 +57,9 @@ func TestChronyClocks(t *testing.T) {
 		r := runIn(name)
 		var first, offset int64 // of B to A, as sim.Run has it
 		var last time.Duration
-		var a play.OracleEnd
-		r.w.Play(seed, []sim.Pair{{A: &a, B: new(play.OracleEnd)}}, sim.Observer{Poll: func(o *sim.Observation) {
+		r.w.Play(seed, []sim.Pair{{A: new(play.OracleEnd), B: new(play.OracleEnd)}}, sim.Observer{Poll: func(o *sim.Observation) {
 			if o.Side == sim.A {
-				last, offset = o.At, int64(a.Near-o.LocalUsec)
+				last, offset = o.At, int64(-o.ErrUsec)
 				if first == 0 {
 					first = offset
 				}

@@ -50,8 +50,8 @@ func TestCausalOracle(t *testing.T) {
 			for n := range uint64(*oracleWorlds) {
 				seed := *oracleFirst + n + 1
 				o := Oracle{causal: causal}
-				w.Play(seed, []sim.Pair{{Name: OracleName, A: &o.Ends[0], B: &o.Ends[1]}}, sim.Observer{Poll: o.Asked, OWD: o.Heard})
-				o.Answer(w.Events(seed), w.Warmup, func(o *sim.Observation) {
+				o.Play(w, seed)
+				o.answer(w.Events(seed), w.Warmup, func(o *sim.Observation) {
 					if o.OK && o.At >= w.Warmup {
 						errs = append(errs, math.Abs(o.Excess()))
 					}

@@ -89,24 +89,23 @@ func eventsOf(w play.World, seed uint64) (all []graph.Event) {
 // queues returns when the fastest datagrams of 0.2 s were 20 ms longer under way than the fastest of
 // all, to either end. What lies less than 3 s apart is one; what lasts less than 1 s is none.
 func queues(w play.World, seed uint64) (all []graph.Event) {
-	const span, high, gap = 200 * time.Millisecond, 20_000, 3 // us, s
-	type part struct {
-		side sim.Side
-		at   time.Duration
-	}
-	fastest, least := map[part]float64{}, [2]float64{math.Inf(1), math.Inf(1)} // us
-	o := new(play.Oracle)                                                      // it says that datagrams are under way for no time: its error is for how long they are
-	w.Play(seed, []sim.Pair{{A: &o.Ends[sim.A], B: &o.Ends[sim.B]}}, sim.Observer{OWD: func(o *sim.Observation) {
-		delay, p := -o.ErrUsec, part{o.Side, o.At.Truncate(span)}
-		if was, ok := fastest[p]; !ok || delay < was {
-			fastest[p] = delay
-		}
-		least[o.Side] = min(least[o.Side], delay)
-	}})
+	const span, high, gap = 200 * time.Millisecond, 20 * time.Millisecond, 3 // s
+	var o play.Oracle
+	o.Play(w, seed)
 	var late []time.Duration
-	for p, delay := range fastest {
-		if delay > least[p.side]+high {
-			late = append(late, p.at)
+	for _, e := range o.Ends {
+		fastest, least := map[time.Duration]time.Duration{}, time.Hour
+		for _, x := range e.Points {
+			delay, at := x.At-x.Sent, x.At.Truncate(span)
+			if was, ok := fastest[at]; !ok || delay < was {
+				fastest[at] = delay
+			}
+			least = min(least, delay)
+		}
+		for at, delay := range fastest {
+			if delay > least+high {
+				late = append(late, at)
+			}
 		}
 	}
 	slices.Sort(late)
