@@ -35,6 +35,7 @@ type chronyRun struct {
 	server string    // settings of the line "server"
 	tail   string    // a setting with a line of its own
 	errs   []float64 // their sizes in order, us, once it is played
+	first  []float64 // those of the first seed, from the start on, in the order of time
 }
 
 // name says what was set.
@@ -56,6 +57,9 @@ func (r *chronyRun) play(clknetsim string, seeds int) error {
 			return fmt.Errorf("%s, %q, seed %d: %w", r.w.Name, r.name(), play.FirstSeed+seed, err)
 		}
 		r.errs = append(r.errs, errs[int(r.w.Warmup.Seconds()*play.ChronydRate):]...)
+		if seed == 0 {
+			r.first = errs
+		}
 	}
 	slices.Sort(r.errs)
 	return nil
@@ -256,15 +260,18 @@ func measureChronyd(o options) error {
 		if err != nil {
 			return err
 		}
-		if old := kept.Find(figures, f.Set, f.World); old != nil {
-			*old = f
+		if old := slices.IndexFunc(figures, f.Same); old >= 0 {
+			figures[old] = f
 		} else {
 			figures = append(figures, f)
 		}
 		if f.Set == play.Simulated && play.Taught[f.World] != "" {
-			seconds, bad := best.seconds(folder)
-			err, series = bad, slices.DeleteFunc(series, func(s kept.Second) bool { return s.World == f.World })
-			series = append(series, seconds...)
+			series = slices.DeleteFunc(series, func(s kept.Second) bool { return s.World == f.World })
+			n := 0
+			for second := range slices.Chunk(best.first, play.ChronydRate) {
+				series = append(series, kept.Second{World: f.World, Second: n, Worst: slices.Max(second)})
+				n++
+			}
 			slices.SortStableFunc(series, func(a, b kept.Second) int { return strings.Compare(a.World, b.World) })
 		}
 		if err = errors.Join(err, kept.Write(tables[0], figures), kept.Write(tables[1], series)); err != nil {
@@ -285,13 +292,4 @@ func measureWorld(w play.World, clknetsim string) (f kept.Figures, best *chronyR
 		Setting: best.name(), Best: kept.QuantilesOf(best.errs), Stock: kept.QuantilesOf(all[0].errs)}
 	fmt.Fprintf(os.Stderr, "lab: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.World, f.Best.P99, f.Setting, f.Stock.P99)
 	return f, best, nil
-}
-
-// seconds plays the first seed once more, and returns the largest error of each second.
-func (r *chronyRun) seconds(clknetsim string) (rows []kept.Second, err error) {
-	errs, err := r.once(clknetsim, play.FirstSeed)
-	for some := range slices.Chunk(errs, play.ChronydRate) {
-		rows = append(rows, kept.Second{World: r.w.Name, Second: len(rows), Worst: slices.Max(some)})
-	}
-	return rows, err
 }

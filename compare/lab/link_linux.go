@@ -59,11 +59,14 @@ var linkTraffics = [...]struct {
 	{"30 frames of 8", time.Second / 30, 8, 200},
 }
 
-// kernel is the time of receipt that figures are of if nothing else is said.
-const kernel = 0
+// The times of receipt that methods are given. Figures are of the kernel's if nothing else is said.
+const (
+	kernel    = 0
+	afterRead = ", after the read"
+)
 
-// linkTimes are the times of receipt that methods are given.
-var linkTimes = [...]string{kernel: "kernel", "after the read"}
+// linkTimes are what is said.
+var linkTimes = [...]string{kernel: "", afterRead}
 
 // linkSkew is by how many ppm B's clock is fast, or not at all.
 const linkSkew = 60
@@ -194,7 +197,7 @@ func (s *linkStream) judge(programs play.Answers, lasting time.Duration) {
 		s.answers[skew] = maps.Clone(programs)
 		for times, name := range linkTimes {
 			for column, answers := range play.Play(s.world(times, skew, lasting), play.FirstSeed) {
-				s.answers[skew][column+", "+name] = answers
+				s.answers[skew][column+name] = answers
 			}
 		}
 	}
@@ -277,7 +280,8 @@ var linkLoads = []linkLoad{
 	{name: "cross90-busy", what: "cross traffic of 90 %, begun 10 s later", share: 0.9, before: 10 * time.Second},
 }
 
-// within runs do in a network namespace. Sockets stay where they were made. The thread that was moved there ends with its goroutine, since it is not unlocked.
+// within runs do in a network namespace. Sockets stay where they were made. The
+// thread that was moved there ends with its goroutine, since it is not unlocked.
 func within[T any](namespace string, do func() (T, error)) (made T, err error) {
 	var moved sync.WaitGroup
 	moved.Go(func() {

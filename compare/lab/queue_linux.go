@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -69,20 +68,10 @@ func measureLink(o options) error {
 	return err
 }
 
-// The columns that figures and pictures speak of.
-const (
-	oursKernel     = play.Ours + ", kernel"
-	originalKernel = play.Original + ", kernel"
-)
-
 // tails are the 99th percentiles of all of a run.
 func (l *link) tails() (rows []kept.Queue) {
-	columns := map[string]string{play.Ours: oursKernel, play.Original: originalKernel}
-	for _, p := range rivalPrograms {
-		columns[p.name] = p.name
-	}
-	for _, method := range slices.Sorted(maps.Keys(columns)) {
-		errs := l.streams[singles].absolute(columns[method], linkSkew, 0, l.lasting)
+	for _, method := range slices.Sorted(slices.Values(append(programNames(), play.Ours, play.Original))) {
+		errs := l.streams[singles].absolute(method, linkSkew, 0, l.lasting)
 		rows = append(rows, kept.Queue{Method: method, P99: math.Round(stat.OrNaN(errs, 0.99))})
 	}
 	return rows
@@ -101,13 +90,13 @@ func linkWins(done []*link) string {
 		p99 := func(column string) float64 {
 			return stat.OrNaN(l.streams[singles].absolute(column, linkSkew, from, l.lasting), 0.99)
 		}
-		for _, p := range rivalPrograms {
-			theirs, mine := p99(p.name), p99(oursKernel)
+		for _, name := range programNames() {
+			theirs, mine := p99(name), p99(play.Ours)
 			if !math.IsNaN(theirs) {
 				compared++
 			}
 			if theirs < mine {
-				wins = append(wins, fmt.Sprintf("%s beside %s (%.0f us; ours %.0f us)", p.name, l.load.what, theirs, mine))
+				wins = append(wins, fmt.Sprintf("%s beside %s (%.0f us; ours %.0f us)", name, l.load.what, theirs, mine))
 			}
 		}
 	}
@@ -198,13 +187,11 @@ func cell(errs []float64) string {
 // linkTable has a column for each method between clocks so far apart, for each program, and one for how
 // long datagrams were under way, median to B / to A.
 func linkTable(first string, skew float64, spans []linkSpan) string {
-	columns := []string{oursKernel, play.Ours + ", after the read", originalKernel, play.Original + ", after the read"}
+	columns := []string{play.Ours, play.Ours + afterRead, play.Original, play.Original + afterRead}
 	if skew != 0 {
-		columns = append(columns, play.OracleName+", kernel")
+		columns = append(columns, play.OracleName)
 	}
-	for _, p := range rivalPrograms {
-		columns = append(columns, p.name)
-	}
+	columns = append(columns, programNames()...)
 	rows := [][]string{slices.Concat([]string{first}, columns, []string{"under way, ms"})}
 	for _, s := range spans {
 		stream, row := &s.l.streams[s.stream], []string{s.name}
@@ -230,11 +217,7 @@ func (l *link) charts() []*graph.Chart {
 	s, seconds := &l.streams[singles], l.lasting.Seconds()
 	var curves []graph.Curve
 	for _, column := range []string{play.OracleName, play.Original, play.ChronydOften, play.Ours} {
-		ends := s.answers[linkSkew][column]
-		if ends == nil {
-			ends = s.answers[linkSkew][column+", kernel"]
-		}
-		if len(ends[sim.A]) > 0 {
+		if ends := s.answers[linkSkew][column]; len(ends[sim.A]) > 0 {
 			curves = append(curves, play.CurveOf(column, graph.Parts(play.Worst(ends[sim.A]))...))
 		}
 	}
@@ -288,6 +271,13 @@ var rivalPrograms = []rival{
 		estimate: regexp.MustCompile(`master offset +(-?\d+) `), unit: 1e-3,
 		server: ptpCommon + "unicast_listen 1\ninhibit_multicast_service 1\nmasterOnly 1\n[eth0]\n",
 		client: ptpCommon + "slaveOnly 1\nsummary_interval -6\n[unicast_master_table]\ntable_id 1\nlogQueryInterval 0\nUDPv4 " + linkHosts[1].String() + "\n[eth0]\nunicast_master_table 1\n"},
+}
+
+func programNames() (names []string) {
+	for _, p := range rivalPrograms {
+		names = append(names, p.name)
+	}
+	return names
 }
 
 // correction is what chronyc prints: reference, address, stratum, time, the correction in seconds. Stratum 0 is no estimate.

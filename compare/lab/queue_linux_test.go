@@ -35,14 +35,14 @@ func TestJudge(t *testing.T) {
 	s.judge(play.Answers{}, 20*time.Second)
 	for skew, answers := range s.answers {
 		for _, column := range []string{play.Ours, play.Original, play.OracleName} {
-			for times, want := range map[string]float64{"kernel": 0, "after the read": float64(late/us) / 2} {
+			for times, want := range map[string]float64{"": 0, afterRead: float64(late/us) / 2} {
 				limit := 60.0
 				if column == play.Original && skew != 0 { // its minima are up to 10 s old
 					limit = 600
 				} else if column == play.OracleName {
 					limit = 8
 				}
-				name := column + ", " + times
+				name := column + times
 				errs := s.absolute(name, skew, 10*time.Second, 20*time.Second)
 				if len(errs) != 200 || math.Abs(stat.OrNaN(errs, 0)-want) > limit || math.Abs(stat.OrNaN(errs, 1)-want) > limit {
 					t.Errorf("%s, %g ppm: %d answers, %.0f to %.0f us off, want %.0f", name, skew, len(errs), stat.OrNaN(errs, 0), stat.OrNaN(errs, 1), want)
