@@ -206,11 +206,8 @@ var chronydSettings = [3][]string{
 // from what on it sets it instead.
 var chronydTails = []string{"", "corrtimeratio 1", "corrtimeratio 10", "makestep 0.001 -1"}
 
-// search tries all settings on the first seed, then the defaults and the best three on all seeds, each
-// of those with every tail, and returns the latter, and how many were tried. What is best is judged on
-// the very seeds that are reported, which favours chronyd.
-func search(w play.World, clknetsim string) (played []*chronyRun, tried int, err error) {
-	var all []*chronyRun
+// settings are runs with each of those, the defaults first.
+func settings(w play.World) (all []*chronyRun) {
 	for _, samples := range chronydSettings[0] {
 		for _, count := range chronydSettings[1] {
 			for _, merged := range chronydSettings[2] {
@@ -219,20 +216,7 @@ func search(w play.World, clknetsim string) (played []*chronyRun, tried int, err
 			}
 		}
 	}
-	playAll := func(runs []*chronyRun, seeds int) error { // on all processors
-		return errors.Join(play.Map(runs, func(r *chronyRun) error { return r.play(clknetsim, seeds) })...)
-	}
-	if err := playAll(all, 1); err != nil {
-		return nil, 0, err
-	}
-	slices.SortStableFunc(all, byTail)
-	played = []*chronyRun{{w: w}}
-	for _, run := range all[:3] {
-		for _, tail := range chronydTails {
-			played = append(played, &chronyRun{w: w, server: run.server, tail: tail})
-		}
-	}
-	return played, len(all) + len(played), playAll(played, w.Seeds)
+	return all
 }
 
 // byTail compares runs by their 99th percentile.
@@ -281,15 +265,29 @@ func measureChronyd(o options) error {
 	return nil
 }
 
-// measureWorld looks for the best setting in one world, and returns it with its figures.
+// measureWorld looks for the best setting in one world, and returns it with its figures. It tries all on
+// the first seed, then the defaults and the best three on all seeds, each of those with every tail. What is
+// best is judged on the very seeds that are reported, which favours chronyd.
 func measureWorld(w play.World, clknetsim string) (f kept.Figures, best *chronyRun, err error) {
-	all, tried, err := search(w, clknetsim)
-	if err != nil {
-		return f, best, err
+	playAll := func(runs []*chronyRun, seeds int) error { // on all processors
+		return errors.Join(play.Map(runs, func(r *chronyRun) error { return r.play(clknetsim, seeds) })...)
 	}
-	best = slices.MinFunc(all, byTail)
-	f = kept.Figures{Set: w.Set, World: w.Name, Version: version("chronyd"), Tried: tried,
-		Setting: best.name(), Best: kept.QuantilesOf(best.errs), Stock: kept.QuantilesOf(all[0].errs)}
+	all, played := settings(w), []*chronyRun{{w: w}}
+	if err = playAll(all, 1); err != nil {
+		return f, nil, err
+	}
+	slices.SortStableFunc(all, byTail)
+	for _, run := range all[:3] {
+		for _, tail := range chronydTails {
+			played = append(played, &chronyRun{w: w, server: run.server, tail: tail})
+		}
+	}
+	if err = playAll(played, w.Seeds); err != nil {
+		return f, nil, err
+	}
+	best = slices.MinFunc(played, byTail)
+	f = kept.Figures{Set: w.Set, World: w.Name, Version: version("chronyd"), Tried: len(all) + len(played),
+		Setting: best.name(), Best: kept.QuantilesOf(best.errs), Stock: kept.QuantilesOf(played[0].errs)}
 	fmt.Fprintf(os.Stderr, "lab: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.World, f.Best.P99, f.Setting, f.Stock.P99)
 	return f, best, nil
 }

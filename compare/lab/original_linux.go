@@ -115,32 +115,25 @@ func (c *liveCase) play(o options) (ends []*liveEnd, err error) {
 		b := &liveEnd{column: p[1], port: port + 1, to: port + 3, skew: liveSkew * 1e-6, ahead: liveAhead, peer: a}
 		a.peer = b
 		ends = append(ends, a, b)
-		all.Go(func() error { return c.session(o, a, b) })
 	}
-	return ends, all.Wait()
-}
-
-// session plays one pair.
-func (c *liveCase) session(o options, ends ...*liveEnd) error {
-	var both errgroup.Group
 	for side, e := range ends {
 		udp, err := listen(e.to)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer udp.Close()
-		relay(c.link(), udp, e.peer.port, o.seed+uint64(side))
+		go relay(c.link(), udp, e.peer.port, o.seed+uint64(side%2))
 	}
 	for _, e := range ends {
 		e.begin = monotonic()
-		both.Go(func() error {
+		all.Go(func() error {
 			if e.column == cppBeside || e.column == twoCPP {
 				return e.runCPP(o.where, c, o.lasting)
 			}
 			return e.runOurs(c, o.lasting)
 		})
 	}
-	return both.Wait()
+	return ends, all.Wait()
 }
 
 // runCPP runs the C++ peer, and gives the port what that gives to the original.
@@ -203,28 +196,28 @@ func relay(link *sim.Link, udp *net.UDPConn, to int, seed uint64) {
 		b  []byte
 		at time.Time
 	}
-	const room = 4096 // datagrams: of 4800 a second in 0.2 s, and more
-	queue := make(chan waiting, room)
-	go func() {
-		for w := range queue {
-			time.Sleep(time.Until(w.at))
-			udp.WriteToUDPAddrPort(w.b, loopback(to))
+	var queue []waiting
+	random, start := rand.New(rand.NewPCG(seed, 'r')), time.Now()
+	for {
+		var next time.Time // never
+		if len(queue) > 0 {
+			next = queue[0].at
 		}
-	}()
-	go func() {
-		defer close(queue)
-		random, start := rand.New(rand.NewPCG(seed, 'r')), time.Now()
-		for {
-			b := make([]byte, 64)
-			n, err := udp.Read(b)
-			if err != nil {
-				return
-			}
+		udp.SetReadDeadline(next)
+		b := make([]byte, 64)
+		n, err := udp.Read(b)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			udp.WriteToUDPAddrPort(queue[0].b, loopback(to))
+			queue = queue[1:]
+		case err != nil:
+			return
+		default:
 			for _, at := range link.Arrivals(random, time.Since(start)) {
-				queue <- waiting{b[:n], start.Add(at)}
+				queue = append(queue, waiting{b[:n], start.Add(at)})
 			}
 		}
-	}()
+	}
 }
 
 // runOurs runs an end of this package, which does what the C++ peer does.

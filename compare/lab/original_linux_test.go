@@ -55,7 +55,7 @@ func TestRelay(t *testing.T) {
 	defer front.Close()
 	const base = 5 * ms
 	link := &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(ms), FIFO: true}
-	relay(link, front, in.LocalAddr().(*net.UDPAddr).Port, 1)
+	go relay(link, front, in.LocalAddr().(*net.UDPAddr).Port, 1)
 	var sent [100]time.Time
 	for i := range sent {
 		sent[i] = time.Now()

@@ -127,50 +127,35 @@ func (l *link) save(folder string) error {
 	return err
 }
 
-// linkSpan is a row of a table: a span of a run, of one kind of datagrams.
-type linkSpan struct {
-	l        *link
-	stream   int
-	name     string
-	from, to time.Duration
-}
-
 // writeQueue writes QUEUE.md with what was measured. A part of which nothing was has a table without rows.
 func writeQueue(folder string, done []*link) error {
+	const loads = "cross traffic and datagrams"
+	lasts := done[0].lasting
+	tcp, cross, start, alike := head("while there is", linkSkew), head(loads, linkSkew), head(loads, linkSkew), head(loads, 0)
 	pictures := map[string][]*graph.Chart{}
-	var phases []linkSpan
 	lost, sent := 0, 0
 	for _, l := range done {
-		if l.load.phases == nil {
+		for _, p := range l.load.phases {
+			tcp = append(tcp, l.row(p.name, singles, linkSkew, l.after(p.from), l.after(p.to)))
+		}
+		if l.load.phases != nil {
+			pictures["link"] = l.charts()
+			for side, rows := range l.streams[singles].trace[kernel] {
+				sent, lost = sent+len(rows), lost+len(rows)-len(l.streams[singles].delays(sim.Side(side)))
+			}
 			continue
 		}
-		pictures["link"] = l.charts()
-		for _, p := range l.load.phases {
-			phases = append(phases, linkSpan{l, singles, p.name, l.after(p.from), l.after(p.to)})
-		}
-		for side, rows := range l.streams[singles].trace[kernel] {
-			sent, lost = sent+len(rows), lost+len(rows)-len(l.streams[singles].delays(sim.Side(side)))
+		for i, traffic := range linkTraffics {
+			name := strings.TrimPrefix(l.load.what, "cross traffic of ") + ", " + traffic.name
+			cross = append(cross, l.row(name, i, linkSkew, linkSettled, lasts))
+			start = append(start, l.row(name, i, linkSkew, linkWarmup, linkSettled))
+			alike = append(alike, l.row(name, i, 0, linkWarmup, lasts))
 		}
 	}
-	cross := func(skew float64, from, to time.Duration) string {
-		var spans []linkSpan
-		for _, l := range done {
-			for i, traffic := range linkTraffics {
-				if l.load.phases == nil {
-					name := strings.TrimPrefix(l.load.what, "cross traffic of ") + ", " + traffic.name
-					spans = append(spans, linkSpan{l, i, name, from, to})
-				}
-			}
-		}
-		return linkTable("cross traffic and datagrams", skew, spans)
-	}
-	lasts := done[0].lasting
 	return errors.Join(page.Draw(folder, pictures), page.Write("../docs/QUEUE.md", folder, map[string]string{
-		"wins":     linkWins(done),
-		"tcp":      linkTable("while there is", linkSkew, phases) + page.Text("Of %d single datagrams %d did not arrive.", sent, lost),
-		"cross":    cross(linkSkew, linkSettled, lasts),
-		"start":    cross(linkSkew, linkWarmup, linkSettled),
-		"alike":    cross(0, linkWarmup, lasts),
+		"wins":  linkWins(done),
+		"tcp":   page.Table(tcp) + page.Text("Of %d single datagrams %d did not arrive.", sent, lost),
+		"cross": page.Table(cross), "start": page.Table(start), "alike": page.Table(alike),
 		"versions": page.Text("%.0f s for each load, seed %d. Versions: chronyd %s, ptp4l %s.", lasts.Seconds(), done[0].seed, version("chronyd"), version("ptp4l")),
 	}))
 }
@@ -184,32 +169,36 @@ func cell(errs []float64) string {
 	return fmt.Sprintf("%.0f / %.0f / %.0f", q.P50, q.P99, q.Max)
 }
 
-// linkTable has a column for each method between clocks so far apart, for each program, and one for how
-// long datagrams were under way, median to B / to A.
-func linkTable(first string, skew float64, spans []linkSpan) string {
+// linkColumns are the methods between clocks so far apart, and the programs.
+func linkColumns(skew float64) []string {
 	columns := []string{play.Ours, play.Ours + afterRead, play.Original, play.Original + afterRead}
 	if skew != 0 {
 		columns = append(columns, play.OracleName)
 	}
-	columns = append(columns, programNames()...)
-	rows := [][]string{slices.Concat([]string{first}, columns, []string{"under way, ms"})}
-	for _, s := range spans {
-		stream, row := &s.l.streams[s.stream], []string{s.name}
-		for _, c := range columns {
-			row = append(row, cmp.Or(s.l.missing[c], cell(stream.absolute(c, skew, s.from, s.to))))
-		}
-		underWay := func(side sim.Side) float64 {
-			var ms []float64
-			for _, p := range stream.delays(side) {
-				if p.X >= s.from.Seconds() && p.X < s.to.Seconds() {
-					ms = append(ms, p.Y)
-				}
-			}
-			return stat.OrNaN(ms, 0.5)
-		}
-		rows = append(rows, append(row, fmt.Sprintf("%.3g / %.3g", underWay(sim.B), underWay(sim.A))))
+	return append(columns, programNames()...)
+}
+
+// head begins a table. Its last column is how long datagrams were under way, median to B / to A.
+func head(first string, skew float64) [][]string {
+	return [][]string{slices.Concat([]string{first}, linkColumns(skew), []string{"under way, ms"})}
+}
+
+// row is a row of a table: a span of the run, of one kind of datagrams.
+func (l *link) row(name string, traffic int, skew float64, from, to time.Duration) []string {
+	s, row := &l.streams[traffic], []string{name}
+	for _, c := range linkColumns(skew) {
+		row = append(row, cmp.Or(l.missing[c], cell(s.absolute(c, skew, from, to))))
 	}
-	return page.Table(rows)
+	underWay := func(side sim.Side) float64 {
+		var ms []float64
+		for _, p := range s.delays(side) {
+			if p.X >= from.Seconds() && p.X < to.Seconds() {
+				ms = append(ms, p.Y)
+			}
+		}
+		return stat.OrNaN(ms, 0.5)
+	}
+	return append(row, fmt.Sprintf("%.3g / %.3g", underWay(sim.B), underWay(sim.A)))
 }
 
 // charts show the largest error of each second at end A, and the delays.
@@ -290,17 +279,12 @@ func chrony(name, server string, poll int) rival {
 		client: fmt.Sprintf("server %s minpoll %d maxpoll %d xleave\nport 0\n", linkHosts[1], poll, poll) + chronySockets}
 }
 
-// runRival runs a program until ctx is over. Its client is at end A.
+// runRival runs a program until ctx is over.
 func (l *link) runRival(ctx context.Context, p rival) {
 	folder, err := os.MkdirTemp("", "reallink")
 	defer os.RemoveAll(folder)
 	if err == nil {
-		err = p.run(ctx, l.spaces, folder, func(usec float64) {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			ends := l.programs[p.name]
-			ends[sim.A] = append(ends[sim.A], play.Answer{At: l.since(clock.Now()), Err: math.Abs(usec)})
-		})
+		err = p.run(ctx, l, folder)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -311,10 +295,10 @@ func (l *link) runRival(ctx context.Context, p rival) {
 	}
 }
 
-// run runs the server in the second namespace, and the client in the first.
-func (p rival) run(ctx context.Context, spaces [2]string, folder string, found func(float64)) error {
+// run runs the server at end B, and the client at end A.
+func (p rival) run(ctx context.Context, l *link, folder string) error {
 	if p.server != "" {
-		server, out, err := p.start(ctx, spaces[1], filepath.Join(folder, "server"), p.server)
+		server, out, err := p.start(ctx, l.spaces[sim.B], filepath.Join(folder, "server"), p.server)
 		if err != nil {
 			return err
 		}
@@ -322,7 +306,7 @@ func (p rival) run(ctx context.Context, spaces [2]string, folder string, found f
 		go io.Copy(io.Discard, out)
 	}
 	home := filepath.Join(folder, "client")
-	client, out, err := p.start(ctx, spaces[0], home, p.client)
+	client, out, err := p.start(ctx, l.spaces[sim.A], home, p.client)
 	if err != nil {
 		return err
 	}
@@ -330,7 +314,10 @@ func (p rival) run(ctx context.Context, spaces [2]string, folder string, found f
 	take := func(line string) {
 		if m := p.estimate.FindStringSubmatch(line); m != nil {
 			v, _ := strconv.ParseFloat(m[1], 64)
-			found(v * p.unit)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			said := &l.programs[p.name][sim.A]
+			*said = append(*said, play.Answer{At: l.since(clock.Now()), Err: math.Abs(v * p.unit)})
 		}
 	}
 	if p.program == "chronyd" { // it does not print its estimate

@@ -230,7 +230,6 @@ func Find(name, traces string) (World, error) {
 	if err != nil {
 		return World{}, err
 	}
-	var names []string
 	for _, w := range ws {
 		if w.Set == Skewed {
 			w.Name += "+skew"
@@ -238,7 +237,6 @@ func Find(name, traces string) (World, error) {
 		if w.Name == name {
 			return w, nil
 		}
-		names = append(names, w.Name)
 	}
-	return World{}, fmt.Errorf("no world is called %q; there are %s", name, strings.Join(names, ", "))
+	return World{}, fmt.Errorf("no world is called %q: docs/report.csv has their names", name)
 }

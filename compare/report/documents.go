@@ -19,7 +19,7 @@ func (f *figures) documents() map[string]map[string]string {
 	return map[string]map[string]string{
 		"README.md":        {"busy": f.busyText(), "figures": f.readmeTable()},
 		"docs/ACCURACY.md": {"offset": f.accuracyTable(), "coarse": f.coarseTable()},
-		"docs/REPORT.md":   {"headline": f.headline(), "wins": f.wins(), "worlds": f.worldTable(), "starts": f.starts(), "costs": costTable()},
+		"docs/REPORT.md":   {"headline": f.headline(), "wins": f.wins(), "worlds": f.worldTable(), "starts": f.starts()},
 		"docs/CHRONYD.md":  {"equal": f.equalTable(), "wins": f.equalWins()},
 		"docs/INPUTS.md":   {"inputs": f.inputTable(true), "changes": f.changeTable(), "worlds": f.inputTable(false)},
 	}

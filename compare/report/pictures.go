@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -67,6 +68,11 @@ func simulated(name string) play.World {
 	return play.SimWorld(sim.ScenarioNamed(name), play.Simulated, 1)
 }
 
+// moment is an event without a length.
+func moment(at time.Duration, name string) graph.Event {
+	return graph.Event{From: at.Seconds(), To: at.Seconds(), Name: name}
+}
+
 // eventsOf returns what happens in a world, for its plot.
 func eventsOf(w play.World, seed uint64) (all []graph.Event) {
 	told := w.Events(seed)
@@ -75,7 +81,7 @@ func eventsOf(w play.World, seed uint64) (all []graph.Event) {
 			if i > 0 {
 				name = ""
 			}
-			all = append(all, graph.Event{From: at.Seconds(), To: at.Seconds(), Name: name})
+			all = append(all, moment(at, name))
 		}
 	}
 	mark(told.Clocks, "the clock is set")
@@ -296,10 +302,7 @@ func floorsCharts() []*graph.Chart {
 			*line = append(*line, plotter.XY{X: o.At.Seconds(), Y: ms})
 		}
 	}})
-	at := func(t time.Duration, name string) graph.Event {
-		return graph.Event{From: t.Seconds(), To: t.Seconds(), Name: name}
-	}
-	events := []graph.Event{at(changed, "path B to A longer"), at(set, "B's clock set"), at(back, "path as before")}
+	events := []graph.Event{moment(changed, "path B to A longer"), moment(set, "B's clock set"), moment(back, "path as before")}
 	panel := func(title, label string, from float64, curves ...graph.Curve) *graph.Chart {
 		y := graph.Axis{Label: "ms", Min: from, Max: from + 50}
 		return &graph.Chart{Title: title, X: graph.Axis{Label: label, Max: lasts.Seconds()}, Y: y, Events: events, Curves: curves}
@@ -357,16 +360,16 @@ func (r *recorded) OnPeerMinDelta(delta uint32, recvUsec uint64) {
 // recordWorld records both ends of this package in a world, into two files.
 func recordWorld(w play.World, seed uint64, path string) (err error) {
 	var ends [2]recorded
-	for side, end := range []string{"-a.tsr", "-b.tsr"} {
-		f, bad := os.Create(path + end)
-		if err = errors.Join(err, bad); err == nil {
-			defer f.Close()
-		}
-		ends[side].tape = record.New(f)
+	var tapes [2]bytes.Buffer
+	for side := range ends {
+		ends[side].tape = record.New(&tapes[side])
 		ends[side].tape.Wrap(&ends[side].Sync)
 	}
 	w.Play(seed, []sim.Pair{{A: &ends[sim.A], B: &ends[sim.B]}}, sim.Observer{Poll: func(o *sim.Observation) {
 		ends[o.Side].tape.Flush() // nothing waits in a simulation
 	}})
-	return errors.Join(err, ends[sim.A].tape.Close(), ends[sim.B].tape.Close())
+	for side, end := range []string{"-a.tsr", "-b.tsr"} {
+		err = errors.Join(err, ends[side].tape.Close(), os.WriteFile(path+end, tapes[side].Bytes(), 0o644))
+	}
+	return err
 }

@@ -17,12 +17,10 @@ import (
 	"timesync/internal/stat"
 )
 
-// hidden are the columns whose figures are in the CSV only.
-var hidden = []string{play.NTP, play.Sutphin}
-
-// shown returns the columns that the report shows, chronyd beside the original.
+// shown returns the columns that the report shows, chronyd beside the original. Those of two methods are in
+// the CSV only.
 func shown() []string {
-	all := slices.DeleteFunc(play.Columns(), func(column string) bool { return slices.Contains(hidden, column) })
+	all := slices.DeleteFunc(play.Columns(), func(column string) bool { return column == play.NTP || column == play.Sutphin })
 	return slices.Insert(all, slices.Index(all, play.Original)+1, play.Chronyd)
 }
 
@@ -104,9 +102,6 @@ func (f *figures) won(set string) (items []string) {
 // wins lists where another method wins.
 func (f *figures) wins() string {
 	items := f.won(play.Simulated)
-	if len(items) == 0 {
-		items = []string{fmt.Sprintf("In none of the %d simulated worlds.", len(f.of(play.Simulated)))}
-	}
 	if core := f.won(play.Skewed); len(core) > 0 {
 		items = append(items, "In the [original author's benchmark](#starts-and-other-worlds), with skew: "+strings.Join(core, " "))
 	}
@@ -190,7 +185,7 @@ func (f *figures) starts() string {
 			r := w.results[column]
 			first, milli = append(first, r.First...), append(milli, r.To1ms...)
 		}
-		parts = append(parts, fmt.Sprintf("%s after %s and %s", column, after(first), after(milli)))
+		parts = append(parts, fmt.Sprintf("%s after %.1f s and %.1f s", column, stat.OrNaN(first, 0.5), stat.OrNaN(milli, 0.5)))
 	}
 	held, widths := 0, []float64{}
 	for _, w := range f.of(play.Simulated) {
@@ -216,27 +211,6 @@ func (f *figures) starts() string {
 			"than the original in %d of %d. report.csv has them without that skew, too, and a "+
 			"recorded queue.",
 			len(f.of(play.Published)), play.CoreSeeds, graph.Micros(us), graph.Micros(orig), graph.Micros(limit), better, len(core))
-}
-
-// after prints a median of seconds, if it is one.
-func after(all []float64) string {
-	if median := stat.OrNaN(all, 0.5); median < math.Inf(1) {
-		return fmt.Sprintf("%.1f s", median)
-	}
-	return "never"
-}
-
-// costTable says what each method does, and what it costs.
-func costTable() string {
-	rows := [][]string{{"method", "what it does", "bytes/s", "memory"}}
-	for _, m := range play.Methods {
-		if !slices.Contains(hidden, m.Name) {
-			rows = append(rows, []string{m.Name, m.What, fmt.Sprintf("%.0f", m.Bytes), fmt.Sprintf("%d bytes", play.Size(m))})
-		}
-	}
-	return page.Table(append(rows,
-		[]string{"chronyd", "a line through the best of the last exchanges; it steers the computer's clock", fmt.Sprintf("%.0f", play.Asked(1, 48, 48)), "a process"},
-		[]string{"oracle", "offline: knows all datagrams of a world and every event; lays the highest line below all datagrams both ways, with one skew, in a window that is chosen in hindsight", "", ""}))
 }
 
 // equalWins says where chronyd is better at equal numbers of packets by more than a twentieth.

@@ -38,15 +38,18 @@ func (n *Netfox) OnExchange(t1, t2, t3, t4 uint64) {
 		n.next = (n.next + 1) % size
 	}
 	slices.SortStableFunc(n.ring, func(a, b foxEcho) int { return cmp.Compare(a.rtt, b.rtt) })
-	var sum, weights float64
+	var sum, weights, plain float64
 	for _, s := range n.ring {
 		w := math.Log(1 + s.rtt)
 		if n.Even {
 			w = 1
 		}
-		sum, weights = sum+w*s.offset, weights+w
+		sum, weights, plain = sum+w*s.offset, weights+w, plain+s.offset
 	}
-	offset := sum / max(weights, math.SmallestNonzeroFloat64)
+	offset := plain / float64(len(n.ring))
+	if weights > 0 {
+		offset = sum / weights
+	}
 	n.rtt = e.rtt
 	if math.Abs(offset) > panicAt {
 		n.ring, n.next = n.ring[:0], 0
