@@ -56,11 +56,6 @@ func Columns() (names []string) {
 	return append(names, OracleName)
 }
 
-// MethodNamed returns the method of a column that is one.
-func MethodNamed(column string) Method {
-	return Methods[slices.IndexFunc(Methods, func(m Method) bool { return m.Name == column })]
-}
-
 // ColorOf returns the colour of a column.
 func ColorOf(column string) color.Color {
 	switch column {
@@ -69,9 +64,9 @@ func ColorOf(column string) color.Color {
 	case OracleName:
 		return graph.RGB(0x111111)
 	case ErrorBound:
-		return MethodNamed(NTP).color
+		column = NTP
 	}
-	return MethodNamed(column).color
+	return Methods[slices.IndexFunc(Methods, func(m Method) bool { return m.Name == column })].color
 }
 
 // CurveOf returns the curve of a column: ours is bold, the oracle's dashed.

@@ -41,7 +41,7 @@ const (
 const (
 	SimSeeds    = 6 // of each simulated world
 	equalSeeds  = 3 // of each world of equal rates
-	CoreSeeds   = 9 // of each of the author's CORE scenarios with skew
+	coreSeeds   = 9 // of each of the author's CORE scenarios with skew
 	authorSeeds = 3 // of each of his scenarios as published
 	FirstSeed   = 1
 )
@@ -119,7 +119,7 @@ func AllWorlds(traces string) (ws []World, err error) {
 	ws = append(ws, equal...)
 	for _, sc := range authors {
 		if sc.Classification == "CORE" {
-			ws = append(ws, authorWorld(sc, Skewed, upstream.Mode{Integrated: true, Skewed: true}, CoreSeeds))
+			ws = append(ws, authorWorld(sc, Skewed, upstream.Mode{Integrated: true, Skewed: true}, coreSeeds))
 		}
 		published = append(published, authorWorld(sc, Published, upstream.Mode{}, authorSeeds))
 	}

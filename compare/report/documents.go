@@ -19,7 +19,7 @@ func (f *figures) documents() map[string]map[string]string {
 	return map[string]map[string]string{
 		"README.md":        {"busy": f.busyText(), "figures": f.readmeTable()},
 		"docs/ACCURACY.md": {"offset": f.accuracyTable(), "coarse": f.coarseTable()},
-		"docs/REPORT.md":   {"headline": f.headline(), "wins": f.wins(), "worlds": f.worldTable(), "starts": f.starts()},
+		"docs/REPORT.md":   {"headline": f.headline(), "wins": page.Text("%s.", f.won(play.Simulated)), "core": page.Text("%s.", f.won(play.Skewed)), "worlds": f.worldTable(), "starts": f.starts()},
 		"docs/CHRONYD.md":  {"equal": f.equalTable(), "wins": f.equalWins()},
 		"docs/INPUTS.md":   {"inputs": f.inputTable(true), "changes": f.changeTable(), "worlds": f.inputTable(false)},
 	}
@@ -78,12 +78,9 @@ func (f *figures) accuracyTable() string {
 	rows := [][]string{{"world", "timesync, median", "timesync", "C++ original", "NTP's filter", "netfox", "Slot", "one round trip, halved"}}
 	for _, a := range accuracyWorlds {
 		w := f.named(a.world)
-		name, median := strings.TrimSuffix(a.world+", "+a.what, ", "), stat.OrNaN(w.results[play.Ours].Errs, 0.5)
-		row := []string{name, number(median), "**" + number(w.value(play.Ours)) + "**"}
-		for _, column := range []string{play.Original, play.NTP, play.Netfox, play.Slot, play.Sutphin} {
-			row = append(row, number(w.value(column)))
-		}
-		rows = append(rows, row)
+		row := w.row([]string{play.Ours, play.Original, play.NTP, play.Netfox, play.Slot, play.Sutphin})
+		row[0] = strings.TrimSuffix(a.world+", "+a.what, ", ")
+		rows = append(rows, slices.Insert(row, 1, number(stat.OrNaN(w.results[play.Ours].Errs, 0.5))))
 	}
 	return page.Table(rows)
 }

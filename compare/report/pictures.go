@@ -116,11 +116,10 @@ func queues(w play.World, seed uint64) (all []graph.Event) {
 	}
 	slices.Sort(late)
 	for _, at := range late {
-		from, to := at.Seconds(), (at + span).Seconds()
-		if n := len(all); n > 0 && from < all[n-1].To+gap {
-			all[n-1].To = to
+		if n := len(all); n > 0 && at.Seconds() < all[n-1].To+gap {
+			all[n-1].To = (at + span).Seconds()
 		} else {
-			all = append(all, graph.Event{From: from, To: to})
+			all = append(all, graph.Event{From: at.Seconds(), To: (at + span).Seconds()})
 		}
 	}
 	return slices.DeleteFunc(all, func(e graph.Event) bool { return e.To-e.From < 1 })

@@ -30,38 +30,11 @@ func (f *figures) headline() string {
 	mine, orig, limit := means(worlds)
 	both := slices.DeleteFunc(slices.Clone(worlds), func(w *played) bool { return math.IsNaN(w.chronyd.Best.P99) })
 	chrony, beside := mean(both, play.Chronyd), mean(both, play.Ours)
-	return page.Text("Two ends exchange datagrams in %d kinds of simulated worlds. Ten times a second each "+
-		"method is asked for the other end's clock. **In the geometric mean over the worlds, the "+
-		"99th percentile of the error is %s with this package. That is %.0f times less than with "+
-		"the original (%s), which sends the same datagrams, and %.0f times less than with "+
-		"chronyd in the %d worlds that it can be played in (%s against %s). chronyd asks once a "+
-		"second, in packets of its own, with the best of 88 settings in each world. An oracle "+
-		"that knows each series in advance is %.1f times better (%s).**",
+	return page.Text("**In the geometric mean over %d worlds, the 99th percentile of the error is %s with "+
+		"this package. That is %.0f times less than with the original (%s), which sends the same "+
+		"datagrams, and %.0f times less than with chronyd in the %d worlds that it can be played "+
+		"in (%s against %s). An oracle that knows each series in advance is %.1f times better (%s).**",
 		len(worlds), graph.Micros(mine), orig/mine, graph.Micros(orig), chrony/beside, len(both), graph.Micros(chrony), graph.Micros(beside), mine/limit, graph.Micros(limit))
-}
-
-// reasons say why another method wins a world, by the beginning of its name. TestReasons wants
-// one for each of the simulated worlds and of CORE that another wins by a quarter or more.
-var reasons = []struct{ worlds, why string }{
-	{"ideal wander", "There is no jitter. chronyd averages the rounding of its clock away; a stamp here has a unit of 8 us."},
-	{"delayramp delayramp-100ppm", "One way grows by 30 or 100 us a second for 100 s, like a clock that runs away. chronyd drops exchanges that take longer than others."},
-	{"E22 E60", "In the first seconds one queue may come as another one goes. That looks like a clock that was set."},
-	{"E35 E48 E50 E51 E72 E88 E106 E120 E125", "The queues of both ways swing, wander or grow there by tens of milliseconds within seconds. A method that forgets sooner is wrong for a shorter time."},
-	{"", unexplained},
-}
-
-// unexplained is the reason of worlds that another method wins by little.
-const unexplained = "By little."
-
-// reason returns why another method wins a world.
-func reason(world string) string {
-	name, _, _ := strings.Cut(world, "_")
-	for _, r := range reasons {
-		if slices.Contains(strings.Fields(r.worlds), name) {
-			return r.why
-		}
-	}
-	return unexplained
 }
 
 // winner returns the best method that is better than ours in a world, by more than a twentieth
@@ -82,30 +55,21 @@ func (w *played) winner() (name string, us float64) {
 	return name, us
 }
 
-// won returns a list of the worlds of a set in which another method is better, and why.
-func (f *figures) won(set string) (items []string) {
-	for _, r := range reasons {
-		var worlds []string
-		for _, w := range f.of(set) {
-			if winner, us := w.winner(); winner != "" && reason(w.Name) == r.why {
-				name, _, _ := strings.Cut(w.Name, "_")
-				worlds = append(worlds, fmt.Sprintf("`%s` (%s %s; ours %s)", name, winner, fine(us), fine(w.value(play.Ours))))
-			}
-		}
-		if len(worlds) > 0 {
-			items = append(items, strings.Join(worlds, ", ")+". "+r.why)
+// won lists the worlds of a set in which another method is better.
+func (f *figures) won(set string) string {
+	var worlds []string
+	for _, w := range f.of(set) {
+		if winner, us := w.winner(); winner != "" {
+			worlds = append(worlds, fmt.Sprintf("`%s` (%s %s; ours %s)", w.short(), winner, fine(us), fine(w.value(play.Ours))))
 		}
 	}
-	return items
+	return strings.Join(worlds, ", ")
 }
 
-// wins lists where another method wins.
-func (f *figures) wins() string {
-	items := f.won(play.Simulated)
-	if core := f.won(play.Skewed); len(core) > 0 {
-		items = append(items, "In the [original author's benchmark](#starts-and-other-worlds), with skew: "+strings.Join(core, " "))
-	}
-	return page.List(items)
+// short is the beginning of a name.
+func (w *played) short() string {
+	name, _, _ := strings.Cut(w.Name, "_")
+	return name
 }
 
 // variant are the names of worlds that are another one at another rate or with another period.
@@ -200,17 +164,12 @@ func (f *figures) starts() string {
 	us, orig, limit := means(core)
 	return page.Text("When a method answers first, and from when on its error stays below 1 ms, medians over all ends of all simulated worlds: %s.", strings.Join(parts, ", ")) +
 		page.Text("From 30 s on, %.2f %% of this package's answers are within its `ErrorBound`, whose "+
-			"median width is %s: half the round trip. No narrower bound can be true, since the two "+
-			"ways may be unequal. Just after a clock is set no bound can hold.",
+			"median width is %s: half the round trip.",
 			100*float64(held)/float64(len(widths)), graph.Micros(stat.OrNaN(widths, 0.5))) +
-		page.Text("The author of the original has a benchmark of %d scenarios (catid/TimeSync, "+
-			"`tests/peer_bench.cpp`), re-created here. It looks at the 95th percentile at the worse "+
-			"end, from 2 s on, and subtracts no unavoidable part; the figure here is the median of "+
-			"%d seeds. In the scenarios called CORE, with a skew of 25 to 400 ppm, this package "+
-			"comes to %s in the geometric mean (the original %s, the oracle %s), and is no worse "+
-			"than the original in %d of %d. report.csv has them without that skew, too, and a "+
-			"recorded queue.",
-			len(f.of(play.Published)), play.CoreSeeds, graph.Micros(us), graph.Micros(orig), graph.Micros(limit), better, len(core))
+		page.Text("In the original author's scenarios called CORE, with a skew of 25 to 400 ppm, this "+
+			"package comes to %s in the geometric mean (the original %s, the oracle %s), and is no "+
+			"worse than the original in %d of %d.",
+			graph.Micros(us), graph.Micros(orig), graph.Micros(limit), better, len(core))
 }
 
 // equalWins says where chronyd is better at equal numbers of packets by more than a twentieth.
@@ -221,7 +180,7 @@ func (f *figures) equalWins() string {
 			ahead = append(ahead, fmt.Sprintf("%s (%s against %s)", w.Name, fine(chrony), fine(mine)))
 		}
 	}
-	return page.Text("chronyd with its best setting is ahead, its figure first, in: %s. It averages what it hears; here the fastest datagram counts.", strings.Join(ahead, "; "))
+	return page.Text("%s.", strings.Join(ahead, "; "))
 }
 
 // equalTable is the table of CHRONYD.md, and what it comes to.
@@ -241,10 +200,7 @@ func (f *figures) equalTable() string {
 		rows = append(rows, []string{w.Name, pair(ours), pair(x.Best), pair(x.Stock), pair(original), setting})
 	}
 	return page.Text("**In %d of %d rows this package's 99th percentile is at most that of chronyd %s with "+
-		"the best of its settings.** In a row all send equally often: n/s is n exchanges a "+
-		"second of chronyd's, and n datagrams a second each way of the others. Error of the "+
-		"remote clock in microseconds, median / 99th percentile:", better, len(rows)-1, version) +
-		page.Table(rows)
+		"the best of its settings.**", better, len(rows)-1, version) + page.Table(rows)
 }
 
 // pair prints a median and a 99th percentile in microseconds without their unit.
