@@ -22,9 +22,8 @@ func TestOriginalLines(t *testing.T) {
 	e := &liveEnd{peer: &liveEnd{}}
 	prints := func(mismatches int, format string, values ...any) {
 		t.Helper()
-		text := fmt.Sprintf(format, values...)
-		if err := e.line(&port, text); err != nil || e.mismatches != mismatches {
-			t.Errorf("%s: %d differ, want %d, %v", text, e.mismatches, mismatches, err)
+		if err := e.line(&port, fmt.Sprintf(format, values...)); err != nil || e.mismatches != mismatches {
+			t.Errorf(format+": %d differ, want %d, %v", append(values, e.mismatches, mismatches, err)...)
 		}
 	}
 	for i, stamp := range []uint32{1000, 3500, 1<<24 - 1, 5} {

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,14 +33,9 @@ func TestHTML(t *testing.T) {
 	text := "# A title\n\nsee [below](#what-each-does-and-costs), and `a < b`\n\n## What each does, and costs\n\n" +
 		Table([][]string{{"a", "b"}, {"1", "**2**"}})
 	document, path := filepath.Join(t.TempDir(), "x.md"), filepath.Join(t.TempDir(), "index.html")
-	if err := os.WriteFile(document, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := HTML(document, path, "A title"); err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(path)
-	if err != nil {
+	err := errors.Join(os.WriteFile(document, []byte(text), 0o600), HTML(document, path, "A title"))
+	page, bad := os.ReadFile(path)
+	if err = errors.Join(err, bad); err != nil {
 		t.Fatal(err)
 	}
 	for _, to := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(string(page), -1) {

@@ -135,15 +135,6 @@ func since(answers []Answer, limit float64, lasting time.Duration) float64 {
 	return math.Inf(1)
 }
 
-// Geometric returns the geometric mean. Below a microsecond all errors are equal.
-func Geometric(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += math.Log(max(x, 1))
-	}
-	return math.Exp(sum / float64(len(v)))
-}
-
 // Map returns what f makes of each, on all processors.
 func Map[A, B any](all []A, f func(a A) B) []B {
 	made := make([]B, len(all))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,11 +71,9 @@ func SimWorld(sc sim.Scenario, set string, seeds int) World {
 		Scenario: sc, Seeds: seeds, Warmup: sc.Warmup,
 		Play: func(seed uint64, pairs []sim.Pair, obs sim.Observer) { sim.Run(sc, seed, pairs, obs) },
 		Events: func(seed uint64) (e Events) {
-			for _, spec := range []sim.ClockSpec{sc.A(seed), sc.B(seed)} {
-				for _, x := range spec.Events {
-					if x.Step != 0 || x.PPM != 0 {
-						e.Clocks = append(e.Clocks, x.At, x.At+x.For)
-					}
+			for _, x := range slices.Concat(sc.A(seed).Events, sc.B(seed).Events) {
+				if x.Step != 0 || x.PPM != 0 {
+					e.Clocks = append(e.Clocks, x.At, x.At+x.For)
 				}
 			}
 			const step = 10 * time.Millisecond

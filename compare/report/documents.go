@@ -56,16 +56,12 @@ func (f *figures) readmeTable() string {
 		queue[q.Method] = q.P99
 	}
 	chronyd := min(queue[play.Chronyd], queue[play.ChronydOften])
-	return page.Words([][]string{
-		{"error of the remote clock, 99th percentile", "", "command"},
-		{fmt.Sprintf("geometric mean over %d simulated scenarios", len(worlds)),
-			fmt.Sprintf("**%s**; the C++ original's is %.0f times as large; chronyd, asking once a second, %s; an oracle that knows each series in advance is %.1f times better",
-				graph.Micros(mine), orig/mine, graph.Micros(mean(worlds, play.Chronyd)), mine/limit),
-			"[REPORT](docs/REPORT.md): `cd compare && go run ./report`"},
-		{"beside TCP that fills a real queue of 300 ms",
-			fmt.Sprintf("**%s**; chronyd %s, the original %s", graph.Micros(queue[play.Ours]), graph.Micros(chronyd), graph.Micros(queue[play.Original])),
-			"[QUEUE](docs/QUEUE.md): `sudo compare/lab/queue.sh FOLDER`"},
-	})
+	return "| error of the remote clock, 99th percentile |  | command |\n|---|---|---|\n" +
+		fmt.Sprintf("| geometric mean over %d simulated scenarios | **%s**; the C++ original's is %.0f times as large; chronyd, asking once a second, %s; "+
+			"an oracle that knows each series in advance is %.1f times better | [REPORT](docs/REPORT.md): `cd compare && go run ./report` |\n",
+			len(worlds), graph.Micros(mine), orig/mine, graph.Micros(mean(worlds, play.Chronyd)), mine/limit) +
+		fmt.Sprintf("| beside TCP that fills a real queue of 300 ms | **%s**; chronyd %s, the original %s | [QUEUE](docs/QUEUE.md): `sudo compare/lab/queue.sh FOLDER` |\n\n",
+			graph.Micros(queue[play.Ours]), graph.Micros(chronyd), graph.Micros(queue[play.Original]))
 }
 
 // accuracyWorlds are the worlds of ACCURACY.md, and what happens in them.

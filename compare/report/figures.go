@@ -103,15 +103,16 @@ func (w *played) value(column string) float64 {
 	return stat.OrNaN(r.Errs, 0.99)
 }
 
-// mean returns the geometric mean of a column over worlds, of those in which it has a value.
+// mean returns the geometric mean of a column over worlds, of those in which it has a value. Below a
+// microsecond all are equal.
 func mean(worlds []*played, column string) float64 {
-	var v []float64
+	sum, n := 0.0, 0.0
 	for _, w := range worlds {
 		if x := w.value(column); !math.IsNaN(x) {
-			v = append(v, x)
+			sum, n = sum+math.Log(max(x, 1)), n+1
 		}
 	}
-	return play.Geometric(v)
+	return math.Exp(sum / n)
 }
 
 // means returns those of this package, the original and the oracle.

@@ -77,11 +77,9 @@ func moment(at time.Duration, name string) graph.Event {
 func eventsOf(w play.World, seed uint64) (all []graph.Event) {
 	told := w.Events(seed)
 	mark := func(times []time.Duration, name string) {
-		for i, at := range slices.Compact(slices.Sorted(slices.Values(times))) {
-			if i > 0 {
-				name = ""
-			}
+		for _, at := range slices.Compact(slices.Sorted(slices.Values(times))) {
 			all = append(all, moment(at, name))
+			name = "" // only the first is named
 		}
 	}
 	mark(told.Clocks, "the clock is set")
