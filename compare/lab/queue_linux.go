@@ -61,11 +61,10 @@ func measureLink(o options) error {
 	if len(done) == 0 {
 		return fmt.Errorf("no load is named %q", o.only)
 	}
-	err := writeQueue(o.out, done)
-	if err == nil && committed {
-		err = kept.Write(filepath.Join("kept", kept.QueueFile), done[0].tails()) // that beside TCP
+	if err := writeQueue(o.out, done); err != nil || !committed {
+		return err
 	}
-	return err
+	return kept.Write(filepath.Join("kept", kept.QueueFile), done[0].tails()) // that beside TCP
 }
 
 // tails are the 99th percentiles of all of a run.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,9 +34,7 @@ func figuresOf(t *testing.T) *figures {
 	if testing.Short() {
 		t.Skip("plays all worlds")
 	}
-	f, err := all()
-	must(t, err)
-	return f
+	return must(all())
 }
 
 var numbers = regexp.MustCompile(`\d+(\.\d+)?`)
@@ -68,10 +67,8 @@ func TestCommitted(t *testing.T) {
 	for name, parts := range figuresOf(t).documents() {
 		delete(parts, "wins")
 		delete(parts, "core")
-		text := read(t, filepath.Join(root, name))
-		right, err := page.Fill(text, parts)
-		must(t, err)
-		want, got := words(text), words(right)
+		text := read(filepath.Join(root, name))
+		want, got := words(text), words(must(page.Fill(text, parts)))
 		for i := range max(len(want), len(got)) {
 			if i >= min(len(want), len(got)) || !alike(got[i], want[i]) {
 				t.Errorf("%s is not what comes out: if that is right, run go run ./report. It says\n\t%s\nbut this comes out:\n\t%s", name, around(want, i), around(got, i))
@@ -86,20 +83,15 @@ func around(words []string, i int) string {
 	return strings.Join(words[min(max(i-10, 0), len(words)):min(i+10, len(words))], " ")
 }
 
-// must ends the test if something fails that is to work.
-func must(t *testing.T, err error) {
-	t.Helper()
+// must returns what is to be had without an error.
+func must[T any](v T, err error) T {
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
+	return v
 }
 
-func read(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	must(t, err)
-	return string(text)
-}
+func read(path string) string { return string(must(os.ReadFile(path))) }
 
 // TestCSV: report.csv has as many rows as comes out, and the geometric mean of each column over the
 // simulated worlds, too.
@@ -110,26 +102,22 @@ func TestCSV(t *testing.T) {
 		P99    float64 `csv:"p99_us,omitempty"`
 	}
 	path := filepath.Join(t.TempDir(), "report.csv")
-	must(t, figuresOf(t).writeCSV(path))
-	sum := func(path string) (n int, logs map[string]float64) {
-		rows, err := kept.Read[row](path)
-		must(t, err)
-		logs = map[string]float64{}
-		for _, r := range rows {
+	must(path, figuresOf(t).writeCSV(path))
+	rows, by := 0, map[string]float64{} // by how much the logarithms of the means differ
+	for sign, path := range map[int]string{1: filepath.Join(root, "docs", "report.csv"), -1: path} {
+		for _, r := range must(kept.Read[row](path)) {
+			rows += sign
 			if r.Set == play.Simulated && r.P99 != 0 {
-				logs[r.Method] += math.Log(r.P99)
+				by[r.Method] += float64(sign) * math.Log(r.P99) / float64(len(sim.Scenarios()))
 			}
 		}
-		return len(rows), logs
 	}
-	n, now := sum(path)
-	m, committed := sum(filepath.Join(root, "docs", "report.csv"))
-	if m != n || len(now) != len(play.Methods)+2 {
-		t.Errorf("docs/report.csv has %d rows, want %d; %d columns", m, n, len(now))
+	if rows != 0 || len(by) != len(play.Methods)+2 {
+		t.Errorf("docs/report.csv has %d rows too many; %d columns", rows, len(by))
 	}
-	for column := range now {
-		if by := (committed[column] - now[column]) / float64(len(sim.Scenarios())); math.Abs(by) > math.Log(1.045) {
-			t.Errorf("docs/report.csv: the mean of %s is %.2f times what it is now", column, math.Exp(by))
+	for column, x := range by {
+		if math.Abs(x) > math.Log(1.045) {
+			t.Errorf("docs/report.csv: the mean of %s is %.2f times what it is now", column, math.Exp(x))
 		}
 	}
 }
@@ -137,7 +125,7 @@ func TestCSV(t *testing.T) {
 // TestPictures: all pictures are part of the project, and show something.
 func TestPictures(t *testing.T) {
 	for name, charts := range figuresOf(t).pictures() {
-		read(t, filepath.Join(root, "docs", "pictures", name+"-light.png"))
+		read(filepath.Join(root, "docs", "pictures", name+"-light.png"))
 		for _, c := range charts {
 			if len(c.Curves) == 0 || len(c.Curves[0].Parts) == 0 {
 				t.Errorf("%s, %s: no curve, or an empty one", name, c.Title)
@@ -149,7 +137,7 @@ func TestPictures(t *testing.T) {
 // TestReasons: where another method wins by a quarter or more, REPORT.md says why.
 func TestReasons(t *testing.T) {
 	f := figuresOf(t)
-	_, why, _ := strings.Cut(read(t, filepath.Join(root, "docs", "REPORT.md")), "<!-- end core -->")
+	_, why, _ := strings.Cut(read(filepath.Join(root, "docs", "REPORT.md")), "<!-- end core -->")
 	why, _, _ = strings.Cut(why, "\n## ")
 	for _, w := range append(f.of(play.Simulated), f.of(play.Skewed)...) {
 		mine := w.value(play.Ours)
@@ -167,8 +155,7 @@ func TestLimit(t *testing.T) {
 	for _, w := range figuresOf(t).of(play.Simulated) {
 		limit := w.value(play.OracleName)
 		least := limit - 8
-		switch w.Name {
-		case "delayramp", "delayramp-100ppm", "standingqueue":
+		if slices.Contains([]string{"delayramp", "delayramp-100ppm", "standingqueue"}, w.Name) {
 			least = 0
 		}
 		for _, m := range play.Methods {
@@ -186,17 +173,16 @@ func TestLimit(t *testing.T) {
 func TestWorld(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "world-clockstep-1")
-	must(t, plotWorld("clockstep", "", 1, 95, 125, dir))
+	must(path, plotWorld("clockstep", "", 1, 95, 125, dir))
 	if err := plotWorld("clockstep", "", 1, 1000, 1001, dir); err == nil {
 		t.Error("nothing is asked then, and no error")
 	}
-	if picture := read(t, path+".png"); len(picture) < 20_000 {
+	if picture := read(path + ".png"); len(picture) < 20_000 {
 		t.Errorf("a picture of %d bytes", len(picture))
 	}
 	var last timesync.Snapshot
-	for m, err := range record.Replay(strings.NewReader(read(t, path+"-a.tsr")), strings.NewReader(read(t, path+"-b.tsr"))) {
-		must(t, err)
-		last, _ = m.Ends[0].Snapshot(m.AtUsec[0])
+	for m, err := range record.Replay(strings.NewReader(read(path+"-a.tsr")), strings.NewReader(read(path+"-b.tsr"))) {
+		last, _ = must(m, err).Ends[0].Snapshot(m.AtUsec[0])
 	}
 	trip := last.MinimumOneWayDelay + last.MinimumDelayToPeer
 	if math.Abs(math.Abs(last.Skew)-40) > 5 || trip < 50*time.Millisecond || trip > 70*time.Millisecond || last.Steps != 1 {
