@@ -256,6 +256,7 @@ var rivalPrograms = []rival{
 		client: ptpCommon + "slaveOnly 1\nsummary_interval -6\n[unicast_master_table]\ntable_id 1\nlogQueryInterval 0\nUDPv4 " + linkHosts[1].String() + "\n[eth0]\nunicast_master_table 1\n"},
 }
 
+// programNames are the columns of those.
 func programNames() (names []string) {
 	for _, p := range rivalPrograms {
 		names = append(names, p.name)
