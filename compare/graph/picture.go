@@ -97,13 +97,12 @@ type Axis struct {
 // ErrorAxis is a logarithmic axis from a microsecond to a power of ten, with words at those and lines between.
 func ErrorAxis(to float64) Axis {
 	a := Axis{Label: "error (floor: 1 us)", Log: true, Min: 1, Max: to}
-	for d := 1.0; d < to*0.999; d *= 10 {
+	for d := 1.0; d < to*1.001; d *= 10 {
 		a.Ticks = append(a.Ticks, plot.Tick{Value: d, Label: Micros(d)})
-		for k := 2.0; k < 10; k++ {
+		for k := 2.0; k < 10 && d*k < to; k++ {
 			a.Ticks = append(a.Ticks, plot.Tick{Value: d * k})
 		}
 	}
-	a.Ticks = append(a.Ticks, plot.Tick{Value: to, Label: Micros(to)})
 	return a
 }
 

@@ -50,15 +50,8 @@ type Figures struct {
 	Stock   Quantiles `csv:"stock_,inline"`
 }
 
-// Find returns the figures of a world, nil if it was not measured.
-func Find(all []Figures, set, world string) *Figures {
-	for i := range all {
-		if all[i].Set == set && all[i].World == world {
-			return &all[i]
-		}
-	}
-	return nil
-}
+// Same reports whether other is of the same world.
+func (f Figures) Same(other Figures) bool { return f.Set == other.Set && f.World == other.World }
 
 // Second is the largest error of a second in a world.
 type Second struct {

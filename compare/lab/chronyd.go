@@ -35,6 +35,7 @@ type chronyRun struct {
 	server string    // settings of the line "server"
 	tail   string    // a setting with a line of its own
 	errs   []float64 // their sizes in order, us, once it is played
+	first  []float64 // those of the first seed, from the start on, in the order of time
 }
 
 // name says what was set.
@@ -56,6 +57,9 @@ func (r *chronyRun) play(clknetsim string, seeds int) error {
 			return fmt.Errorf("%s, %q, seed %d: %w", r.w.Name, r.name(), play.FirstSeed+seed, err)
 		}
 		r.errs = append(r.errs, errs[int(r.w.Warmup.Seconds()*play.ChronydRate):]...)
+		if seed == 0 {
+			r.first = errs
+		}
 	}
 	slices.Sort(r.errs)
 	return nil
@@ -202,11 +206,8 @@ var chronydSettings = [3][]string{
 // from what on it sets it instead.
 var chronydTails = []string{"", "corrtimeratio 1", "corrtimeratio 10", "makestep 0.001 -1"}
 
-// search tries all settings on the first seed, then the defaults and the best three on all seeds, each
-// of those with every tail, and returns the latter, and how many were tried. What is best is judged on
-// the very seeds that are reported, which favours chronyd.
-func search(w play.World, clknetsim string) (played []*chronyRun, tried int, err error) {
-	var all []*chronyRun
+// settings are runs with each of those, the defaults first.
+func settings(w play.World) (all []*chronyRun) {
 	for _, samples := range chronydSettings[0] {
 		for _, count := range chronydSettings[1] {
 			for _, merged := range chronydSettings[2] {
@@ -215,20 +216,7 @@ func search(w play.World, clknetsim string) (played []*chronyRun, tried int, err
 			}
 		}
 	}
-	playAll := func(runs []*chronyRun, seeds int) error { // on all processors
-		return errors.Join(play.Map(runs, func(r *chronyRun) error { return r.play(clknetsim, seeds) })...)
-	}
-	if err := playAll(all, 1); err != nil {
-		return nil, 0, err
-	}
-	slices.SortStableFunc(all, byTail)
-	played = []*chronyRun{{w: w}}
-	for _, run := range all[:3] {
-		for _, tail := range chronydTails {
-			played = append(played, &chronyRun{w: w, server: run.server, tail: tail})
-		}
-	}
-	return played, len(all) + len(played), playAll(played, w.Seeds)
+	return all
 }
 
 // byTail compares runs by their 99th percentile.
@@ -239,7 +227,7 @@ func byTail(a, b *chronyRun) int {
 // measureChronyd plays all simulated worlds and those of equal rates, and writes what chronyd did into
 // its files as soon as it is known. A computer that sleeps is not to be had from clknetsim.
 func measureChronyd(o options) error {
-	folder, err := filepath.Abs(o.clknetsim)
+	folder, err := filepath.Abs(o.where)
 	tables := [2]string{filepath.Join(o.out, kept.ChronydFile), filepath.Join(o.out, kept.SeriesFile)}
 	figures, bad := kept.Read[kept.Figures](tables[0])
 	series, worse := kept.Read[kept.Second](tables[1])
@@ -256,15 +244,18 @@ func measureChronyd(o options) error {
 		if err != nil {
 			return err
 		}
-		if old := kept.Find(figures, f.Set, f.World); old != nil {
-			*old = f
+		if old := slices.IndexFunc(figures, f.Same); old >= 0 {
+			figures[old] = f
 		} else {
 			figures = append(figures, f)
 		}
 		if f.Set == play.Simulated && play.Taught[f.World] != "" {
-			seconds, bad := best.seconds(folder)
-			err, series = bad, slices.DeleteFunc(series, func(s kept.Second) bool { return s.World == f.World })
-			series = append(series, seconds...)
+			series = slices.DeleteFunc(series, func(s kept.Second) bool { return s.World == f.World })
+			n := 0
+			for second := range slices.Chunk(best.first, play.ChronydRate) {
+				series = append(series, kept.Second{World: f.World, Second: n, Worst: slices.Max(second)})
+				n++
+			}
 			slices.SortStableFunc(series, func(a, b kept.Second) int { return strings.Compare(a.World, b.World) })
 		}
 		if err = errors.Join(err, kept.Write(tables[0], figures), kept.Write(tables[1], series)); err != nil {
@@ -274,24 +265,29 @@ func measureChronyd(o options) error {
 	return nil
 }
 
-// measureWorld looks for the best setting in one world, and returns it with its figures.
+// measureWorld looks for the best setting in one world, and returns it with its figures. It tries all on
+// the first seed, then the defaults and the best three on all seeds, each of those with every tail. What is
+// best is judged on the very seeds that are reported, which favours chronyd.
 func measureWorld(w play.World, clknetsim string) (f kept.Figures, best *chronyRun, err error) {
-	all, tried, err := search(w, clknetsim)
-	if err != nil {
-		return f, best, err
+	playAll := func(runs []*chronyRun, seeds int) error { // on all processors
+		return errors.Join(play.Map(runs, func(r *chronyRun) error { return r.play(clknetsim, seeds) })...)
 	}
-	best = slices.MinFunc(all, byTail)
-	f = kept.Figures{Set: w.Set, World: w.Name, Version: version("chronyd"), Tried: tried,
-		Setting: best.name(), Best: kept.QuantilesOf(best.errs), Stock: kept.QuantilesOf(all[0].errs)}
+	all, played := settings(w), []*chronyRun{{w: w}}
+	if err = playAll(all, 1); err != nil {
+		return f, nil, err
+	}
+	slices.SortStableFunc(all, byTail)
+	for _, run := range all[:3] {
+		for _, tail := range chronydTails {
+			played = append(played, &chronyRun{w: w, server: run.server, tail: tail})
+		}
+	}
+	if err = playAll(played, w.Seeds); err != nil {
+		return f, nil, err
+	}
+	best = slices.MinFunc(played, byTail)
+	f = kept.Figures{Set: w.Set, World: w.Name, Version: version("chronyd"), Tried: len(all) + len(played),
+		Setting: best.name(), Best: kept.QuantilesOf(best.errs), Stock: kept.QuantilesOf(played[0].errs)}
 	fmt.Fprintf(os.Stderr, "lab: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.World, f.Best.P99, f.Setting, f.Stock.P99)
 	return f, best, nil
-}
-
-// seconds plays the first seed once more, and returns the largest error of each second.
-func (r *chronyRun) seconds(clknetsim string) (rows []kept.Second, err error) {
-	errs, err := r.once(clknetsim, play.FirstSeed)
-	for some := range slices.Chunk(errs, play.ChronydRate) {
-		rows = append(rows, kept.Second{World: r.w.Name, Second: len(rows), Worst: slices.Max(some)})
-	}
-	return rows, err
 }

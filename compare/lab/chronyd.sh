@@ -24,4 +24,4 @@ clknetsim=$(realpath "$1")
 shift
 make -s -C "$clknetsim" >/dev/null
 cd "$(dirname "$0")/.."
-go run ./lab -chronyd "$clknetsim" -out kept "$@"
+go run ./lab -out kept "$@" chronyd "$clknetsim"

@@ -24,4 +24,4 @@ cd "$(dirname "$0")/.."
 peer=$(mktemp)
 trap 'rm -f "$peer"' EXIT
 g++ -O2 -std=c++11 -I"$source/inc" -o "$peer" lab/original/peer.cpp "$source/src/TimeSync.cpp"
-go run ./lab -original "$peer" -out "$out" "$@"
+go run ./lab -lasting 60s -out "$out" "$@" original "$peer"

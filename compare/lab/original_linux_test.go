@@ -22,9 +22,8 @@ func TestOriginalLines(t *testing.T) {
 	e := &liveEnd{peer: &liveEnd{}}
 	prints := func(mismatches int, format string, values ...any) {
 		t.Helper()
-		text := fmt.Sprintf(format, values...)
-		if err := e.line(&port, text); err != nil || e.mismatches != mismatches {
-			t.Errorf("%s: %d differ, want %d, %v", text, e.mismatches, mismatches, err)
+		if err := e.line(&port, fmt.Sprintf(format, values...)); err != nil || e.mismatches != mismatches {
+			t.Errorf(format+": %d differ, want %d, %v", append(values, e.mismatches, mismatches, err)...)
 		}
 	}
 	for i, stamp := range []uint32{1000, 3500, 1<<24 - 1, 5} {
@@ -55,7 +54,7 @@ func TestRelay(t *testing.T) {
 	defer front.Close()
 	const base = 5 * ms
 	link := &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(ms), FIFO: true}
-	relay(link, front, in.LocalAddr().(*net.UDPAddr).Port, 1)
+	go relay(link, front, in.LocalAddr().(*net.UDPAddr).Port, 1)
 	var sent [100]time.Time
 	for i := range sent {
 		sent[i] = time.Now()

@@ -55,4 +55,4 @@ host "$a" 1
 host "$b" 2
 ip netns exec "$r" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
 
-"$program" -link "$a,$b" -out "$(realpath --relative-to . "$out")" "$@"
+"$program" -out "$(realpath --relative-to . "$out")" "$@" queue "$a,$b"

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -20,11 +19,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"gonum.org/v1/plot/plotter"
 
+	"timesync/clock"
 	"timesync/compare/graph"
 	"timesync/compare/kept"
 	"timesync/compare/page"
@@ -43,7 +42,6 @@ func measureLink(o options) error {
 	if o.only != "" && committed {
 		return errors.New("the project's documents need all loads, without -only")
 	}
-	o.lasting = cmp.Or(o.lasting, 90*time.Second)
 	var done []*link
 	for _, load := range linkLoads {
 		if !strings.Contains(load.name, o.only) {
@@ -57,31 +55,23 @@ func measureLink(o options) error {
 		if err != nil {
 			return err
 		}
-		if s := l.streams[singles]; len(s.delays(sim.A)) == 0 || len(s.delays(sim.B)) == 0 {
-			return errors.New("no datagram arrived: are the namespaces joined?")
-		}
 		done = append(done, l)
 		time.Sleep(time.Second) // the router's queue runs empty
 	}
 	if len(done) == 0 {
 		return fmt.Errorf("no load is named %q", o.only)
 	}
-	err := writeQueue(o.out, done)
-	if err == nil && committed {
-		err = kept.Write(filepath.Join("kept", kept.QueueFile), done[0].tails()) // that beside TCP
+	if err := writeQueue(o.out, done); err != nil || !committed {
+		return err
 	}
-	return err
+	return kept.Write(filepath.Join("kept", kept.QueueFile), done[0].tails()) // that beside TCP
 }
 
 // tails are the 99th percentiles of all of a run.
 func (l *link) tails() (rows []kept.Queue) {
-	setups := map[string]linkSetup{play.Ours: oursKernel, play.Original: originalKernel}
-	for _, r := range rivalPrograms {
-		setups[r.name] = r.setup()
-	}
-	for _, column := range slices.Sorted(maps.Keys(setups)) {
-		errs := l.streams[singles].absolute(setups[column], 0, l.lasting)
-		rows = append(rows, kept.Queue{Method: column, P99: math.Round(stat.OrNaN(errs, 0.99))})
+	for _, method := range slices.Sorted(slices.Values(append(programNames(), play.Ours, play.Original))) {
+		errs := l.streams[singles].absolute(method, linkSkew, 0, l.lasting)
+		rows = append(rows, kept.Queue{Method: method, P99: math.Round(stat.OrNaN(errs, 0.99))})
 	}
 	return rows
 }
@@ -96,24 +86,22 @@ func linkWins(done []*link) string {
 		if l.load.phases != nil {
 			from = linkWarmup
 		}
-		s := l.streams[singles]
-		mine := stat.OrNaN(s.absolute(oursKernel, from, l.lasting), 0.99)
-		for _, r := range rivalPrograms {
-			theirs := stat.OrNaN(s.absolute(r.setup(), from, l.lasting), 0.99)
+		p99 := func(column string) float64 {
+			return stat.OrNaN(l.streams[singles].absolute(column, linkSkew, from, l.lasting), 0.99)
+		}
+		for _, name := range programNames() {
+			theirs, mine := p99(name), p99(play.Ours)
 			if !math.IsNaN(theirs) {
 				compared++
 			}
 			if theirs < mine {
-				wins = append(wins, fmt.Sprintf("%s beside %s (%.0f us; ours %.0f us)", r.name, l.load.what, theirs, mine))
+				wins = append(wins, fmt.Sprintf("%s beside %s (%.0f us; ours %.0f us)", name, l.load.what, theirs, mine))
 			}
 		}
 	}
-	if len(wins) == 0 {
-		return fmt.Sprintf("**In none of %d comparisons of the 99th percentile was chronyd or ptp4l better than this package.**", compared)
-	}
-	return fmt.Sprintf("**In %d of %d comparisons of the 99th percentile at 60 singles a second another was "+
-		"better than this package:** %s. The others run between clocks without a difference in "+
-		"rate.", len(wins), compared, strings.Join(wins, ", "))
+	return page.Text("**In %d of %d comparisons of the 99th percentile at 60 singles a second another was "+
+		"better than this package.** The others run between clocks without a difference in rate.",
+		len(wins), compared) + page.List(wins)
 }
 
 // save saves how long the datagrams of each kind of traffic were under way, as internal/sim reads it.
@@ -124,8 +112,12 @@ func (l *link) save(folder string) error {
 		z := gzip.NewWriter(&b)
 		fmt.Fprintln(z, "send_time_us,owd_us,direction")
 		for side, direction := range [...]string{"down", "up"} {
-			for _, r := range stream.trace[side] {
-				fmt.Fprintf(z, "%d,%d,%s\n", r.sent, r.owd, direction)
+			for _, x := range stream.trace[kernel][side] {
+				owd := int64(-1)
+				if x.Delay != sim.Lost {
+					owd = x.Delay.Microseconds()
+				}
+				fmt.Fprintf(z, "%d,%d,%s\n", x.At.Microseconds(), owd, direction)
 			}
 		}
 		name := fmt.Sprintf("%s-%s.csv.gz", l.load.name, strings.ReplaceAll(linkTraffics[i].name, " ", ""))
@@ -134,53 +126,32 @@ func (l *link) save(folder string) error {
 	return err
 }
 
-// linkSpan is a row of a table: a span of a run, of one kind of datagrams.
-type linkSpan struct {
-	l        *link
-	stream   int
-	name     string
-	from, to time.Duration
-}
-
 // writeQueue writes QUEUE.md with what was measured. A part of which nothing was has a table without rows.
 func writeQueue(folder string, done []*link) error {
+	const loads = "cross traffic and datagrams"
 	lasts := done[0].lasting
-	spans, pictures := map[string][]linkSpan{}, map[string][]*graph.Chart{}
-	lost, sent := 0, 0
+	tcp, cross, start, alike := head("while there is", linkSkew), head(loads, linkSkew), head(loads, linkSkew), head(loads, 0)
+	pictures := map[string][]*graph.Chart{}
 	for _, l := range done {
+		for _, p := range l.load.phases {
+			tcp = append(tcp, l.row(p.name, singles, linkSkew, l.after(p.from), l.after(p.to)))
+		}
 		if l.load.phases != nil {
-			for _, p := range append(l.load.phases, linkPhase{name: "all of it", to: 1}) {
-				spans["tcp"] = append(spans["tcp"], linkSpan{l, singles, p.name, l.after(p.from), l.after(p.to)})
-			}
 			pictures["link"] = l.charts()
-			for _, r := range slices.Concat(l.streams[singles].trace[:]...) {
-				if sent++; r.owd < 0 {
-					lost++
-				}
-			}
 			continue
 		}
 		for i, traffic := range linkTraffics {
-			name := fmt.Sprintf("%.0f %%, %s", 100*l.load.share, traffic.name)
-			if l.load.before > 0 {
-				name += fmt.Sprintf(", begun %.0f s later", l.load.before.Seconds())
-			}
-			spans["cross"] = append(spans["cross"], linkSpan{l, i, name, linkSettled, lasts})
-			spans["start"] = append(spans["start"], linkSpan{l, i, name, linkWarmup, linkSettled})
-			spans["alike"] = append(spans["alike"], linkSpan{l, i, name, linkWarmup, lasts})
+			name := strings.TrimPrefix(l.load.what, "cross traffic of ") + ", " + traffic.name
+			cross = append(cross, l.row(name, i, linkSkew, linkSettled, lasts))
+			start = append(start, l.row(name, i, linkSkew, linkWarmup, linkSettled))
+			alike = append(alike, l.row(name, i, 0, linkWarmup, lasts))
 		}
 	}
-	const loads = "cross traffic and datagrams"
-	parts := map[string]string{
-		"wins":     page.Text("%s", linkWins(done)),
-		"tcp":      linkTable("while there is", linkSkew, spans["tcp"]) + page.Text("Of %d single datagrams %d did not arrive.", sent, lost),
-		"cross":    linkTable(loads, linkSkew, spans["cross"]),
-		"start":    linkTable(loads, linkSkew, spans["start"]),
-		"alike":    linkTable(loads, 0, spans["alike"]),
+	return errors.Join(page.Draw(folder, pictures), page.Write("../docs/QUEUE.md", folder, map[string]string{
+		"wins": linkWins(done), "tcp": page.Table(tcp),
+		"cross": page.Table(cross), "start": page.Table(start), "alike": page.Table(alike),
 		"versions": page.Text("%.0f s for each load, seed %d. Versions: chronyd %s, ptp4l %s.", lasts.Seconds(), done[0].seed, version("chronyd"), version("ptp4l")),
-	}
-	fmt.Print(parts["wins"], parts["tcp"], parts["cross"], parts["start"], parts["alike"], parts["versions"])
-	return errors.Join(page.Draw(folder, pictures), page.Write("../docs/QUEUE.md", folder, parts))
+	}))
 }
 
 // cell is three quantiles of errors, us.
@@ -192,60 +163,53 @@ func cell(errs []float64) string {
 	return fmt.Sprintf("%.0f / %.0f / %.0f", q.P50, q.P99, q.Max)
 }
 
-// linkTable has a column for each setup with clocks so far apart, for the oracle, for each program, and
-// one for how long datagrams were under way, median to B / to A.
-func linkTable(first string, skew float64, spans []linkSpan) string {
-	columns := slices.DeleteFunc(append(slices.Clone(linkSetups), oracleSees), func(s linkSetup) bool { return s.skew != skew })
-	for _, r := range rivalPrograms {
-		columns = append(columns, r.setup())
+// linkColumns are the methods between clocks so far apart, and the programs.
+func linkColumns(skew float64) []string {
+	columns := []string{play.Ours, play.Ours + afterRead, play.Original, play.Original + afterRead}
+	if skew != 0 {
+		columns = append(columns, play.OracleName)
 	}
-	rows := [][]string{{first}}
-	for _, c := range columns {
-		rows[0] = append(rows[0], c.name)
+	return append(columns, programNames()...)
+}
+
+// head begins a table. Its last column is how long datagrams were under way, median to B / to A.
+func head(first string, skew float64) [][]string {
+	return [][]string{slices.Concat([]string{first}, linkColumns(skew), []string{"under way, ms"})}
+}
+
+// row is a row of a table: a span of the run, of one kind of datagrams.
+func (l *link) row(name string, traffic int, skew float64, from, to time.Duration) []string {
+	s, row := &l.streams[traffic], []string{name}
+	for _, c := range linkColumns(skew) {
+		row = append(row, cmp.Or(l.missing[c], cell(s.absolute(c, skew, from, to))))
 	}
-	rows[0] = append(rows[0], "under way, ms")
-	for _, s := range spans {
-		stream, row := s.l.streams[s.stream], []string{s.name}
-		for _, c := range columns {
-			row = append(row, cmp.Or(s.l.missing[c.name], cell(stream.absolute(c, s.from, s.to))))
-		}
-		underWay := func(side sim.Side) float64 {
-			var ms []float64
-			for _, p := range stream.delays(side) {
-				if p.X >= s.from.Seconds() && p.X < s.to.Seconds() {
-					ms = append(ms, p.Y)
-				}
+	underWay := func(side sim.Side) float64 {
+		var ms []float64
+		for _, p := range s.delays(side) {
+			if p.X >= from.Seconds() && p.X < to.Seconds() {
+				ms = append(ms, p.Y)
 			}
-			return stat.OrNaN(ms, 0.5)
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.3g / %.3g", underWay(sim.B), underWay(sim.A))))
+		return stat.OrNaN(ms, 0.5)
 	}
-	return page.Table(rows)
+	return append(row, fmt.Sprintf("%.3g / %.3g", underWay(sim.B), underWay(sim.A)))
 }
 
 // charts show the largest error of each second at end A, and the delays.
 func (l *link) charts() []*graph.Chart {
-	s, seconds := l.streams[singles], l.lasting.Seconds()
+	s, seconds := &l.streams[singles], l.lasting.Seconds()
 	var curves []graph.Curve
-	curve := func(column string, setup linkSetup) {
-		var worst play.Seconds
-		for _, e := range s.errs[setup] {
-			if e.side == sim.A {
-				worst.Take(e.at, e.err)
-			}
-		}
-		if len(worst) > 0 {
-			curves = append(curves, play.CurveOf(column, graph.Parts(worst)...))
+	for _, column := range []string{play.OracleName, play.Original, play.ChronydOften, play.Ours} {
+		if ends := s.answers[linkSkew][column]; len(ends[sim.A]) > 0 {
+			curves = append(curves, play.CurveOf(column, graph.Parts(play.Worst(ends[sim.A]))...))
 		}
 	}
-	curve(play.OracleName, oracleSees)
-	curve(play.Original, originalKernel)
-	curve(play.ChronydOften, linkSetup{name: play.ChronydOften, kernel: true})
-	curve(play.Ours, oursKernel)
 	var phases []graph.Event
-	for _, p := range l.load.phases[1 : len(l.load.phases)-1] { // there is TCP
-		name := strings.TrimPrefix(strings.TrimPrefix(p.name, "TCP "), "from ")
-		phases = append(phases, graph.Event{From: p.from * seconds, To: p.to*seconds - 0.3, Name: name})
+	for _, p := range l.load.phases {
+		if p.fill[sim.A] || p.fill[sim.B] {
+			name := strings.TrimPrefix(strings.TrimPrefix(p.name, "TCP "), "from ")
+			phases = append(phases, graph.Event{From: p.from * seconds, To: p.to*seconds - 0.3, Name: name})
+		}
 	}
 	top, bottom := graph.Axis{Max: seconds}, graph.Axis{Max: seconds, Label: "seconds since the start"}
 	return []*graph.Chart{
@@ -274,9 +238,6 @@ type rival struct {
 	unit     float64
 }
 
-// setup is that of its errors.
-func (p rival) setup() linkSetup { return linkSetup{name: p.name, kernel: true} }
-
 // chronySockets is what every chronyd here needs: its files are in its own folder.
 const chronySockets = "cmdport 0\nbindcmdaddress SOCK/sock\npidfile SOCK/pid\n"
 
@@ -295,6 +256,14 @@ var rivalPrograms = []rival{
 		client: ptpCommon + "slaveOnly 1\nsummary_interval -6\n[unicast_master_table]\ntable_id 1\nlogQueryInterval 0\nUDPv4 " + linkHosts[1].String() + "\n[eth0]\nunicast_master_table 1\n"},
 }
 
+// programNames are the columns of those.
+func programNames() (names []string) {
+	for _, p := range rivalPrograms {
+		names = append(names, p.name)
+	}
+	return names
+}
+
 // correction is what chronyc prints: reference, address, stratum, time, the correction in seconds. Stratum 0 is no estimate.
 var correction = regexp.MustCompile(`^[^,]*,[^,]*,[1-9]\d*,[^,]*,([^,]+),`)
 
@@ -305,41 +274,26 @@ func chrony(name, server string, poll int) rival {
 		client: fmt.Sprintf("server %s minpoll %d maxpoll %d xleave\nport 0\n", linkHosts[1], poll, poll) + chronySockets}
 }
 
-// runRivals runs all programs until ctx is over. Their clients are at end A. What they estimate is told of
-// each kind of traffic.
-func (l *link) runRivals(ctx context.Context) {
+// runRival runs a program until ctx is over.
+func (l *link) runRival(ctx context.Context, p rival) {
 	folder, err := os.MkdirTemp("", "reallink")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "lab:", err)
-		return
-	}
 	defer os.RemoveAll(folder)
-	var all sync.WaitGroup
-	for i, p := range rivalPrograms {
-		all.Go(func() {
-			err := p.run(ctx, l.spaces, filepath.Join(folder, strconv.Itoa(i)), func(usec float64) {
-				l.mu.Lock()
-				defer l.mu.Unlock()
-				for _, s := range l.streams {
-					s.errs[p.setup()] = append(s.errs[p.setup()], linkError{time.Since(l.begun), sim.A, usec})
-				}
-			})
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			if errors.Is(err, exec.ErrNotFound) {
-				l.missing[p.name] = "not installed"
-			} else if err != nil && ctx.Err() == nil {
-				l.missing[p.name] = err.Error()
-			}
-		})
+	if err == nil {
+		err = p.run(ctx, l, folder)
 	}
-	all.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.Is(err, exec.ErrNotFound) {
+		l.missing[p.name] = "not installed"
+	} else if ctx.Err() == nil {
+		l.missing[p.name] = err.Error()
+	}
 }
 
-// run runs the server in the second namespace, and the client in the first.
-func (p rival) run(ctx context.Context, spaces [2]string, folder string, found func(float64)) error {
+// run runs the server at end B, and the client at end A.
+func (p rival) run(ctx context.Context, l *link, folder string) error {
 	if p.server != "" {
-		server, out, err := p.start(ctx, spaces[1], filepath.Join(folder, "server"), p.server)
+		server, out, err := p.start(ctx, l.spaces[sim.B], filepath.Join(folder, "server"), p.server)
 		if err != nil {
 			return err
 		}
@@ -347,22 +301,28 @@ func (p rival) run(ctx context.Context, spaces [2]string, folder string, found f
 		go io.Copy(io.Discard, out)
 	}
 	home := filepath.Join(folder, "client")
-	client, out, err := p.start(ctx, spaces[0], home, p.client)
+	client, out, err := p.start(ctx, l.spaces[sim.A], home, p.client)
 	if err != nil {
 		return err
 	}
 	defer client.Wait()
-	if p.program == "chronyd" {
-		go io.Copy(io.Discard, out)
-		if out, err = tracking(ctx, filepath.Join(home, "sock")); err != nil {
-			return err
+	take := func(line string) {
+		if m := p.estimate.FindStringSubmatch(line); m != nil {
+			v, _ := strconv.ParseFloat(m[1], 64)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			said := &l.programs[p.name][sim.A]
+			*said = append(*said, play.Answer{At: l.since(clock.Now()), Err: math.Abs(v * p.unit)})
 		}
 	}
+	if p.program == "chronyd" { // it does not print its estimate
+		go every(ctx, linkAsk, func() {
+			answer, _ := exec.CommandContext(ctx, "chronyc", "-c", "-n", "-h", filepath.Join(home, "sock"), "tracking").Output()
+			take(string(answer))
+		})
+	}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if m := p.estimate.FindStringSubmatch(lines.Text()); m != nil {
-			v, _ := strconv.ParseFloat(m[1], 64)
-			found(v * p.unit)
-		}
+		take(lines.Text())
 	}
 	return errors.New("it ended")
 }
@@ -378,25 +338,6 @@ func (p rival) start(ctx context.Context, space, home, conf string) (*exec.Cmd, 
 		_, err = within(space, func() (any, error) { return nil, c.Start() })
 	}
 	return c, out, err
-}
-
-// tracking asks chronyd ten times a second for its estimate, through chronyc, and returns the answers.
-func tracking(ctx context.Context, socket string) (io.Reader, error) {
-	for ; ; time.Sleep(linkAsk) { // chronyd makes it when it is ready
-		if _, err := os.Stat(socket); err == nil || ctx.Err() != nil {
-			break
-		}
-	}
-	c := exec.CommandContext(ctx, "chronyc", "-c", "-n", "-h", socket)
-	in, err := c.StdinPipe()
-	out, bad := c.StdoutPipe()
-	if err = errors.Join(err, bad, c.Start()); err == nil {
-		go func() {
-			every(ctx, linkAsk, func() { fmt.Fprintln(in, "tracking") })
-			c.Wait()
-		}()
-	}
-	return out, err
 }
 
 // version returns the version of a program.

@@ -43,17 +43,12 @@ func List(items []string) string {
 }
 
 // Table is a table whose first row is the head. All columns but the first are numbers.
-func Table(rows [][]string) string { return aligned("--:|", rows) }
-
-// Words is a table of words.
-func Words(rows [][]string) string { return aligned("---|", rows) }
-
-func aligned(mark string, rows [][]string) string {
+func Table(rows [][]string) string {
 	var b strings.Builder
 	for i, row := range rows {
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
 		if i == 0 {
-			fmt.Fprintf(&b, "|---|%s\n", strings.Repeat(mark, len(row)-1))
+			fmt.Fprintf(&b, "|---|%s\n", strings.Repeat("--:|", len(row)-1))
 		}
 	}
 	return b.String() + "\n"

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"timesync/internal/rivals"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
 )
@@ -21,76 +22,58 @@ import (
 // 99th percentile is least. Nothing that has to answer at once knows any of that.
 type Oracle struct {
 	Ends      [2]OracleEnd
-	questions []question
-	causal    bool // it sees nothing that is still to come, but is told how wide the windows are
+	questions []sim.Observation // until they are answered, with the error of the own clock as an answer
+	causal    bool              // it sees nothing that is still to come, but is told how wide the windows are
 }
 
 // Events are what the oracle is told: when clocks are set or change their rate, and when
 // paths change.
 type Events struct{ Clocks, Paths []time.Duration }
 
-// OracleEnd is what one end hears.
+// OracleEnd is what one end hears. As an estimator it says that each datagram was under way for no time,
+// and that the other clock shows what its own does: what is wrong with that is the truth.
 type OracleEnd struct {
-	points []point
-	raw    uint64  // delta of the datagram that just arrived, modulo 2^27 us
-	last   float64 // the last delta, unwrapped
-	Near   uint64  // what the last question said to be near: the truth
+	rivals.Silent
+	Points []Point
+	delta  float64 // of the last datagram, unwrapped
 }
 
-// point is a datagram: true times of sending and receipt, and the delta in microseconds.
-type point struct {
-	sent, at time.Duration
+// Point is a datagram: true times of sending and receipt, and the delta in microseconds.
+type Point struct {
+	Sent, At time.Duration
 	delta    float64
 }
 
-// question is a poll: what the answer should be, and which errors nobody can avoid.
-type question struct {
-	sim.Observation
-	truth float64 // the offset modulo 2^26 us
-}
-
-// OnDatagram implements sim.Estimator. It says that the datagram was under way for no time:
-// by the error of that, heard knows when it was sent.
+// OnDatagram implements sim.Estimator.
 func (e *OracleEnd) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
-	e.raw = recvUsec - uint64(ts24)<<3
+	// Deltas are known modulo 2^27 us; neighbours are near.
+	raw := recvUsec - uint64(ts24)<<3
+	e.delta += float64(int64((raw-uint64(int64(e.delta)))<<37) >> 37)
 	return 0, true
 }
 
-// MinDelta implements sim.Estimator.
-func (e *OracleEnd) MinDelta(uint64) (uint32, bool) { return 0, false }
+// RemoteTime implements sim.Estimator.
+func (e *OracleEnd) RemoteTime(localUsec, _ uint64) (uint64, bool) { return localUsec, true }
 
-// OnPeerMinDelta implements sim.Estimator.
-func (e *OracleEnd) OnPeerMinDelta(uint32, uint64) {}
-
-// RemoteTime implements sim.Estimator: the answer comes when all is over.
-func (e *OracleEnd) RemoteTime(_, nearUsec uint64) (uint64, bool) {
-	e.Near = nearUsec
-	return 0, false
+// Play lets the oracle hear all of a world, and every question.
+func (o *Oracle) Play(w World, seed uint64) {
+	w.Play(seed, []sim.Pair{{A: &o.Ends[sim.A], B: &o.Ends[sim.B]}}, sim.Observer{
+		Poll: func(q *sim.Observation) { o.questions = append(o.questions, *q) },
+		OWD: func(x *sim.Observation) {
+			e := &o.Ends[x.Side]
+			e.Points = append(e.Points, Point{x.At + time.Duration(x.ErrUsec*float64(us)), x.At, e.delta})
+		},
+	})
 }
 
-// Heard takes a datagram that arrived as o says.
-func (o *Oracle) Heard(obs *sim.Observation) {
-	e := &o.Ends[obs.Side]
-	// Deltas are known modulo 2^27 us; neighbours are near.
-	e.last += float64(int64((e.raw-uint64(int64(e.last)))<<37) >> 37)
-	flight := time.Duration(-obs.ErrUsec * float64(us))
-	e.points = append(e.points, point{obs.At - flight, obs.At, e.last})
-}
-
-// Asked takes a question. Questions come in the order of time.
-func (o *Oracle) Asked(obs *sim.Observation) {
-	truth := float64(int64((o.Ends[obs.Side].Near-obs.LocalUsec)<<38) >> 38)
-	o.questions = append(o.questions, question{*obs, truth})
-}
-
-// Answer answers all questions and shows the answers to poll.
-func (o *Oracle) Answer(told Events, warmup time.Duration, poll func(*sim.Observation)) {
+// answer answers all questions and shows the answers to poll.
+func (o *Oracle) answer(told Events, warmup time.Duration, poll func(*sim.Observation)) {
 	const narrowest, widest = 4 * time.Second, 1024 * time.Second
 	cuts := [][]piece{o.pieces(told.Clocks)}
 	if len(told.Paths) > 0 {
 		cuts = append(cuts, o.pieces(slices.Concat(told.Clocks, told.Paths)))
 	}
-	var best []question
+	var best []sim.Observation
 	least := math.Inf(1)
 	for _, pieces := range cuts {
 		for half := narrowest; half < widest; half *= 2 {
@@ -111,14 +94,14 @@ func (o *Oracle) Answer(told Events, warmup time.Duration, poll func(*sim.Observ
 		}
 	}
 	for i := range best {
-		poll(&best[i].Observation)
+		poll(&best[i])
 	}
 }
 
 // piece is the time between two events, and the fastest datagrams to each end in it.
 type piece struct {
 	from, to time.Duration
-	points   [2][]point
+	points   [2][]Point
 	usual    float64 // the skew of all of it
 }
 
@@ -135,16 +118,16 @@ func (o *Oracle) pieces(events []time.Duration) []piece {
 	}
 	for side := range o.Ends {
 		i := 0
-		for _, x := range o.Ends[side].points {
-			for x.at >= pieces[i].to {
+		for _, x := range o.Ends[side].Points {
+			for x.At >= pieces[i].to {
 				i++
 			}
-			if x.sent < pieces[i].from {
+			if x.Sent < pieces[i].from {
 				continue
 			}
 			ps := &pieces[i].points[side]
 			switch n := len(*ps); {
-			case n == 0 || (*ps)[n-1].at/thin != x.at/thin:
+			case n == 0 || (*ps)[n-1].At/thin != x.At/thin:
 				*ps = append(*ps, x)
 			case x.delta < (*ps)[n-1].delta:
 				(*ps)[n-1] = x
@@ -154,7 +137,7 @@ func (o *Oracle) pieces(events []time.Duration) []piece {
 	for i := range pieces {
 		p := &pieces[i]
 		if ps := p.points[sim.A]; len(ps) > 0 && !o.causal {
-			l, _ := p.line((ps[0].at+ps[len(ps)-1].at)/2, forever, 0, 0)
+			l, _ := p.line((ps[0].At+ps[len(ps)-1].At)/2, forever, 0, 0)
 			p.usual = l.skew
 		}
 	}
@@ -166,7 +149,7 @@ const forever = time.Hour
 
 // answer answers the questions within the piece by windows that reach half to both sides, or by causal
 // ones, which reach back twice as far. It returns the questions after the piece.
-func (p *piece) answer(half time.Duration, causal bool, asked []question) []question {
+func (p *piece) answer(half time.Duration, causal bool, asked []sim.Observation) []sim.Observation {
 	for len(asked) > 0 && asked[0].At < p.to {
 		from := asked[0].At
 		together, middle := half/2, from+half/4
@@ -180,7 +163,7 @@ func (p *piece) answer(half time.Duration, causal bool, asked []question) []ques
 			if q.Side == sim.B {
 				theta = -theta
 			}
-			q.ErrUsec, q.OK = float64(int64(math.Round(theta-q.truth))<<38>>38), ok
+			q.ErrUsec, q.OK = float64(int64(math.Round(theta+q.ErrUsec))<<38>>38), ok
 			asked = asked[1:]
 		}
 	}
@@ -199,11 +182,11 @@ func (l line) at(x time.Duration) float64 {
 }
 
 // hull returns the lower convex hull of points in order of time.
-func hull(ps []point) (h []point) {
+func hull(ps []Point) (h []Point) {
 	for _, c := range ps {
 		for len(h) >= 2 {
 			a, b := h[len(h)-2], h[len(h)-1]
-			if (b.delta-a.delta)*float64(c.at-a.at) < (c.delta-a.delta)*float64(b.at-a.at) {
+			if (b.delta-a.delta)*float64(c.At-a.At) < (c.delta-a.delta)*float64(b.At-a.At) {
 				break
 			}
 			h = h[:len(h)-1]
@@ -220,9 +203,9 @@ const tie = 0.02
 
 // window returns the hulls of the datagrams to both ends around a moment. A window with few
 // datagrams grows.
-func (p *piece) window(middle, half time.Duration) (w [2][]point) {
+func (p *piece) window(middle, half time.Duration) (w [2][]Point) {
 	const few = 4
-	before := func(x point, t time.Duration) int { return cmp.Compare(x.at, t) }
+	before := func(x Point, t time.Duration) int { return cmp.Compare(x.At, t) }
 	for ; ; half *= 2 {
 		for side, ps := range p.points {
 			i, _ := slices.BinarySearchFunc(ps, middle-half, before)
@@ -230,7 +213,7 @@ func (p *piece) window(middle, half time.Duration) (w [2][]point) {
 			w[side] = ps[i:j]
 		}
 		if len(w[0]) >= few && len(w[1]) >= few || half > forever {
-			return [2][]point{hull(w[0]), hull(w[1])}
+			return [2][]Point{hull(w[0]), hull(w[1])}
 		}
 	}
 }
@@ -244,10 +227,10 @@ func (p *piece) line(middle, half time.Duration, usual, tie float64) (l line, ok
 	// Below all datagrams to A there is a line that falls with the skew, below those to B
 	// one that rises with it. The skew is right at which both are highest in sum, which is
 	// the round trip: it can only come out too short.
-	floor := func(ps []point, skew float64) float64 {
+	floor := func(ps []Point, skew float64) float64 {
 		low := math.Inf(1)
 		for i := range ps {
-			low = min(low, ps[i].delta-skew*float64(ps[i].at-middle)/float64(us))
+			low = min(low, ps[i].delta-skew*float64(ps[i].At-middle)/float64(us))
 		}
 		return low
 	}

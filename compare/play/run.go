@@ -60,47 +60,33 @@ func Measure(w World) Results {
 
 // Play plays one seed of a world.
 func Play(w World, seed uint64) Answers {
-	var pairs []sim.Pair
-	for _, m := range Methods {
-		pairs = append(pairs, sim.Pair{Name: m.Name, A: m.Make(), B: m.Make()})
-	}
-	last, oracle := len(pairs), new(Oracle)
-	pairs = append(pairs, sim.Pair{Name: OracleName, A: &oracle.Ends[sim.A], B: &oracle.Ends[sim.B]})
 	answers := Answers{}
-	for _, p := range pairs {
-		answers[p.Name] = new([2][]Answer)
+	for _, column := range Columns() {
+		answers[column] = new([2][]Answer)
 	}
-	take := func(o *sim.Observation) {
+	take := func(column string, end sim.Estimator, o *sim.Observation) {
 		a := Answer{At: o.At, Err: math.Inf(1), Bound: math.NaN()}
 		if o.OK {
 			a.Err = math.Abs(o.Excess())
 		}
-		p := pairs[o.Pair]
-		end := [2]sim.Estimator{p.A, p.B}[o.Side]
-		if b, ok := end.(interface {
-			ErrorBound(uint64) (time.Duration, bool)
-		}); ok { // it says how wrong it may be
-			bound, _ := b.ErrorBound(o.LocalUsec)
+		if core, ok := end.(*sim.Core); ok { // it says how wrong it may be
+			bound, _ := core.ErrorBound(o.LocalUsec)
 			a.Bound = float64(bound) / float64(us)
 			a.Held = math.Abs(o.ErrUsec) <= a.Bound
 		}
-		answers[p.Name][o.Side] = append(answers[p.Name][o.Side], a)
+		answers[column][o.Side] = append(answers[column][o.Side], a)
 	}
-	w.Play(seed, pairs, sim.Observer{
-		Poll: func(o *sim.Observation) {
-			if o.Pair == last {
-				oracle.Asked(o)
-			} else {
-				take(o)
-			}
-		},
-		OWD: func(o *sim.Observation) {
-			if o.Pair == last {
-				oracle.Heard(o)
-			}
-		},
-	})
-	oracle.Answer(w.Events(seed), w.Warmup, take)
+	var pairs []sim.Pair
+	for _, m := range Methods {
+		pairs = append(pairs, sim.Pair{A: m.Make(), B: m.Make()})
+	}
+	w.Play(seed, pairs, sim.Observer{Poll: func(o *sim.Observation) {
+		p := pairs[o.Pair]
+		take(Methods[o.Pair].Name, [2]sim.Estimator{p.A, p.B}[o.Side], o)
+	}})
+	oracle := new(Oracle)
+	oracle.Play(w, seed)
+	oracle.answer(w.Events(seed), w.Warmup, func(o *sim.Observation) { take(OracleName, nil, o) })
 	return answers
 }
 
@@ -149,15 +135,6 @@ func since(answers []Answer, limit float64, lasting time.Duration) float64 {
 	return math.Inf(1)
 }
 
-// Geometric returns the geometric mean. Below a microsecond all errors are equal.
-func Geometric(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += math.Log(max(x, 1))
-	}
-	return math.Exp(sum / float64(len(v)))
-}
-
 // Map returns what f makes of each, on all processors.
 func Map[A, B any](all []A, f func(a A) B) []B {
 	made := make([]B, len(all))
@@ -173,16 +150,16 @@ func Map[A, B any](all []A, f func(a A) B) []B {
 	return made
 }
 
-// Seconds are the largest sizes of the errors in each second, NaN where there is none.
-type Seconds []float64
-
-// Take takes an error at a time.
-func (s *Seconds) Take(at time.Duration, err float64) {
-	i := int(at / time.Second)
-	for len(*s) <= i {
-		*s = append(*s, math.NaN())
+// Worst returns the largest error of each second, NaN where there is none.
+func Worst(answers []Answer) (seconds []float64) {
+	for _, a := range answers {
+		i := int(a.At / time.Second)
+		for len(seconds) <= i {
+			seconds = append(seconds, math.NaN())
+		}
+		if !math.IsInf(a.Err, 1) && !(seconds[i] >= a.Err) {
+			seconds[i] = a.Err
+		}
 	}
-	if most := &(*s)[i]; !(*most >= math.Abs(err)) {
-		*most = math.Abs(err)
-	}
+	return seconds
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +42,7 @@ const (
 const (
 	SimSeeds    = 6 // of each simulated world
 	equalSeeds  = 3 // of each world of equal rates
-	CoreSeeds   = 9 // of each of the author's CORE scenarios with skew
+	coreSeeds   = 9 // of each of the author's CORE scenarios with skew
 	authorSeeds = 3 // of each of his scenarios as published
 	FirstSeed   = 1
 )
@@ -70,11 +71,9 @@ func SimWorld(sc sim.Scenario, set string, seeds int) World {
 		Scenario: sc, Seeds: seeds, Warmup: sc.Warmup,
 		Play: func(seed uint64, pairs []sim.Pair, obs sim.Observer) { sim.Run(sc, seed, pairs, obs) },
 		Events: func(seed uint64) (e Events) {
-			for _, spec := range []sim.ClockSpec{sc.A(seed), sc.B(seed)} {
-				for _, x := range spec.Events {
-					if x.Step != 0 || x.PPM != 0 {
-						e.Clocks = append(e.Clocks, x.At, x.At+x.For)
-					}
+			for _, x := range slices.Concat(sc.A(seed).Events, sc.B(seed).Events) {
+				if x.Step != 0 || x.PPM != 0 {
+					e.Clocks = append(e.Clocks, x.At, x.At+x.For)
 				}
 			}
 			const step = 10 * time.Millisecond
@@ -119,7 +118,7 @@ func AllWorlds(traces string) (ws []World, err error) {
 	ws = append(ws, equal...)
 	for _, sc := range authors {
 		if sc.Classification == "CORE" {
-			ws = append(ws, authorWorld(sc, Skewed, upstream.Mode{Integrated: true, Skewed: true}, CoreSeeds))
+			ws = append(ws, authorWorld(sc, Skewed, upstream.Mode{Integrated: true, Skewed: true}, coreSeeds))
 		}
 		published = append(published, authorWorld(sc, Published, upstream.Mode{}, authorSeeds))
 	}
@@ -230,7 +229,6 @@ func Find(name, traces string) (World, error) {
 	if err != nil {
 		return World{}, err
 	}
-	var names []string
 	for _, w := range ws {
 		if w.Set == Skewed {
 			w.Name += "+skew"
@@ -238,7 +236,6 @@ func Find(name, traces string) (World, error) {
 		if w.Name == name {
 			return w, nil
 		}
-		names = append(names, w.Name)
 	}
-	return World{}, fmt.Errorf("no world is called %q; there are %s", name, strings.Join(names, ", "))
+	return World{}, fmt.Errorf("no world is called %q: docs/report.csv has their names", name)
 }

@@ -19,7 +19,7 @@ func (f *figures) documents() map[string]map[string]string {
 	return map[string]map[string]string{
 		"README.md":        {"busy": f.busyText(), "figures": f.readmeTable()},
 		"docs/ACCURACY.md": {"offset": f.accuracyTable(), "coarse": f.coarseTable()},
-		"docs/REPORT.md":   {"headline": f.headline(), "wins": f.wins(), "worlds": f.worldTable(), "starts": f.starts(), "costs": costTable()},
+		"docs/REPORT.md":   {"headline": f.headline(), "wins": page.Text("%s.", f.won(play.Simulated)), "core": page.Text("%s.", f.won(play.Skewed)), "worlds": f.worldTable(), "starts": f.starts()},
 		"docs/CHRONYD.md":  {"equal": f.equalTable(), "wins": f.equalWins()},
 		"docs/INPUTS.md":   {"inputs": f.inputTable(true), "changes": f.changeTable(), "worlds": f.inputTable(false)},
 	}
@@ -56,16 +56,12 @@ func (f *figures) readmeTable() string {
 		queue[q.Method] = q.P99
 	}
 	chronyd := min(queue[play.Chronyd], queue[play.ChronydOften])
-	return page.Words([][]string{
-		{"error of the remote clock, 99th percentile", "", "command"},
-		{fmt.Sprintf("geometric mean over %d simulated scenarios", len(worlds)),
-			fmt.Sprintf("**%s**; the C++ original's is %.0f times as large; chronyd, asking once a second, %s; an oracle that knows each series in advance is %.1f times better",
-				graph.Micros(mine), orig/mine, graph.Micros(mean(worlds, play.Chronyd)), mine/limit),
-			"[REPORT](docs/REPORT.md): `cd compare && go run ./report`"},
-		{"beside TCP that fills a real queue of 300 ms",
-			fmt.Sprintf("**%s**; chronyd %s, the original %s", graph.Micros(queue[play.Ours]), graph.Micros(chronyd), graph.Micros(queue[play.Original])),
-			"[QUEUE](docs/QUEUE.md): `sudo compare/lab/queue.sh FOLDER`"},
-	})
+	return "| error of the remote clock, 99th percentile |  | command |\n|---|---|---|\n" +
+		fmt.Sprintf("| geometric mean over %d simulated scenarios | **%s**; the C++ original's is %.0f times as large; chronyd, asking once a second, %s; "+
+			"an oracle that knows each series in advance is %.1f times better | [REPORT](docs/REPORT.md): `cd compare && go run ./report` |\n",
+			len(worlds), graph.Micros(mine), orig/mine, graph.Micros(mean(worlds, play.Chronyd)), mine/limit) +
+		fmt.Sprintf("| beside TCP that fills a real queue of 300 ms | **%s**; chronyd %s, the original %s | [QUEUE](docs/QUEUE.md): `sudo compare/lab/queue.sh FOLDER` |\n\n",
+			graph.Micros(queue[play.Ours]), graph.Micros(chronyd), graph.Micros(queue[play.Original]))
 }
 
 // accuracyWorlds are the worlds of ACCURACY.md, and what happens in them.
@@ -78,12 +74,9 @@ func (f *figures) accuracyTable() string {
 	rows := [][]string{{"world", "timesync, median", "timesync", "C++ original", "NTP's filter", "netfox", "Slot", "one round trip, halved"}}
 	for _, a := range accuracyWorlds {
 		w := f.named(a.world)
-		name, median := strings.TrimSuffix(a.world+", "+a.what, ", "), stat.OrNaN(w.results[play.Ours].Errs, 0.5)
-		row := []string{name, number(median), "**" + number(w.value(play.Ours)) + "**"}
-		for _, column := range []string{play.Original, play.NTP, play.Netfox, play.Slot, play.Sutphin} {
-			row = append(row, number(w.value(column)))
-		}
-		rows = append(rows, row)
+		row := w.row([]string{play.Ours, play.Original, play.NTP, play.Netfox, play.Slot, play.Sutphin})
+		row[0] = strings.TrimSuffix(a.world+", "+a.what, ", ")
+		rows = append(rows, slices.Insert(row, 1, number(stat.OrNaN(w.results[play.Ours].Errs, 0.5))))
 	}
 	return page.Table(rows)
 }

@@ -26,7 +26,7 @@ type figures struct {
 type played struct {
 	play.World
 	results play.Results
-	chronyd *kept.Figures // nil where it was not measured
+	chronyd kept.Figures // NaN where it was not measured
 }
 
 // collect plays everything. Recorded series are those of the folder traces, and the
@@ -41,7 +41,11 @@ func collect(traces string) (*figures, error) {
 	}
 	return &figures{
 		worlds: play.Map(worlds, func(w play.World) *played {
-			return &played{w, play.Measure(w), kept.Find(chronyd, w.Set, w.Name)}
+			f := kept.Figures{Set: w.Set, World: w.Name, Best: kept.QuantilesOf(nil), Stock: kept.QuantilesOf(nil)}
+			if i := slices.IndexFunc(chronyd, f.Same); i >= 0 {
+				f = chronyd[i]
+			}
+			return &played{w, play.Measure(w), f}
 		}),
 		inputs: play.Map(ontime.Worlds(), playInput), seconds: seconds, queue: queue,
 	}, nil
@@ -91,8 +95,6 @@ func (f *figures) named(name string) *played {
 func (w *played) value(column string) float64 {
 	r := w.results[column]
 	switch {
-	case column == play.Chronyd && w.chronyd == nil:
-		return math.NaN()
 	case column == play.Chronyd:
 		return w.chronyd.Best.P99
 	case w.Set == play.Published || w.Set == play.Skewed:
@@ -101,15 +103,16 @@ func (w *played) value(column string) float64 {
 	return stat.OrNaN(r.Errs, 0.99)
 }
 
-// mean returns the geometric mean of a column over worlds, of those in which it has a value.
+// mean returns the geometric mean of a column over worlds, of those in which it has a value. Below a
+// microsecond all are equal.
 func mean(worlds []*played, column string) float64 {
-	var v []float64
+	sum, n := 0.0, 0.0
 	for _, w := range worlds {
 		if x := w.value(column); !math.IsNaN(x) {
-			v = append(v, x)
+			sum, n = sum+math.Log(max(x, 1)), n+1
 		}
 	}
-	return play.Geometric(v)
+	return math.Exp(sum / n)
 }
 
 // means returns those of this package, the original and the oracle.
@@ -143,8 +146,8 @@ func (f *figures) writeCSV(path string) error {
 				float64(r.Held) / float64(len(r.Bounds)), stat.OrNaN(r.Bounds, 0.5), w.value(column),
 			})
 		}
-		if c := w.chronyd; c != nil {
-			rows = append(rows, csvRow{w.Set, w.Name, play.Chronyd, c.Best, none, none, none, none, none, c.Best.P99})
+		if best := w.chronyd.Best; !math.IsNaN(best.P99) {
+			rows = append(rows, csvRow{w.Set, w.Name, play.Chronyd, best, none, none, none, none, none, best.P99})
 		}
 	}
 	return kept.Write(path, rows)

@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"timesync/compare/page"
 	"timesync/compare/play"
@@ -47,7 +46,6 @@ func main() {
 
 // writeReport plays everything, and writes documents and pictures where they stand, or into a folder.
 func writeReport(folder, traces string) error {
-	start := time.Now()
 	f, err := collect(traces)
 	if err != nil {
 		return err
@@ -61,7 +59,7 @@ func writeReport(folder, traces string) error {
 	if err == nil && folder != "" {
 		err = page.HTML(filepath.Join(folder, "REPORT.md"), filepath.Join(folder, "index.html"), "Every method on identical packets")
 	}
-	fmt.Printf("%d worlds, %d methods, %.1f s\n", len(f.worlds), len(play.Methods)+2, time.Since(start).Seconds())
+	fmt.Printf("%d worlds, %d methods\n", len(f.worlds), len(play.Methods)+2)
 	return err
 }
 

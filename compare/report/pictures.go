@@ -3,11 +3,11 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"image/color"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -27,29 +27,40 @@ import (
 	"timesync/record"
 )
 
-// errorBound is in overTime what is no column: the error bound of this package.
-const errorBound = "error bound"
-
-// overTime plays a world, and returns for each column the largest error of each second at end A, us,
-// and what happens.
-func overTime(w play.World, seed uint64) (errs map[string]play.Seconds, events []graph.Event) {
-	errs = map[string]play.Seconds{}
-	take := func(column string, at time.Duration, err float64) {
-		seconds := errs[column]
-		seconds.Take(at, err)
-		errs[column] = seconds
-	}
+// overTime plays a world, and returns for each column the largest error of each second at end A, us, and
+// so for the error bound of this package.
+func overTime(w play.World, seed uint64) map[string][]float64 {
+	errs := map[string][]float64{}
 	for column, ends := range play.Play(w, seed) {
-		for _, a := range ends[sim.A] {
-			if !math.IsInf(a.Err, 1) {
-				take(column, a.At, a.Err)
+		errs[column] = play.Worst(ends[sim.A])
+		if column == play.Ours {
+			for i := range ends[sim.A] {
+				ends[sim.A][i].Err = ends[sim.A][i].Bound
 			}
-			if column == play.Ours {
-				take(errorBound, a.At, a.Bound)
-			}
+			errs[play.ErrorBound] = play.Worst(ends[sim.A])
 		}
 	}
-	return errs, eventsOf(w, seed)
+	return errs
+}
+
+// errorChart shows the errors of some columns from one second to another.
+func errorChart(title string, errs map[string][]float64, events []graph.Event, from, to int, columns ...string) *graph.Chart {
+	c := &graph.Chart{Title: title, X: graph.Axis{Label: "seconds since the start", Min: float64(from), Max: float64(to)}}
+	top := 1.0
+	for _, column := range columns {
+		seconds := errs[column][:min(to, len(errs[column]))]
+		for s, us := range seconds {
+			if s < from {
+				seconds[s] = math.NaN()
+			} else if us > top {
+				top = us
+			}
+		}
+		c.Curves = append(c.Curves, play.CurveOf(column, graph.Parts(seconds)...))
+	}
+	c.Y = graph.ErrorAxis(math.Pow(10, math.Ceil(math.Log10(top))))
+	c.Events = slices.DeleteFunc(events, func(e graph.Event) bool { return e.To < c.X.Min || e.From > c.X.Max })
+	return c
 }
 
 // simulated is a world of package sim.
@@ -57,15 +68,18 @@ func simulated(name string) play.World {
 	return play.SimWorld(sim.ScenarioNamed(name), play.Simulated, 1)
 }
 
+// moment is an event without a length.
+func moment(at time.Duration, name string) graph.Event {
+	return graph.Event{From: at.Seconds(), To: at.Seconds(), Name: name}
+}
+
 // eventsOf returns what happens in a world, for its plot.
 func eventsOf(w play.World, seed uint64) (all []graph.Event) {
 	told := w.Events(seed)
 	mark := func(times []time.Duration, name string) {
-		for i, at := range slices.Compact(slices.Sorted(slices.Values(times))) {
-			if i > 0 {
-				name = ""
-			}
-			all = append(all, graph.Event{From: at.Seconds(), To: at.Seconds(), Name: name})
+		for _, at := range slices.Compact(slices.Sorted(slices.Values(times))) {
+			all = append(all, moment(at, name))
+			name = "" // only the first is named
 		}
 	}
 	mark(told.Clocks, "the clock is set")
@@ -79,19 +93,20 @@ func eventsOf(w play.World, seed uint64) (all []graph.Event) {
 // queues returns when the fastest datagrams of 0.2 s were 20 ms longer under way than the fastest of
 // all, to either end. What lies less than 3 s apart is one; what lasts less than 1 s is none.
 func queues(w play.World, seed uint64) (all []graph.Event) {
-	const span, high, gap = 200 * time.Millisecond, 20_000, 3 // us, s
-	fastest := [2]map[time.Duration]float64{{}, {}}           // of each span, us
-	o := new(play.Oracle)                                     // it says that datagrams are under way for no time: its error is for how long they are
-	w.Play(seed, []sim.Pair{{A: &o.Ends[sim.A], B: &o.Ends[sim.B]}}, sim.Observer{OWD: func(o *sim.Observation) {
-		at := o.At.Truncate(span)
-		if was, ok := fastest[o.Side][at]; !ok || -o.ErrUsec < was {
-			fastest[o.Side][at] = -o.ErrUsec
-		}
-	}})
+	const span, high, gap = 200 * time.Millisecond, 20 * time.Millisecond, 3 // s
+	var o play.Oracle
+	o.Play(w, seed)
 	var late []time.Duration
-	for _, delays := range fastest {
-		least := slices.Min(slices.Collect(maps.Values(delays)))
-		for at, delay := range delays {
+	for _, e := range o.Ends {
+		fastest, least := map[time.Duration]time.Duration{}, time.Hour
+		for _, x := range e.Points {
+			delay, at := x.At-x.Sent, x.At.Truncate(span)
+			if was, ok := fastest[at]; !ok || delay < was {
+				fastest[at] = delay
+			}
+			least = min(least, delay)
+		}
+		for at, delay := range fastest {
 			if delay > least+high {
 				late = append(late, at)
 			}
@@ -99,11 +114,10 @@ func queues(w play.World, seed uint64) (all []graph.Event) {
 	}
 	slices.Sort(late)
 	for _, at := range late {
-		from, to := at.Seconds(), (at + span).Seconds()
-		if n := len(all); n > 0 && from < all[n-1].To+gap {
-			all[n-1].To = to
+		if n := len(all); n > 0 && at.Seconds() < all[n-1].To+gap {
+			all[n-1].To = (at + span).Seconds()
 		} else {
-			all = append(all, graph.Event{From: from, To: to})
+			all = append(all, graph.Event{From: at.Seconds(), To: (at + span).Seconds()})
 		}
 	}
 	return slices.DeleteFunc(all, func(e graph.Event) bool { return e.To-e.From < 1 })
@@ -112,26 +126,14 @@ func queues(w play.World, seed uint64) (all []graph.Event) {
 // taughtChart shows the errors over time in a world: those of the oracle, the original, chronyd where it
 // was measured, and ours on top.
 func (f *figures) taughtChart(world, title string) *graph.Chart {
-	errs, events := overTime(simulated(world), play.FirstSeed)
+	w := simulated(world)
+	errs := overTime(w, play.FirstSeed)
 	for _, s := range f.seconds {
 		if s.World == world {
 			errs[play.Chronyd] = append(errs[play.Chronyd], s.Worst)
 		}
 	}
-	c := &graph.Chart{Title: title, Events: events}
-	top := 1.0
-	for _, column := range []string{play.OracleName, play.Original, play.Chronyd, play.Ours} {
-		parts := graph.Parts(errs[column])
-		for _, part := range parts {
-			for _, p := range part {
-				top = max(top, p.Y)
-			}
-		}
-		c.Curves = append(c.Curves, play.CurveOf(column, parts...))
-	}
-	c.X = graph.Axis{Label: "seconds since the start", Max: float64(len(errs[play.Ours]))}
-	c.Y = graph.ErrorAxis(math.Pow(10, math.Ceil(math.Log10(top))))
-	return c
+	return errorChart(title, errs, eventsOf(w, play.FirstSeed), 0, len(errs[play.Ours]), play.OracleName, play.Original, play.Chronyd, play.Ours)
 }
 
 // sweep turns up something step by step in the world of 3 ms of jitter. It shows the two that send with
@@ -204,8 +206,9 @@ const busyWorld = "standingqueue"
 // and after. Its axis is linear, in milliseconds.
 func busyChart() *graph.Chart {
 	const before, after = 40, 30 // s
-	errs, events := overTime(simulated(busyWorld), play.FirstSeed)
-	from, lasts := int(events[0].From), int(events[0].To)-int(events[0].From)
+	w := simulated(busyWorld)
+	errs, queue := overTime(w, play.FirstSeed), eventsOf(w, play.FirstSeed)[0]
+	from, lasts := int(queue.From), int(queue.To)-int(queue.From)
 	// ms are the errors of each second, from the left end of the picture on.
 	ms := func(column string) (v []float64) {
 		for _, us := range errs[column][from-before : from+lasts+after] {
@@ -288,21 +291,15 @@ func floorsCharts() []*graph.Chart {
 		if o.Side == sim.B || !ok {
 			return
 		}
-		add := func(line *plotter.XYs, ms float64) { *line = append(*line, plotter.XY{X: o.At.Seconds(), Y: ms}) }
 		r := float64(s.OffsetUsec) / 1e3
 		m, p, is := graph.Millis(s.MinimumOneWayDelay)-r, graph.Millis(s.MinimumDelayToPeer)+r, r-o.ErrUsec/1e3
-		add(&fastest, graph.Millis(toA(o.At))-is)
-		add(&own, m)
-		add(&peer, p)
-		add(&trip, p+m)
-		add(&middle, (p-m)/2)
-		add(&truth, is)
-		add(&offset, r)
+		for line, ms := range map[*plotter.XYs]float64{
+			&fastest: graph.Millis(toA(o.At)) - is, &own: m, &peer: p, &trip: p + m, &middle: (p - m) / 2, &truth: is, &offset: r,
+		} {
+			*line = append(*line, plotter.XY{X: o.At.Seconds(), Y: ms})
+		}
 	}})
-	at := func(t time.Duration, name string) graph.Event {
-		return graph.Event{From: t.Seconds(), To: t.Seconds(), Name: name}
-	}
-	events := []graph.Event{at(changed, "path B to A longer"), at(set, "B's clock set"), at(back, "path as before")}
+	events := []graph.Event{moment(changed, "path B to A longer"), moment(set, "B's clock set"), moment(back, "path as before")}
 	panel := func(title, label string, from float64, curves ...graph.Curve) *graph.Chart {
 		y := graph.Axis{Label: "ms", Min: from, Max: from + 50}
 		return &graph.Chart{Title: title, X: graph.Axis{Label: label, Max: lasts.Seconds()}, Y: y, Events: events, Curves: curves}
@@ -332,27 +329,13 @@ func plotWorld(name, traces string, seed uint64, from, to int, out string) error
 	if err = errors.Join(err, os.MkdirAll(out, 0o755), recordWorld(w, seed, path)); err != nil {
 		return err
 	}
-	errs, events := overTime(w, seed)
-	if last := len(errs[play.Ours]); to == 0 || to > last {
-		to = last
-	}
-	if from >= to {
+	errs := overTime(w, seed)
+	last := len(errs[play.Ours])
+	if to = min(cmp.Or(to, last), last); from >= to {
 		return fmt.Errorf("%s: nothing is asked after %d s", name, from)
 	}
-	c := &graph.Chart{Title: fmt.Sprintf("%s, seed %d, end A", name, seed), Y: graph.ErrorAxis(1e8)}
-	c.X = graph.Axis{Label: "seconds since the start", Min: float64(from), Max: float64(to)}
-	c.Curves = []graph.Curve{{Name: errorBound, Color: play.ColorOf(play.NTP)}}
-	for _, column := range []string{play.OracleName, play.Original, play.Ours} {
-		c.Curves = append(c.Curves, play.CurveOf(column))
-	}
-	for i := range c.Curves {
-		seconds := errs[c.Curves[i].Name]
-		for s := range min(from, len(seconds)) {
-			seconds[s] = math.NaN()
-		}
-		c.Curves[i].Parts = graph.Parts(seconds[:min(to, len(seconds))])
-	}
-	c.Events = slices.DeleteFunc(events, func(e graph.Event) bool { return e.To < c.X.Min || e.From > c.X.Max })
+	title := fmt.Sprintf("%s, seed %d, end A", name, seed)
+	c := errorChart(title, errs, eventsOf(w, seed), from, to, play.ErrorBound, play.OracleName, play.Original, play.Ours)
 	fmt.Printf("%s.png\nwhat the estimator knew: cd ../cmd/view && go run . %s-a.tsr %s-b.tsr\n", path, path, path)
 	return graph.Charts(path+".png", graph.Screen(), c)
 }
@@ -374,16 +357,16 @@ func (r *recorded) OnPeerMinDelta(delta uint32, recvUsec uint64) {
 // recordWorld records both ends of this package in a world, into two files.
 func recordWorld(w play.World, seed uint64, path string) (err error) {
 	var ends [2]recorded
-	for side, end := range []string{"-a.tsr", "-b.tsr"} {
-		f, bad := os.Create(path + end)
-		if err = errors.Join(err, bad); err == nil {
-			defer f.Close()
-		}
-		ends[side].tape = record.New(f)
+	var tapes [2]bytes.Buffer
+	for side := range ends {
+		ends[side].tape = record.New(&tapes[side])
 		ends[side].tape.Wrap(&ends[side].Sync)
 	}
 	w.Play(seed, []sim.Pair{{A: &ends[sim.A], B: &ends[sim.B]}}, sim.Observer{Poll: func(o *sim.Observation) {
 		ends[o.Side].tape.Flush() // nothing waits in a simulation
 	}})
-	return errors.Join(err, ends[sim.A].tape.Close(), ends[sim.B].tape.Close())
+	for side, end := range []string{"-a.tsr", "-b.tsr"} {
+		err = errors.Join(err, ends[side].tape.Close(), os.WriteFile(path+end, tapes[side].Bytes(), 0o644))
+	}
+	return err
 }

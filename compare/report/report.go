@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -16,12 +17,10 @@ import (
 	"timesync/internal/stat"
 )
 
-// hidden are the columns whose figures are in the CSV only.
-var hidden = []string{play.NTP, play.Sutphin}
-
-// shown returns the columns that the report shows, chronyd beside the original.
+// shown returns the columns that the report shows, chronyd beside the original. Those of two methods are in
+// the CSV only.
 func shown() []string {
-	all := slices.DeleteFunc(play.Columns(), func(column string) bool { return slices.Contains(hidden, column) })
+	all := slices.DeleteFunc(play.Columns(), func(column string) bool { return column == play.NTP || column == play.Sutphin })
 	return slices.Insert(all, slices.Index(all, play.Original)+1, play.Chronyd)
 }
 
@@ -29,40 +28,13 @@ func shown() []string {
 func (f *figures) headline() string {
 	worlds := f.of(play.Simulated)
 	mine, orig, limit := means(worlds)
-	both := slices.DeleteFunc(slices.Clone(worlds), func(w *played) bool { return w.chronyd == nil })
+	both := slices.DeleteFunc(slices.Clone(worlds), func(w *played) bool { return math.IsNaN(w.chronyd.Best.P99) })
 	chrony, beside := mean(both, play.Chronyd), mean(both, play.Ours)
-	return page.Text("Two ends exchange datagrams in %d kinds of simulated worlds. Ten times a second each "+
-		"method is asked for the other end's clock. **In the geometric mean over the worlds, the "+
-		"99th percentile of the error is %s with this package. That is %.0f times less than with "+
-		"the original (%s), which sends the same datagrams, and %.0f times less than with "+
-		"chronyd in the %d worlds that it can be played in (%s against %s). chronyd asks once a "+
-		"second, in packets of its own, with the best of 88 settings in each world. An oracle "+
-		"that knows each series in advance is %.1f times better (%s).**",
+	return page.Text("**In the geometric mean over %d worlds, the 99th percentile of the error is %s with "+
+		"this package. That is %.0f times less than with the original (%s), which sends the same "+
+		"datagrams, and %.0f times less than with chronyd in the %d worlds that it can be played "+
+		"in (%s against %s). An oracle that knows each series in advance is %.1f times better (%s).**",
 		len(worlds), graph.Micros(mine), orig/mine, graph.Micros(orig), chrony/beside, len(both), graph.Micros(chrony), graph.Micros(beside), mine/limit, graph.Micros(limit))
-}
-
-// reasons say why another method wins a world, by the beginning of its name. TestReasons wants
-// one for each of the simulated worlds and of CORE that another wins by a quarter or more.
-var reasons = []struct{ worlds, why string }{
-	{"ideal wander", "There is no jitter. chronyd averages the rounding of its clock away; a stamp here has a unit of 8 us."},
-	{"delayramp delayramp-100ppm", "One way grows by 30 or 100 us a second for 100 s, like a clock that runs away. chronyd drops exchanges that take longer than others."},
-	{"E22 E60", "In the first seconds one queue may come as another one goes. That looks like a clock that was set."},
-	{"E35 E48 E50 E51 E72 E88 E106 E120 E125", "The queues of both ways swing, wander or grow there by tens of milliseconds within seconds. A method that forgets sooner is wrong for a shorter time."},
-	{"", unexplained},
-}
-
-// unexplained is the reason of worlds that another method wins by little.
-const unexplained = "By little."
-
-// reason returns why another method wins a world.
-func reason(world string) string {
-	name, _, _ := strings.Cut(world, "_")
-	for _, r := range reasons {
-		if slices.Contains(strings.Fields(r.worlds), name) {
-			return r.why
-		}
-	}
-	return unexplained
 }
 
 // winner returns the best method that is better than ours in a world, by more than a twentieth
@@ -83,33 +55,21 @@ func (w *played) winner() (name string, us float64) {
 	return name, us
 }
 
-// won returns a list of the worlds of a set in which another method is better, and why.
-func (f *figures) won(set string) (items []string) {
-	for _, r := range reasons {
-		var worlds []string
-		for _, w := range f.of(set) {
-			if winner, us := w.winner(); winner != "" && reason(w.Name) == r.why {
-				name, _, _ := strings.Cut(w.Name, "_")
-				worlds = append(worlds, fmt.Sprintf("`%s` (%s %s; ours %s)", name, winner, fine(us), fine(w.value(play.Ours))))
-			}
-		}
-		if len(worlds) > 0 {
-			items = append(items, strings.Join(worlds, ", ")+". "+r.why)
+// won lists the worlds of a set in which another method is better.
+func (f *figures) won(set string) string {
+	var worlds []string
+	for _, w := range f.of(set) {
+		if winner, us := w.winner(); winner != "" {
+			worlds = append(worlds, fmt.Sprintf("`%s` (%s %s; ours %s)", w.short(), winner, fine(us), fine(w.value(play.Ours))))
 		}
 	}
-	return items
+	return strings.Join(worlds, ", ")
 }
 
-// wins lists where another method wins.
-func (f *figures) wins() string {
-	items := f.won(play.Simulated)
-	if len(items) == 0 {
-		items = []string{fmt.Sprintf("In none of the %d simulated worlds.", len(f.of(play.Simulated)))}
-	}
-	if core := f.won(play.Skewed); len(core) > 0 {
-		items = append(items, "In the [original author's benchmark](#starts-and-other-worlds), with skew: "+strings.Join(core, " "))
-	}
-	return page.List(items)
+// short is the beginning of a name.
+func (w *played) short() string {
+	name, _, _ := strings.Cut(w.Name, "_")
+	return name
 }
 
 // variant are the names of worlds that are another one at another rate or with another period.
@@ -189,7 +149,7 @@ func (f *figures) starts() string {
 			r := w.results[column]
 			first, milli = append(first, r.First...), append(milli, r.To1ms...)
 		}
-		parts = append(parts, fmt.Sprintf("%s after %s and %s", column, after(first), after(milli)))
+		parts = append(parts, fmt.Sprintf("%s after %.1f s and %.1f s", column, stat.OrNaN(first, 0.5), stat.OrNaN(milli, 0.5)))
 	}
 	held, widths := 0, []float64{}
 	for _, w := range f.of(play.Simulated) {
@@ -204,85 +164,43 @@ func (f *figures) starts() string {
 	us, orig, limit := means(core)
 	return page.Text("When a method answers first, and from when on its error stays below 1 ms, medians over all ends of all simulated worlds: %s.", strings.Join(parts, ", ")) +
 		page.Text("From 30 s on, %.2f %% of this package's answers are within its `ErrorBound`, whose "+
-			"median width is %s: half the round trip. No narrower bound can be true, since the two "+
-			"ways may be unequal. Just after a clock is set no bound can hold.",
+			"median width is %s: half the round trip.",
 			100*float64(held)/float64(len(widths)), graph.Micros(stat.OrNaN(widths, 0.5))) +
-		page.Text("The author of the original has a benchmark of %d scenarios (catid/TimeSync, "+
-			"`tests/peer_bench.cpp`), re-created here. It looks at the 95th percentile at the worse "+
-			"end, from 2 s on, and subtracts no unavoidable part; the figure here is the median of "+
-			"%d seeds. In the scenarios called CORE, with a skew of 25 to 400 ppm, this package "+
-			"comes to %s in the geometric mean (the original %s, the oracle %s), and is no worse "+
-			"than the original in %d of %d. report.csv has them without that skew, too, and a "+
-			"recorded queue.",
-			len(f.of(play.Published)), play.CoreSeeds, graph.Micros(us), graph.Micros(orig), graph.Micros(limit), better, len(core))
+		page.Text("In the original author's scenarios called CORE, with a skew of 25 to 400 ppm, this "+
+			"package comes to %s in the geometric mean (the original %s, the oracle %s), and is no "+
+			"worse than the original in %d of %d.",
+			graph.Micros(us), graph.Micros(orig), graph.Micros(limit), better, len(core))
 }
 
-// after prints a median of seconds, if it is one.
-func after(all []float64) string {
-	if median := stat.OrNaN(all, 0.5); median < math.Inf(1) {
-		return fmt.Sprintf("%.1f s", median)
-	}
-	return "never"
-}
-
-// costTable says what each method does, and what it costs.
-func costTable() string {
-	rows := [][]string{{"method", "what it does", "bytes/s", "memory"}}
-	for _, m := range play.Methods {
-		if !slices.Contains(hidden, m.Name) {
-			rows = append(rows, []string{m.Name, m.What, fmt.Sprintf("%.0f", m.Bytes), fmt.Sprintf("%d bytes", play.Size(m))})
-		}
-	}
-	return page.Table(append(rows,
-		[]string{"chronyd", "a line through the best of the last exchanges; it steers the computer's clock", fmt.Sprintf("%.0f", play.Asked(1, 48, 48)), "a process"},
-		[]string{"oracle", "offline: knows all datagrams of a world and every event; lays the highest line below all datagrams both ways, with one skew, in a window that is chosen in hindsight", "", ""}))
-}
-
-// equalWins says where chronyd is better at equal numbers of packets by more than a twentieth,
-// and where it is worse by less than half on long paths, one item each.
+// equalWins says where chronyd is better at equal numbers of packets by more than a twentieth.
 func (f *figures) equalWins() string {
-	var ahead, near, items []string
+	var ahead []string
 	for _, w := range f.of(play.EqualRates) {
-		chrony, mine := w.value(play.Chronyd), w.value(play.Ours)
-		item := fmt.Sprintf("%s (%s against %s)", w.Name, fine(chrony), fine(mine))
-		if chrony < mine*0.95 {
-			ahead = append(ahead, item)
-		} else if strings.HasPrefix(w.Name, "20 ms") && chrony/2 < mine {
-			near = append(near, item)
+		if chrony, mine := w.value(play.Chronyd), w.value(play.Ours); chrony < mine*0.95 {
+			ahead = append(ahead, fmt.Sprintf("%s (%s against %s)", w.Name, fine(chrony), fine(mine)))
 		}
 	}
-	if len(ahead) > 0 {
-		items = append(items, "chronyd with its best setting is ahead, its figure first, in: "+strings.Join(ahead, "; ")+". It averages what it hears; here the fastest datagram counts.")
-	}
-	if len(near) > 0 {
-		items = append(items, "This package is ahead of chronyd, but not by half, in: "+strings.Join(near, "; ")+".")
-	}
-	return page.List(items)
+	return page.Text("%s.", strings.Join(ahead, "; "))
 }
 
 // equalTable is the table of CHRONYD.md, and what it comes to.
 func (f *figures) equalTable() string {
-	better, n, version := 0, 0, ""
+	better, version := 0, ""
 	rows := [][]string{{"world", "timesync", "chronyd, best setting", "chronyd, its defaults", "original", "the best setting"}}
 	for _, w := range f.of(play.EqualRates) {
-		best, stock, setting := "-", "-", "-"
-		if x := w.chronyd; x != nil {
-			if n++; w.value(play.Ours) <= x.Best.P99 {
-				better++
-			}
-			best, stock, setting, version = pair(x.Best), pair(x.Stock), "`"+x.Setting+"`", x.Version
-			if x.Setting == "" {
-				setting = "its defaults"
-			}
+		x, setting := w.chronyd, "its defaults"
+		if x.Setting != "" {
+			setting = "`" + x.Setting + "`"
 		}
+		if w.value(play.Ours) <= x.Best.P99 {
+			better++
+		}
+		version = cmp.Or(x.Version, version)
 		ours, original := kept.QuantilesOf(w.results[play.Ours].Errs), kept.QuantilesOf(w.results[play.Original].Errs)
-		rows = append(rows, []string{w.Name, pair(ours), best, stock, pair(original), setting})
+		rows = append(rows, []string{w.Name, pair(ours), pair(x.Best), pair(x.Stock), pair(original), setting})
 	}
 	return page.Text("**In %d of %d rows this package's 99th percentile is at most that of chronyd %s with "+
-		"the best of its settings.** In a row all send equally often: n/s is n exchanges a "+
-		"second of chronyd's, and n datagrams a second each way of the others. Error of the "+
-		"remote clock in microseconds, median / 99th percentile:", better, n, version) +
-		page.Table(rows)
+		"the best of its settings.**", better, len(rows)-1, version) + page.Table(rows)
 }
 
 // pair prints a median and a 99th percentile in microseconds without their unit.

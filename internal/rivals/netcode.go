@@ -36,13 +36,10 @@ func (n *NetcodeForEntities) Snapshot(tick int64, commandAge int, rtt time.Durat
 		n.rtt = ms
 	}
 	n.rtt = (7*n.rtt + ms) / 8
-	if tick > n.snapshot {
-		n.snapshot, n.command = tick, commandAge
-		n.received()
+	if tick <= n.snapshot {
+		return
 	}
-}
-
-func (n *NetcodeForEntities) received() {
+	n.snapshot, n.command = tick, commandAge
 	if !n.began {
 		n.began, n.estimate = true, n.snapshot
 		n.at = n.ahead()

@@ -14,40 +14,24 @@ import (
 // given for the method fit with it and not without. The zero value is ready to use.
 type NTPFilter struct {
 	pinged
-	ring [8]timed
+	ring [8]echo
 	n    int
-	best timed // that counts
 }
-
-// timed is an exchange that ended at a local time.
-type timed struct {
-	echo
-	t4 uint64
-}
-
-// phi is by how much a clock may err, microseconds a second (RFC 5905).
-const phi = 15
 
 // OnExchange implements sim.Exchanger.
 func (f *NTPFilter) OnExchange(t1, t2, t3, t4 uint64) {
 	if !f.due(t1, 2*time.Second) {
 		return
 	}
-	f.ring[f.n%len(f.ring)] = timed{newEcho(t1, t2, t3, t4), t4}
+	f.ring[f.n%len(f.ring)] = newEcho(t1, t2, t3, t4)
 	f.n++
-	const aging = 2 * phi * 2 // microseconds of round trip in 2 s
-	least := uint64(math.MaxUint64)
+	const aging = 2 * 15 * 2 // microseconds of round trip in 2 s
+	best, least := echo{}, uint64(math.MaxUint64)
 	for age := range min(f.n, len(f.ring)) { // from the newest
 		e := f.ring[(f.n-1-age)%len(f.ring)]
 		if r := e.rtt + aging*uint64(age); r < least {
-			f.best, least = e, r
+			best, least = e, r
 		}
 	}
-	f.set(f.best.echo)
-}
-
-// ErrorBound returns NTP's root distance: half the round trip, and 15 ppm of its age.
-func (f *NTPFilter) ErrorBound(localUsec uint64) (time.Duration, bool) {
-	old := time.Duration(localUsec-f.best.t4) * time.Microsecond
-	return time.Duration(f.rtt/2)*time.Microsecond + old*phi/1e6, f.synced
+	f.set(best)
 }

@@ -26,19 +26,19 @@ func age(ts24 uint32, remoteUsec uint64) time.Duration {
 	return time.Duration(int64((remoteUsec-uint64(ts24)<<stampShift)<<37)>>37) * time.Microsecond
 }
 
-// silent is what methods have in common that make no report to the peer.
-type silent struct{}
+// Silent is what methods have in common that make no report to the peer.
+type Silent struct{}
 
 // MinDelta implements sim.Estimator.
-func (silent) MinDelta(uint64) (uint32, bool) { return 0, false }
+func (Silent) MinDelta(uint64) (uint32, bool) { return 0, false }
 
 // OnPeerMinDelta implements sim.Estimator.
-func (silent) OnPeerMinDelta(uint32, uint64) {}
+func (Silent) OnPeerMinDelta(uint32, uint64) {}
 
 // pinged is what the estimators from request and response have in common: an offset,
 // remote minus local clock.
 type pinged struct {
-	silent
+	Silent
 	offset uint64 // microseconds, modulo 2^64
 	rtt    uint64 // of the exchange it rests on, microseconds
 	synced bool

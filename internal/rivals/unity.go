@@ -10,7 +10,7 @@ import "time"
 // that the clients put on top are left out. The stamp of a datagram counts as the push: 24-bit
 // stamps are enough, since worlds judge offsets modulo 67.1 s. The zero value is ready to use.
 type Unity struct {
-	silent
+	Silent
 	offset uint64 // of the last push, microseconds
 	at     uint64 // local time of its arrival
 	synced bool
