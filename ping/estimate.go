@@ -148,7 +148,7 @@ func (c *Clock) move(next, old *published, now uint64) Verdict {
 		next.set(c.window[0], now)
 		return Synced
 	}
-	next.before, next.after, next.from = old.before, old.after, old.from
+	next.before, next.after = old.before, old.after
 	var s sample
 	if c.conf.Rule == nil {
 		s = next.within(c.fastest(next.skew, now), now)
@@ -210,7 +210,7 @@ func (c *Clock) choose(old *published, skew int64, now uint64) int {
 
 // slew begins a correction toward s, unless the last one has hardly begun.
 func (c *Clock) slew(next *published, s sample, now uint64) {
-	if begun := int64(now - next.from); -settleUsec <= begun && begun < settleUsec {
+	if begun := int64(now - next.after.at); -settleUsec <= begun && begun < settleUsec {
 		return
 	}
 	from := now + settleUsec
@@ -224,13 +224,12 @@ func (c *Clock) slew(next *published, s sample, now uint64) {
 	} else if e%n < 0 {
 		share--
 	}
-	next.before, next.from = next.after, from
+	next.before = next.after
 	next.after = segment{from, reading, next.skew, share}
 }
 
 // set sets the clock by s at once.
 func (p *published) set(s sample, now uint64) {
-	p.from = now
 	p.after = segment{now, s.remote(now, p.skew), p.skew, 0}
 	p.before = p.after
 }

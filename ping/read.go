@@ -11,8 +11,7 @@ import (
 
 // published is all that readers need; it never changes once they can see it.
 type published struct {
-	before, after segment
-	from          uint64 // local time from which after counts
+	before, after segment // each from its time on
 
 	best         sample // bounds the error
 	trip, jitter int64  // see roundTrip
@@ -51,7 +50,7 @@ func (g segment) read(local uint64) uint64 {
 
 // read returns the remote clock at a local time.
 func (p *published) read(local uint64) uint64 {
-	if int64(local-p.from) < 0 {
+	if int64(local-p.after.at) < 0 {
 		return p.before.read(local)
 	}
 	return p.after.read(local)
@@ -95,10 +94,8 @@ func (p *published) inverse(remoteUsec uint64) (localUsec uint64) {
 			break
 		}
 	}
-	for i := 0; i < 4 && int64(p.read(localUsec-1)-remoteUsec) >= 0; i++ {
-		localUsec--
-	}
-	for i := 0; i < 4 && int64(p.read(localUsec)-remoteUsec) < 0; i++ {
+	localUsec -= 4
+	for i := 0; i < 8 && int64(p.read(localUsec)-remoteUsec) < 0; i++ {
 		localUsec++
 	}
 	return localUsec
