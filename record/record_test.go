@@ -364,7 +364,7 @@ func TestDamaged(t *testing.T) {
 	blocks := map[int]int{len(magic): 0} // where each begins or ends: events before
 	r := newReader(bytes.NewReader(whole))
 	for n := range want {
-		if r.next(); len(r.events.b) == 0 {
+		if r.next(); len(r.waiting) == 0 {
 			blocks[int(r.at)] = n + 1
 		}
 	}
