@@ -35,7 +35,7 @@ func (f *fake) Snapshot(localUsec uint64) (timesync.Snapshot, bool) {
 
 // says returns what a host announces that is in this generation when its clock shows at.
 func says(generation, at, usec uint64) []byte {
-	return announcement{generation, line{at: at, usec: usec}}.append(nil)
+	return (&line{at: at, usec: usec}).append(nil, generation)
 }
 
 // member returns a member with identity 2 that follows host 3, in generation 5, whose clock is
@@ -87,7 +87,7 @@ func TestWire(t *testing.T) {
 	a := announcement{0x0102030405060708, line{0x1112131415161718, 0x2122232425262728, -2, 0x31323334, 0x41424344, 0, 0}}
 	want := "\x01" + "\x08\x07\x06\x05\x04\x03\x02\x01" + "\x18\x17\x16\x15\x14\x13\x12\x11" +
 		"\x28\x27\x26\x25\x24\x23\x22\x21" + "\xfe\xff\xff\xff" + "\x34\x33\x32\x31" + "\x44\x43\x42\x41"
-	check(t, fmt.Sprintf("%x", a.append(nil)), fmt.Sprintf("%x", want), "written")
+	check(t, fmt.Sprintf("%x", a.append(nil, a.generation)), fmt.Sprintf("%x", want), "written")
 	got, _ := parse([]byte(want))
 	check(t, got, a, "read")
 }
