@@ -94,7 +94,7 @@ func TestPastStays(t *testing.T) {
 	changed := 0
 	w.heard = func(exchange) {
 		after := c.known.Load()
-		if before != nil && before.steps == after.steps {
+		if before != nil && before.always.Steps == after.always.Steps {
 			for ago := range uint64(40) {
 				at := w.local() + settleUsec - 1 - ago*1000
 				check(t, after.read(at), before.read(at), "reading for %d us", at)

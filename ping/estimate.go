@@ -5,6 +5,8 @@ package ping
 import (
 	"cmp"
 	"math"
+
+	"timesync"
 )
 
 // sample is one exchange in absolute terms.
@@ -62,7 +64,7 @@ func (c *Clock) use(s sample, now uint64) Verdict {
 	old := c.known.Load()
 	disturbed, wasSet := now, false
 	if old != nil {
-		disturbed, wasSet = old.disturbed, old.wasSet
+		disturbed, wasSet = old.disturbed, old.always.Disturbed
 		if old.admits(s) {
 			now = old.notBefore(now)
 		} else {
@@ -76,7 +78,7 @@ func (c *Clock) use(s sample, now uint64) Verdict {
 	c.remember(s)
 	next := c.estimate(now)
 	verdict := c.move(next, old, now)
-	next.heard, next.disturbed, next.wasSet, next.steps = now, disturbed, wasSet, c.steps
+	next.heard, next.disturbed, next.always.Disturbed, next.always.Steps = now, disturbed, wasSet, c.steps
 	c.known.Store(next)
 	return verdict
 }
@@ -112,8 +114,16 @@ func heldUp(a, b sample) bool { return 2*(a.trip-b.trip) > 3*int64(b.at-a.at) }
 func (c *Clock) estimate(now uint64) *published {
 	p := &published{skew: c.drift.skew, skewKnown: c.drift.known}
 	p.best = c.best(p.skew, now)
-	p.trip, p.jitter = c.roundTrip()
-	p.jitterKnown = len(c.window) > 1
+	trip, jitter := c.roundTrip()
+	p.always = timesync.Snapshot{
+		MinimumOneWayDelay: duration(trip) / 2,
+		MinimumDelayToPeer: duration(trip) / 2,
+		Jitter:             duration(jitter) / 2,
+		JitterKnown:        len(c.window) > 1,
+		Skew:               inPPM(p.skew),
+		// That it is known to within doubtMaxPPM is likely, not certain: jitter may be taken for it.
+		SkewError: maxSkewPPM + math.Abs(inPPM(p.skew)),
+	}
 	return p
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -40,7 +41,6 @@ type reel struct {
 	cut     error     // why the recording ends
 	told    []happening
 	moves   []move
-	lifts   []span // in which all datagrams to us were late, until a path or a clock was found to be why
 }
 
 // day says which time of day it is, from one time on.
@@ -57,6 +57,7 @@ type note struct {
 	at       float64    // s since the start
 	fastest  [2]float64 // ms: of the datagrams to us and to the peer; NaN if none came
 	late     uint32     // buckets so far
+	lifted   bool       // it was late because of a path or a clock
 	disagree float64    // us: the sum of the offsets that the ends know; NaN if one does not
 	known    bool       // the offset, and so what follows
 	timesync.Snapshot
@@ -198,8 +199,8 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 		recordings = append(recordings, f)
 	}
 	r := unwind(recordings...)
-	if len(r.notes) == 0 && r.cut != nil {
-		return fmt.Errorf("%s: %w", strings.Join(paths, ", "), r.cut)
+	if len(r.notes) == 0 {
+		return fmt.Errorf("%s: %w", strings.Join(paths, ", "), cmp.Or(r.cut, errors.New("nothing is in it")))
 	}
 	name := strings.TrimSuffix(filepath.Base(paths[0]), filepath.Ext(paths[0]))
 	r.tell(words, name)
@@ -219,12 +220,8 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 
 // tell prints what happened.
 func (r *reel) tell(out io.Writer, name string) {
-	if len(r.notes) == 0 {
-		fmt.Fprintf(out, "%s: nothing is in it\n", name)
-	} else {
-		last := r.notes[len(r.notes)-1]
-		fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d congested buckets, %d steps\n", name, r.clock(0), last.at, last.late, last.Steps)
-	}
+	last := r.notes[len(r.notes)-1]
+	fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d congested buckets, %d steps\n", name, r.clock(0), last.at, last.late, last.Steps)
 	for _, h := range r.told {
 		fmt.Fprintf(out, "%s (%.1f s) %s\n", r.clock(h.at), h.at, h.say)
 	}

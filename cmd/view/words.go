@@ -133,13 +133,11 @@ func (r *reel) moved(i int) {
 
 // lift notes since when datagrams had been late that are not any more at note i, and returns it.
 func (r *reel) lift(i int) (from float64) {
-	to := r.notes[i].at
-	for i > 1 && r.notes[i].late > r.notes[i-2].late { // a bucket is a bit longer than the time from note to note
-		i--
+	for ; i > 1 && r.notes[i].late > r.notes[i-2].late; i-- { // a bucket is a bit longer than the time from note to note
+		r.notes[i].lifted = true
 	}
-	from = r.notes[i].at
-	r.lifts = append(r.lifts, span{from, to})
-	return from
+	r.notes[i].lifted, r.notes[i-1].lifted = true, true
+	return r.notes[i].at
 }
 
 // paths tells of the floors that moved.
@@ -178,7 +176,7 @@ func (r *reel) queues() {
 	for i := 1; i < len(r.notes); i++ {
 		first, last, most := i-1, i-1, 0.0
 		for ; i < len(r.notes) && r.notes[i].known; i++ {
-			if r.notes[i].late == r.notes[i-1].late || r.lifted(r.notes[i].at) {
+			if r.notes[i].late == r.notes[i-1].late || r.notes[i].lifted {
 				if last == first || i > last+1 { // a bucket is a bit longer than the time from note to note
 					break
 				}
@@ -194,11 +192,6 @@ func (r *reel) queues() {
 			r.say(a.at, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", lasted, graph.Micros(1e3*most))
 		}
 	}
-}
-
-// lifted reports whether what was late then was the path or a clock.
-func (r *reel) lifted(at float64) bool {
-	return slices.ContainsFunc(r.lifts, func(l span) bool { return at > l.from-2*noteEvery && at <= l.to })
 }
 
 // pace returns the seconds from one datagram to the next.
