@@ -226,14 +226,9 @@ func (c *Clock) slew(next *published, s sample, now uint64) {
 	from := now + settleUsec
 	reading := next.read(from)
 	e := int64(s.remote(from, next.skew) - reading)
-	// Rounded away from zero, or the last few microseconds would stay for ever.
 	n := min(int64(cmp.Or(c.conf.AdjustSteps, DefaultAdjustSteps)), int64(len(c.window)))
-	share := e / n
-	if e%n > 0 {
-		share++
-	} else if e%n < 0 {
-		share--
-	}
+	// Rounded away from zero, or the last few microseconds would stay for ever.
+	share := (e + int64(cmp.Compare(e, 0))*(n-1)) / n
 	next.before = next.after
 	next.after = segment{from, reading, next.skew, share}
 }

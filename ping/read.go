@@ -149,8 +149,10 @@ func (c *Clock) RoundTrips() (p20, p50, p80 time.Duration, ok bool) {
 	if len(c.window) == 0 {
 		return 0, 0, 0, false
 	}
-	trips := sortedTrips(c.window, func(s sample) time.Duration { return duration(s.trip) })
-	return atPercent(trips, 20), atPercent(trips, 50), atPercent(trips, 80), true
+	at := func(percent int) time.Duration {
+		return percentile(c.window, percent, func(s sample) time.Duration { return duration(s.trip) })
+	}
+	return at(20), at(50), at(80), true
 }
 
 // MinimumDelayToPeer returns how long the fastest requests take, as far as anybody can tell: the
