@@ -21,6 +21,7 @@ type fake struct {
 	offset uint64
 	s      timesync.Snapshot
 	lost   bool
+	leaves bool // after it was asked once
 }
 
 func newFake(offset uint64) *fake {
@@ -30,7 +31,9 @@ func newFake(offset uint64) *fake {
 func (f *fake) Snapshot(localUsec uint64) (timesync.Snapshot, bool) {
 	s := f.s
 	s.RemoteUsec, s.OffsetUsec = localUsec+f.offset, int64(f.offset)
-	return s, !f.lost
+	known := !f.lost
+	f.lost = f.lost || f.leaves
+	return s, known
 }
 
 // says returns what a host announces that is in this generation when its clock shows at.
@@ -54,32 +57,6 @@ func isAt(t *testing.T, m *Member, localUsec, usec uint64, bound time.Duration, 
 	check(t, r, Reading{r.Usec, r.Bound, r.HostBound, host, generation, steps, r.Alone}, "at %d", localUsec)
 	if magnitude(int64(r.Usec-usec)) > 2 || r.Bound < bound || r.Bound > bound+ms {
 		t.Errorf("at %d: %+v, want %d, bound %v", localUsec, r, usec, bound)
-	}
-}
-
-// leaving is a clock that is lost after it was asked so often.
-type leaving struct {
-	*fake
-	asked, lost int
-}
-
-func (l *leaving) Snapshot(localUsec uint64) (timesync.Snapshot, bool) {
-	l.asked++
-	s, _ := l.fake.Snapshot(localUsec)
-	return s, l.asked <= l.lost
-}
-
-// TestLostInAccept: the clock of a new host is lost, as by a Reset of its link, while its announcement is accepted. What
-// is known of it then counts, or nothing does.
-func TestLostInAccept(t *testing.T) {
-	for lost := range 8 {
-		m, _ := member(t)
-		before, _ := m.Read(2e6)
-		err := m.Accept(4, &leaving{fake: newFake(1000e6), lost: lost}, says(6, 1002e6, 1052e6), 2e6)
-		r, _ := m.Read(2.03e6)
-		if (r.Host == 4) != (err == nil) || r.HostBound < 10*ms || r.Steps != before.Steps {
-			t.Errorf("lost after %d: %v, %+v", lost, err, r)
-		}
 	}
 }
 
@@ -119,8 +96,8 @@ func TestErrors(t *testing.T) {
 	}
 	wide := newFake(1000e6)
 	wide.s.ErrorBound = 2 * sec
-	lost := newFake(1000e6)
-	lost.lost = true
+	lost, leaves := newFake(1000e6), newFake(1000e6)
+	lost.lost, leaves.leaves = true, true
 	for _, c := range []struct {
 		name  string
 		from  uint64
@@ -143,6 +120,7 @@ func TestErrors(t *testing.T) {
 		{"the latest generation", 9, nil, says(math.MaxInt64, 1001.99e6, 1051.99e6), ErrGeneration},
 		{"no clock", 9, nil, says(6, 1001.99e6, 1051.99e6), ErrClock},
 		{"a clock that is not known", 9, lost, says(6, 1001.99e6, 1051.99e6), ErrClock},
+		{"a clock that is lost meanwhile", 9, leaves, says(6, 1001.99e6, 1051.99e6), ErrClock},
 		{"a clock that is hardly known", 9, wide, says(6, 1001.99e6, 1051.99e6), ErrClock},
 		{"the clock of another peer", 9, newFake(2000e6), says(6, 1001.99e6, 1051.99e6), ErrClock},
 		{"from the future", 3, newFake(1000e6), says(5, 1002.02e6, 1052.02e6), ErrClock},
