@@ -123,21 +123,6 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestHangAtStart: a server that hangs for the first 5 s is known well some seconds later, also where the next request
-// is due in ten minutes.
-func TestHangAtStart(t *testing.T) {
-	for _, lost := range []bool{false, true} {
-		w := newWorld(&Clock{conf: Config{SyncInterval: 10 * time.Minute}})
-		w.lost = func() bool { return lost && w.t < 5*usSec }
-		w.up = func() int64 { return max(5*usSec-w.t, 30*usMs) }
-		w.keepPinging()
-		w.run(7 * sec)
-		if s := w.snapshot(t); s.ErrorBound > 100*ms {
-			t.Errorf("lost %v: after 7 s %+v", lost, s)
-		}
-	}
-}
-
 // TestLocalTime: it is the first local time at which RemoteTime reaches a reading, while a
 // correction is under way and long before and after it.
 func TestLocalTime(t *testing.T) {
