@@ -78,7 +78,8 @@ func (c *Clock) use(s sample, now uint64) Verdict {
 	c.remember(s)
 	next := c.estimate(now)
 	verdict := c.move(next, old, now)
-	next.heard, next.disturbed, next.always.Disturbed, next.always.Steps = now, disturbed, wasSet, c.steps
+	next.heard, next.disturbed = now, disturbed
+	next.always.Disturbed, next.always.Steps = wasSet, c.steps
 	c.known.Store(next)
 	return verdict
 }

@@ -16,9 +16,10 @@ type published struct {
 	best      sample // bounds the error
 	skew      int64  // remote minus local rate, 2^-32; 0 while not known
 	skewKnown bool
-	heard     uint64            // local time of the last exchange
-	disturbed uint64            // local time at which a clock was last noticed to have been set, or of the first exchange
-	always    timesync.Snapshot // but for what depends on the time
+	heard     uint64 // local time of the last exchange
+	disturbed uint64 // local time at which a clock was last noticed to have been set, or of the first exchange
+
+	always timesync.Snapshot // but for what depends on the time
 }
 
 // segment is a stretch of the remote clock: from the local time at on it goes on from

@@ -19,8 +19,11 @@ import (
 // colors are those of the curves, and of the rows of events.
 var colors = [rows]color.Color{graph.RGB(0x0060df), graph.RGB(0xd9480f), graph.RGB(0x74a57f), graph.RGB(0x9c36b5), graph.RGB(0x846000), graph.RGB(0xe64980)}
 
+// figure is what a note says of something.
+type figure = func(n note) float64
+
 // line returns the curve of what some notes say over time.
-func (r *reel) line(notes []note, name string, c color.Color, width vg.Length, value func(n note) float64) graph.Curve {
+func (r *reel) line(notes []note, name string, c color.Color, width vg.Length, value figure) graph.Curve {
 	var points plotter.XYs
 	for _, n := range notes {
 		points = append(points, plotter.XY{X: n.at, Y: value(n)})

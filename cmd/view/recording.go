@@ -34,7 +34,7 @@ type reel struct {
 	less    int64     // us: the time of day minus the local clock, by the last one
 	ended   float64   // s: the last datagram of the block before
 	last    float64   // s: the last event of end 0
-	back    uint64    // us: by how much the clock of end 0 was set back so far, which times here leave out
+	back    uint64    // us: by how much end 0's clock was set back so far: times here leave it out
 	wasSet  bool      // it was, in the block under way
 	missing bool      // blocks, of either
 	reports []float64 // s

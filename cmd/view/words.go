@@ -133,7 +133,8 @@ func (r *reel) moved(i int) {
 
 // lift notes since when datagrams had been late that are not any more at note i, and returns it.
 func (r *reel) lift(i int) (from float64) {
-	for ; i > 1 && r.notes[i].late > r.notes[i-2].late; i-- { // a bucket is a bit longer than the time from note to note
+	// A bucket is a bit longer than the time from note to note.
+	for ; i > 1 && r.notes[i].late > r.notes[i-2].late; i-- {
 		r.notes[i].lifted = true
 	}
 	r.notes[i].lifted, r.notes[i-1].lifted = true, true
@@ -177,7 +178,7 @@ func (r *reel) queues() {
 		first, last, most := i-1, i-1, 0.0
 		for ; i < len(r.notes) && r.notes[i].known; i++ {
 			if r.notes[i].late == r.notes[i-1].late || r.notes[i].lifted {
-				if last == first || i > last+1 { // a bucket is a bit longer than the time from note to note
+				if last == first || i > last+1 { // see lift
 					break
 				}
 				continue
