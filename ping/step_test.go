@@ -11,8 +11,6 @@ import (
 	"timesync/internal/stat"
 )
 
-// What happens when one of the clocks is set, or stands still in a suspended machine.
-
 // set sets one of the two clocks by size microseconds.
 func (w *world) set(local bool, size int64) {
 	if local {

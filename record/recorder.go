@@ -60,6 +60,8 @@ func New(w io.Writer) *Recorder {
 
 var errExited = errors.New("the io.Writer ended its goroutine, as the Fatal of a test does")
 
+var errSlow = errors.New("the writer is too slow")
+
 // start is New with its clock: at each tick, what there is is written.
 func start(w io.Writer, tick <-chan time.Time, stop func()) *Recorder {
 	r := &Recorder{
@@ -236,13 +238,10 @@ func (r *Recorder) Close() error {
 		r.filling.begin(r.filling.b)
 		r.dropped++
 	}
-	switch {
-	case r.dropped == 0:
+	if r.dropped == 0 {
 		return nil
-	case r.err == nil:
-		return fmt.Errorf("record: %d blocks dropped: the writer is too slow", r.dropped)
 	}
-	return fmt.Errorf("record: %d blocks dropped: %w", r.dropped, r.err)
+	return fmt.Errorf("record: %d blocks dropped: %w", r.dropped, cmp.Or(r.err, errSlow))
 }
 
 // write writes blocks until Close. What an io.Writer does not take, it is offered again at
