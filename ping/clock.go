@@ -103,7 +103,7 @@ type Clock struct {
 	session uint32
 	pending [pendingMax]request // a ring; the oldest is overwritten
 	asked   uint64              // number of requests since Reset
-	latest  uint64              // the number of the last that was answered: those before are overtaken
+	latest  uint64              // number of the last that was answered: earlier ones are overtaken
 	fast    int                 // fast requests sent since the start, or since a clock was set
 	window  []sample            // oldest first
 	view    []Sample            // the window as the rule sees it

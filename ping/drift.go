@@ -19,7 +19,7 @@ const (
 // drift measures the skew: from the quickest exchange of each bucket, the slope
 // between those two that say most about it.
 type drift struct {
-	quick []sample // the quickest of each bucket, oldest first; the last bucket is the present one
+	quick []sample // the quickest of each bucket, oldest first; the last is the present one
 	begin uint64   // of that
 
 	skew  int64 // remote minus local rate, 2^-32

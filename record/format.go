@@ -170,7 +170,7 @@ func byteLen(v uint32) int { return (bits.Len32(v) + 7) / 8 }
 type events struct {
 	last
 	b   []byte
-	bad bool // an event is none, or b ended within it; then the block's checksum was made for it
+	bad bool // an event is none, or cut short: the block's checksum was made for it
 }
 
 // number takes an integer of n bytes, 8 at most; 0 if there are fewer.

@@ -34,7 +34,7 @@ type reel struct {
 	less    int64     // us: the time of day minus the local clock, by the last one
 	ended   float64   // s: the last datagram of the block before
 	last    float64   // s: the last event of end 0
-	back    uint64    // us: by how much end 0's clock was set back so far: times here leave it out
+	back    uint64    // us: by how much end 0's clock was set back, which times here omit
 	wasSet  bool      // it was, in the block under way
 	missing bool      // blocks, of either
 	reports []float64 // s
@@ -58,7 +58,7 @@ type note struct {
 	fastest  [2]float64 // ms: of the datagrams to us and to the peer; NaN if none came
 	late     uint32     // buckets so far
 	lifted   bool       // it was late because of a path or a clock
-	disagree float64    // us: the sum of the offsets that the ends know; NaN if one does not
+	disagree float64    // us: the sum of both ends' offsets; NaN if one does not know
 	known    bool       // the offset, and so what follows
 	timesync.Snapshot
 }
@@ -172,7 +172,7 @@ func (r *reel) note(m *record.Moment, at float64) {
 	n.late = m.Ends[0].Stats().LateBuckets
 	if n.known && r.both {
 		if o, ok := m.Ends[1].Snapshot(m.AtUsec[1]); ok {
-			n.disagree = circle26(float64(n.OffsetUsec + o.OffsetUsec)) // 0 if the ends agree
+			n.disagree = circle26(float64(n.OffsetUsec + o.OffsetUsec)) // 0 if they agree
 		}
 	}
 	r.notes = append(r.notes, n)
