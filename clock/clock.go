@@ -94,57 +94,51 @@ type advance struct {
 	count int // of readings since the one before
 }
 
-// usual says that it is one step. If the clock advances by more, the machine did something else meanwhile.
-func (a advance) usual(step time.Duration) bool { return a.by < step*3/2 }
-
 // measure returns by how much readings of that clock may lag behind. It reads the clock until it has
 // seen enough advances, or until 0.1 s have passed.
 func measure(read func() time.Duration) (step time.Duration) {
 	const (
-		enough = 24 // pairs of advances tell whether a clock is jittered: with steps of 1 ms they take 26 ms
+		enough = 32 // advances tell whether a clock is jittered: with steps of 1 ms they take 32 ms
 		most   = 100 * time.Millisecond
 		stands = 1e7 // readings, a second or less: this clock does not advance
 	)
 	var advances []advance
 	first := read()
-	last, count, pairs := first, 0, 0
-	for all := 0; all < stands && pairs < enough && (len(advances) < 2 || last-first < most); all++ {
+	last, count := first, 0
+	for all := 0; all < stands && len(advances) < enough && (len(advances) < 2 || last-first < most); all++ {
 		now := read()
-		count++
-		if now <= last {
-			continue
+		if count++; now > last {
+			advances = append(advances, advance{now - last, count})
+			last, count = now, 0
 		}
-		a := advance{now - last, count}
-		if step == 0 || a.by < step {
-			step = a.by
-		}
-		if n := len(advances); n > 1 && a.usual(step) && advances[n-1].usual(step) { // reading began anywhere within the first one
-			pairs++
-		}
-		advances = append(advances, a)
-		last, count = now, 0
 	}
-	return lag(advances, step)
+	return lag(advances)
 }
 
-// lag returns by how much readings may lag behind of a clock that advanced so, in steps of about step.
+// lag returns by how much readings may lag behind of a clock that advanced so.
 //
 // Chromium, and Firefox where its step is 1 ms, jitter their clock: within each step it advances
 // at a random time, so readings are up to a step too late as well as too early. A constant in all
 // readings does no harm, so that is a clock whose readings are up to two steps too early. As they
 // are multiples of the step all the same, only the number of readings between two advances tells.
-func lag(advances []advance, step time.Duration) time.Duration {
+func lag(advances []advance) (largest time.Duration) {
 	const (
 		fewest = 8 // pairs of advances
 		few    = 8 // readings between two advances, where chance makes a third more or less
 	)
-	pairs, unlike, largest := 0, 0, step
+	least := time.Duration(math.MaxInt64)
+	for _, a := range advances {
+		least = min(least, a.by)
+	}
+	// If the clock advances by more, the machine did something else meanwhile.
+	usual := func(a advance) bool { return a.by < least*3/2 }
+	pairs, unlike := 0, 0
 	for i, b := range advances {
-		if !b.usual(step) {
+		if !usual(b) {
 			continue
 		}
-		largest = max(largest, b.by) // what is shown may be rounded: in browsers to 256 ns
-		if i < 2 || !advances[i-1].usual(step) {
+		largest = max(largest, b.by)        // what is shown may be rounded: in browsers to 256 ns
+		if i < 2 || !usual(advances[i-1]) { // reading began anywhere within the first one
 			continue
 		}
 		pairs++

@@ -99,7 +99,7 @@ func TestEventBound(t *testing.T) {
 				bound, _ := w.links[side].ErrorBound(local)
 				return binary.LittleEndian.AppendUint64(header, uint64(bound))
 			}
-			w.opened = func(side int, local uint64, payload []byte, owd time.Duration, known bool) {
+			w.opened = func(side int, local uint64, _, payload []byte, owd time.Duration, known bool) {
 				at := time.Duration(binary.LittleEndian.Uint64(payload[6:])) // true time of sending
 				theirs := time.Duration(binary.LittleEndian.Uint64(payload[14:]))
 				bound, _ := w.links[side].ErrorBound(local)

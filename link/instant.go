@@ -95,11 +95,10 @@ func (l *Link) ReadEvent(nowUsec uint64, b []byte, oldest time.Duration) (atUsec
 		return 0, ErrTruncated
 	}
 	s, ok := l.Snapshot(nowUsec)
-	if !ok {
-		return 0, unsure(timesync.ErrUnsynchronized)
+	if ok {
+		atUsec = s.LocalTime(timesync.FromLocalTime23(s.RemoteUsec, timesync.ReadCounter23(b)))
 	}
-	atUsec = s.LocalTime(timesync.FromLocalTime23(s.RemoteUsec, timesync.ReadCounter23(b)))
-	return atUsec, credible(s, nowUsec, atUsec, oldest)
+	return atUsec, credible(s, ok, nowUsec, atUsec, oldest)
 }
 
 // AcceptEvent takes what the peer's ToRemoteTime23 returned, when it arrives at nowUsec. It returns
@@ -124,16 +123,15 @@ func (l *Link) ReadEvent(nowUsec uint64, b []byte, oldest time.Duration) (atUsec
 func (l *Link) AcceptEvent(nowUsec uint64, event timesync.Counter23, oldest time.Duration) (atUsec uint64, err error) {
 	atUsec = timesync.FromLocalTime23(nowUsec, event)
 	s, ok := l.Snapshot(nowUsec)
-	if !ok {
-		return atUsec, unsure(timesync.ErrUnsynchronized)
-	}
-	return atUsec, credible(s, nowUsec, atUsec, oldest)
+	return atUsec, credible(s, ok, nowUsec, atUsec, oldest)
 }
 
 // credible says what is wrong with an event at atUsec that is told at nowUsec.
-func credible(s timesync.Snapshot, nowUsec, atUsec uint64, oldest time.Duration) error {
+func credible(s timesync.Snapshot, known bool, nowUsec, atUsec uint64, oldest time.Duration) error {
 	age := time.Duration(int64(nowUsec-atUsec)) * time.Microsecond
 	switch {
+	case !known:
+		return unsure(timesync.ErrUnsynchronized)
 	case -age > s.ErrorBound:
 		return ErrFuture
 	case s.Disturbed && s.Undisturbed < timesync.Settled, age > s.Undisturbed+s.ErrorBound:

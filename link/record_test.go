@@ -6,38 +6,30 @@ package link_test
 import (
 	"bytes"
 	"maps"
-	"math/rand/v2"
 	"testing"
+	"time"
 
 	"timesync"
-	"timesync/link"
 	"timesync/record"
 )
 
 func TestRecord(t *testing.T) {
-	const every = 16_667 // us
-	rng := rand.New(rand.NewPCG(34, 1))
 	var file bytes.Buffer
-	var links [2]link.Link
 	recorder := record.New(&file)
-	links[0].Record(recorder)
-	clock := [2]uint64{rng.Uint64(), rng.Uint64()}
+	w := newWire(34, [2]float64{60, 60}, 3*time.Millisecond, 0, 0, 0)
+	w.links[0].Record(recorder)
 	want, got := map[uint64]timesync.Snapshot{}, map[uint64]timesync.Snapshot{} // by the time of receipt
-	for n := range uint64(3600) {
-		if n == 1800 {
-			links[0].Reset()
-			links[1].Reset()
+	w.opened = func(side int, local uint64, _, _ []byte, _ time.Duration, _ bool) {
+		if side == 0 {
+			want[local], _ = w.links[0].Snapshot(local)
 		}
-		if n%100 == 0 {
-			recorder.Flush()
+	}
+	for until := time.Second; until <= time.Minute; until += time.Second {
+		if w.run(until); until == time.Minute/2 {
+			w.links[0].Reset()
+			w.links[1].Reset()
 		}
-		for i := range links {
-			recv := n*every + 20_000 + uint64(3000*rng.ExpFloat64()) + clock[i]
-			links[i].Open(links[1-i].AppendHeader(nil, n*every+clock[1-i]), recv)
-			if i == 0 {
-				want[recv], _ = links[i].Snapshot(recv)
-			}
-		}
+		recorder.Flush()
 	}
 	if err := recorder.Close(); err != nil {
 		t.Fatal(err)

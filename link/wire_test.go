@@ -34,10 +34,9 @@ type wire struct {
 	rng    *rand.Rand
 	now    time.Duration // of the last thing that happened
 	asked  func(side int)
-	sent   func(side int, local uint64, header []byte) []byte                          // what leaves instead of a header
-	came   func(local uint64, header []byte)                                           // hears what arrives at B
-	opened func(side int, local uint64, payload []byte, owd time.Duration, known bool) // and what came of it
-	read   func(local uint64) uint64                                                   // what B takes its clock for
+	sent   func(side int, local uint64, header []byte) []byte                                    // what leaves instead of a header
+	opened func(side int, local uint64, datagram, payload []byte, owd time.Duration, known bool) // hears what arrived
+	read   func(local uint64) uint64                                                             // what B takes its clock for
 }
 
 const askEvery = 50 * time.Millisecond
@@ -48,8 +47,7 @@ func newWire(seed uint64, rates [2]float64, jitter time.Duration, stepped int, a
 		World: sim.NewWorld(seed), rng: rand.New(rand.NewPCG(seed, 'q')),
 		asked:  func(int) {},
 		sent:   func(_ int, _ uint64, header []byte) []byte { return header },
-		came:   func(uint64, []byte) {},
-		opened: func(int, uint64, []byte, time.Duration, bool) {},
+		opened: func(int, uint64, []byte, []byte, time.Duration, bool) {},
 		read:   func(local uint64) uint64 { return local },
 	}
 	for side := range w.clocks {
@@ -90,11 +88,8 @@ func (w *wire) send(side int) {
 
 func (w *wire) arrive(side int, datagram []byte) {
 	local := w.local(side)
-	if side == 1 {
-		w.came(local, datagram)
-	}
 	payload, owd, known, _ := w.links[side].Open(datagram, local)
-	w.opened(side, local, payload, owd, known)
+	w.opened(side, local, datagram, payload, owd, known)
 }
 
 // err is how far an end's idea of the other's clock is off, in microseconds.
@@ -241,7 +236,10 @@ func (p *badPeer) least(within uint64) uint64 {
 }
 
 // came notes the delta and the report of a datagram that arrived.
-func (p *badPeer) came(local uint64, h []byte) {
+func (p *badPeer) came(side int, local uint64, h, _ []byte, _ time.Duration, _ bool) {
+	if side == 0 {
+		return
+	}
 	stamp := uint64(timesync.ReadCounter24(h[1:]))
 	p.deltas = slices.DeleteFunc(p.deltas, func(d delta) bool { return local-d.at > 10e6 })
 	p.deltas = append(p.deltas, delta{local, (local - 8*stamp) & ring27})
@@ -365,7 +363,7 @@ func (n neglect) cost() (c price) {
 			}
 		}
 		p := new(badPeer)
-		if w.came = p.came; n.clock != nil {
+		if w.opened = p.came; n.clock != nil {
 			w.read = n.clock
 		}
 		w.sent = func(side int, local uint64, h []byte) []byte {

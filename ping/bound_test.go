@@ -9,8 +9,6 @@ import (
 	"time"
 )
 
-// The error bound while no clock is set: it holds in every world, and is as tight as it can be.
-
 // TestBoundHolds: in 10^4 random worlds, the truth lies within the error bound in 100 %
 // of queries, of the present and up to 100 s ahead, also by a snapshot of the present, with ways as unequal as they come,
 // skew up to what the bound allows for, jitter, loss, hold times, every rule and all

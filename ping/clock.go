@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,6 +103,7 @@ type Clock struct {
 	session uint32
 	pending [pendingMax]request // a ring; the oldest is overwritten
 	asked   uint64              // number of requests since Reset
+	latest  uint64              // number of the last that was answered: earlier ones are overtaken
 	fast    int                 // fast requests sent since the start, or since a clock was set
 	window  []sample            // oldest first
 	view    []Sample            // the window as the rule sees it
@@ -129,21 +131,11 @@ func NewClock(cfg Config) (*Clock, error) {
 
 // request is one that was sent, perhaps long ago.
 type request struct {
-	number uint64 // how many were sent before it since Reset
-	nonce  uint64
-	sent   uint64 // local time
-	state  requestState
+	number   uint64 // how many were sent before it since Reset
+	nonce    uint64
+	sent     uint64 // local time
+	answered bool
 }
-
-// requestState is what became of a request.
-type requestState uint8
-
-const (
-	unused requestState = iota
-	waiting
-	answered
-	overtaken
-)
 
 // AppendRequest appends a new request to dst and returns the longer slice: RequestSize
 // bytes to send to the server at once. A request that gets lost needs no attention.
@@ -152,7 +144,7 @@ func (c *Clock) AppendRequest(dst []byte, nowUsec uint64) []byte {
 	rand.Read(nonce[:]) // never fails: crypto/rand
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pending[c.asked%pendingMax] = request{c.asked, binary.LittleEndian.Uint64(nonce[:]), nowUsec, waiting}
+	c.pending[c.asked%pendingMax] = request{c.asked, binary.LittleEndian.Uint64(nonce[:]), nowUsec, false}
 	c.asked++
 	c.fast = min(c.fast+1, fastRequests+againRequests)
 	dst = binary.LittleEndian.AppendUint32(append(dst, kindRequest), c.session)
@@ -198,7 +190,8 @@ func (c *Clock) HandleReply(reply []byte, nowUsec uint64) Verdict {
 	defer c.mu.Unlock()
 	r, s, v := c.check(reply, nowUsec)
 	if v == Accepted {
-		c.answer(r)
+		// The times of requests do not say which came before: the local clock may have been set.
+		r.answered, c.latest = true, r.number
 		v = c.use(s, nowUsec)
 	}
 	c.counts[v].Add(1)
@@ -208,44 +201,27 @@ func (c *Clock) HandleReply(reply []byte, nowUsec uint64) Verdict {
 // check returns the request that a reply answers and what the exchange tells, or why
 // the reply is refused.
 func (c *Clock) check(reply []byte, now uint64) (r *request, s sample, v Verdict) {
-	m, ok := readMessage(reply, kindReply)
-	if !ok {
+	if len(reply) != ReplySize || reply[0] != kindReply {
 		return nil, s, Malformed
 	}
-	if m.session != c.session {
+	if sessionOf(reply) != c.session {
 		return nil, s, OldSession
 	}
-	if r = c.find(m.nonce); r == nil {
+	nonce := binary.LittleEndian.Uint64(reply[5:])
+	asked := c.pending[:min(c.asked, pendingMax)]
+	i := slices.IndexFunc(asked, func(r request) bool { return r.nonce == nonce })
+	if i < 0 {
 		return nil, s, UnknownRequest
 	}
-	if r.state == answered {
+	if r = &asked[i]; r.answered {
 		return nil, s, Duplicate
 	}
-	s, v = measure(r.sent, m.recv, m.sent, now)
-	if v == Accepted && r.state == overtaken {
+	recv, sent := binary.LittleEndian.Uint64(reply[13:]), binary.LittleEndian.Uint64(reply[21:])
+	s, v = measure(r.sent, recv, sent, now)
+	if v == Accepted && r.number < c.latest {
 		v = Overtaken // its round trip is the longer one, nothing is lost
 	}
 	return r, s, v
-}
-
-func (c *Clock) find(nonce uint64) *request {
-	for i := range c.pending {
-		if p := &c.pending[i]; p.state != unused && p.nonce == nonce {
-			return p
-		}
-	}
-	return nil
-}
-
-// answer notes that a request is answered, and that those before it are overtaken. Their
-// times do not say which came before: the local clock may have been set.
-func (c *Clock) answer(r *request) {
-	r.state = answered
-	for i := range c.pending {
-		if p := &c.pending[i]; p.state == waiting && p.number < r.number {
-			p.state = overtaken
-		}
-	}
 }
 
 // Reset forgets the server and starts again, as after a reconnection or when
@@ -258,8 +234,7 @@ func (c *Clock) Reset(session uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.session = session
-	c.pending = [pendingMax]request{}
-	c.asked, c.fast = 0, 0
+	c.asked, c.latest, c.fast = 0, 0, 0
 	c.window, c.drift = c.window[:0], drift{}
 	if c.known.Swap(nil) != nil {
 		c.steps++

@@ -2,6 +2,8 @@
 
 package ping
 
+import "math"
+
 const (
 	// A bucket keeps one exchange in 8 s, 16 of them span two minutes: long enough to
 	// measure 5 ppm through milliseconds of jitter, short enough to follow the
@@ -17,11 +19,8 @@ const (
 // drift measures the skew: from the quickest exchange of each bucket, the slope
 // between those two that say most about it.
 type drift struct {
-	points [bucketMax]sample // the quickest of past buckets, oldest first
-	n      int
-	quick  sample // the quickest of the present bucket
-	begin  uint64
-	open   bool
+	quick []sample // the quickest of each bucket, oldest first; the last is the present one
+	begin uint64   // of that
 
 	skew  int64 // remote minus local rate, 2^-32
 	known bool
@@ -29,27 +28,22 @@ type drift struct {
 
 // add takes one more exchange.
 func (d *drift) add(s sample) {
+	n := len(d.quick)
 	switch {
-	case !d.open:
-		d.quick, d.begin, d.open = s, s.at, true
-	case int64(s.at-d.begin) >= bucketUsec:
-		if d.n == bucketMax {
-			d.n = copy(d.points[:], d.points[1:])
-		}
-		d.points[d.n] = d.quick
-		d.n++
-		d.quick, d.begin = s, s.at
+	case n == 0 || int64(s.at-d.begin) >= bucketUsec:
+		d.quick = d.quick[max(n-bucketMax, 0):]
 		d.fit()
-	case s.trip < d.quick.trip:
-		d.quick = s
+		d.quick, d.begin = append(d.quick, s), s.at
+	case s.trip < d.quick[n-1].trip:
+		d.quick[n-1] = s
 	}
 }
 
 // fit takes the pair of points with the least doubt.
 func (d *drift) fit() {
-	least := d.points[0].trip
-	for _, p := range d.points[:d.n] {
-		least = min(least, p.trip)
+	least := int64(math.MaxInt64)
+	for _, s := range d.quick {
+		least = min(least, s.trip)
 	}
 	points := d.sinceStep(least)
 	doubt := int64(doubtMaxPPM << 32 / 1_000_000)
@@ -72,15 +66,15 @@ func (d *drift) fit() {
 // that moves by more than queues and rates explain is that of a clock that was set by
 // less than the error bounds show, and a slope across it is no skew.
 func (d *drift) sinceStep(least int64) []sample {
-	i := max(d.n-1, 0)
+	i := max(len(d.quick)-1, 0)
 	for ; i > 0; i-- {
-		a, b := d.points[i-1], d.points[i]
+		a, b := d.quick[i-1], d.quick[i]
 		rates := scale(int64(b.at-a.at), maxSkew)
 		if magnitude(int64(b.offset-a.offset)) > uint64(excess(a, b, least)+max(rates, 0)) {
 			break
 		}
 	}
-	return d.points[i:d.n]
+	return d.quick[i:]
 }
 
 // excess returns by how much queues may have moved the offset from a to b: an exchange

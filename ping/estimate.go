@@ -5,6 +5,8 @@ package ping
 import (
 	"cmp"
 	"math"
+
+	"timesync"
 )
 
 // sample is one exchange in absolute terms.
@@ -62,7 +64,7 @@ func (c *Clock) use(s sample, now uint64) Verdict {
 	old := c.known.Load()
 	disturbed, wasSet := now, false
 	if old != nil {
-		disturbed, wasSet = old.disturbed, old.wasSet
+		disturbed, wasSet = old.disturbed, old.always.Disturbed
 		if old.admits(s) {
 			now = old.notBefore(now)
 		} else {
@@ -76,7 +78,8 @@ func (c *Clock) use(s sample, now uint64) Verdict {
 	c.remember(s)
 	next := c.estimate(now)
 	verdict := c.move(next, old, now)
-	next.heard, next.disturbed, next.wasSet, next.steps = now, disturbed, wasSet, c.steps
+	next.heard, next.disturbed = now, disturbed
+	next.always.Disturbed, next.always.Steps = wasSet, c.steps
 	c.known.Store(next)
 	return verdict
 }
@@ -112,8 +115,16 @@ func heldUp(a, b sample) bool { return 2*(a.trip-b.trip) > 3*int64(b.at-a.at) }
 func (c *Clock) estimate(now uint64) *published {
 	p := &published{skew: c.drift.skew, skewKnown: c.drift.known}
 	p.best = c.best(p.skew, now)
-	p.trip, p.jitter = c.roundTrip()
-	p.jitterKnown = len(c.window) > 1
+	trip, jitter := c.roundTrip()
+	p.always = timesync.Snapshot{
+		MinimumOneWayDelay: duration(trip) / 2,
+		MinimumDelayToPeer: duration(trip) / 2,
+		Jitter:             duration(jitter) / 2,
+		JitterKnown:        len(c.window) > 1,
+		Skew:               inPPM(p.skew),
+		// That it is known to within doubtMaxPPM is likely, not certain: jitter may be taken for it.
+		SkewError: maxSkewPPM + math.Abs(inPPM(p.skew)),
+	}
 	return p
 }
 
@@ -148,7 +159,7 @@ func (c *Clock) move(next, old *published, now uint64) Verdict {
 		next.set(c.window[0], now)
 		return Synced
 	}
-	next.before, next.after, next.from = old.before, old.after, old.from
+	next.before, next.after = old.before, old.after
 	var s sample
 	if c.conf.Rule == nil {
 		s = next.within(c.fastest(next.skew, now), now)
@@ -210,27 +221,21 @@ func (c *Clock) choose(old *published, skew int64, now uint64) int {
 
 // slew begins a correction toward s, unless the last one has hardly begun.
 func (c *Clock) slew(next *published, s sample, now uint64) {
-	if begun := int64(now - next.from); -settleUsec <= begun && begun < settleUsec {
+	if begun := int64(now - next.after.at); -settleUsec <= begun && begun < settleUsec {
 		return
 	}
 	from := now + settleUsec
 	reading := next.read(from)
 	e := int64(s.remote(from, next.skew) - reading)
-	// Rounded away from zero, or the last few microseconds would stay for ever.
 	n := min(int64(cmp.Or(c.conf.AdjustSteps, DefaultAdjustSteps)), int64(len(c.window)))
-	share := e / n
-	if e%n > 0 {
-		share++
-	} else if e%n < 0 {
-		share--
-	}
-	next.before, next.from = next.after, from
+	// Rounded away from zero, or the last few microseconds would stay for ever.
+	share := (e + int64(cmp.Compare(e, 0))*(n-1)) / n
+	next.before = next.after
 	next.after = segment{from, reading, next.skew, share}
 }
 
 // set sets the clock by s at once.
 func (p *published) set(s sample, now uint64) {
-	p.from = now
 	p.after = segment{now, s.remote(now, p.skew), p.skew, 0}
 	p.before = p.after
 }

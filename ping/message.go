@@ -22,31 +22,6 @@ const (
 	kindReply   = 0x71
 )
 
-// message is a request, or a reply with the server's two timestamps.
-type message struct {
-	session    uint32
-	nonce      uint64
-	recv, sent uint64 // server clock, microseconds; zero in a request
-}
-
-// readMessage reads a message of one kind that fills b.
-func readMessage(b []byte, kind byte) (m message, ok bool) {
-	size := RequestSize
-	if kind == kindReply {
-		size = ReplySize
-	}
-	if len(b) != size || b[0] != kind {
-		return message{}, false
-	}
-	m.session = binary.LittleEndian.Uint32(b[1:])
-	m.nonce = binary.LittleEndian.Uint64(b[5:])
-	if kind == kindReply {
-		m.recv = binary.LittleEndian.Uint64(b[13:])
-		m.sent = binary.LittleEndian.Uint64(b[21:])
-	}
-	return m, true
-}
-
 // AppendReply is the whole server: it appends to dst the answer to a request and
 // returns the longer slice. recvUsec is the server's clock when the request
 // arrived and sendUsec its clock now, both in microseconds; the time between them
@@ -57,11 +32,12 @@ func readMessage(b []byte, kind byte) (m message, ok bool) {
 // A reply is longer than its request by 16 bytes: over datagrams, answer only
 // clients whose address is proven.
 func AppendReply(dst, request []byte, session uint32, recvUsec, sendUsec uint64) (b []byte, ok bool) {
-	m, ok := readMessage(request, kindRequest)
-	if !ok || m.session != session {
+	if len(request) != RequestSize || request[0] != kindRequest || sessionOf(request) != session {
 		return dst, false
 	}
 	dst = append(append(dst, kindReply), request[1:]...)
 	dst = binary.LittleEndian.AppendUint64(dst, recvUsec)
 	return binary.LittleEndian.AppendUint64(dst, sendUsec), true
 }
+
+func sessionOf(message []byte) uint32 { return binary.LittleEndian.Uint32(message[1:]) }

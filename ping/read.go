@@ -11,18 +11,15 @@ import (
 
 // published is all that readers need; it never changes once they can see it.
 type published struct {
-	before, after segment
-	from          uint64 // local time from which after counts
+	before, after segment // each from its time on
 
-	best         sample // bounds the error
-	trip, jitter int64  // see roundTrip
-	jitterKnown  bool   // there is more than one to compare
-	skew         int64  // remote minus local rate, 2^-32; 0 while not known
-	skewKnown    bool
-	heard        uint64 // local time of the last exchange
-	disturbed    uint64 // local time at which a clock was last noticed to have been set, or of the first exchange
-	wasSet       bool   // a clock was
-	steps        uint32 // see Snapshot
+	best      sample // bounds the error
+	skew      int64  // remote minus local rate, 2^-32; 0 while not known
+	skewKnown bool
+	heard     uint64 // local time of the last exchange
+	disturbed uint64 // local time at which a clock was last noticed to have been set, or of the first exchange
+
+	always timesync.Snapshot // but for what depends on the time
 }
 
 // segment is a stretch of the remote clock: from the local time at on it goes on from
@@ -51,7 +48,7 @@ func (g segment) read(local uint64) uint64 {
 
 // read returns the remote clock at a local time.
 func (p *published) read(local uint64) uint64 {
-	if int64(local-p.from) < 0 {
+	if int64(local-p.after.at) < 0 {
 		return p.before.read(local)
 	}
 	return p.after.read(local)
@@ -95,10 +92,8 @@ func (p *published) inverse(remoteUsec uint64) (localUsec uint64) {
 			break
 		}
 	}
-	for i := 0; i < 4 && int64(p.read(localUsec-1)-remoteUsec) >= 0; i++ {
-		localUsec--
-	}
-	for i := 0; i < 4 && int64(p.read(localUsec)-remoteUsec) < 0; i++ {
+	localUsec -= 4
+	for i := 0; i < 8 && int64(p.read(localUsec)-remoteUsec) < 0; i++ {
 		localUsec++
 	}
 	return localUsec
@@ -140,7 +135,7 @@ func (c *Clock) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
 // are: either of them may take up to twice as long. ok is false before the first
 // exchange.
 func (c *Clock) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	return ask(c, func(p *published) time.Duration { return duration(p.trip) / 2 })
+	return ask(c, func(p *published) time.Duration { return p.always.MinimumOneWayDelay })
 }
 
 // RoundTrips returns the 20th, 50th and 80th percentiles of the round trips in the window: those of
@@ -155,8 +150,10 @@ func (c *Clock) RoundTrips() (p20, p50, p80 time.Duration, ok bool) {
 	if len(c.window) == 0 {
 		return 0, 0, 0, false
 	}
-	trips := sortedTrips(c.window, func(s sample) time.Duration { return duration(s.trip) })
-	return atPercent(trips, 20), atPercent(trips, 50), atPercent(trips, 80), true
+	at := func(percent int) time.Duration {
+		return percentile(c.window, percent, func(s sample) time.Duration { return duration(s.trip) })
+	}
+	return at(20), at(50), at(80), true
 }
 
 // MinimumDelayToPeer returns how long the fastest requests take, as far as anybody can tell: the
@@ -172,7 +169,7 @@ func (c *Clock) Skew() (ppm float64, ok bool) {
 	if p == nil || !p.skewKnown {
 		return 0, false
 	}
-	return inPPM(p.skew), true
+	return p.always.Skew, true
 }
 
 // Snapshot returns what is known at the local time localUsec, all from the same state. The
@@ -187,23 +184,13 @@ func (c *Clock) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
 }
 
 func (p *published) snapshot(localUsec uint64) timesync.Snapshot {
-	remote := p.read(localUsec)
-	return timesync.Snapshot{
-		RemoteUsec:         remote,
-		OffsetUsec:         int64(remote - localUsec),
-		ErrorBound:         p.errorBound(localUsec),
-		MinimumOneWayDelay: duration(p.trip) / 2,
-		Jitter:             duration(p.jitter) / 2,
-		JitterKnown:        p.jitterKnown,
-		Age:                max(duration(int64(localUsec-p.heard)), 0),
-		Undisturbed:        max(duration(int64(localUsec-p.disturbed)), 0),
-		Skew:               inPPM(p.skew),
-		Steps:              p.steps,
-		MinimumDelayToPeer: duration(p.trip) / 2,
-		Disturbed:          p.wasSet,
-		// That it is known to within doubtMaxPPM is likely, not certain: jitter may be taken for it.
-		SkewError: maxSkewPPM + math.Abs(inPPM(p.skew)),
-	}
+	s := p.always
+	s.RemoteUsec = p.read(localUsec)
+	s.OffsetUsec = int64(s.RemoteUsec - localUsec)
+	s.ErrorBound = p.errorBound(localUsec)
+	s.Age = max(duration(int64(localUsec-p.heard)), 0)
+	s.Undisturbed = max(duration(int64(localUsec-p.disturbed)), 0)
+	return s
 }
 
 // scale returns floor(d*rate/2^32) without overflow, for any d and |rate| < 2^31.

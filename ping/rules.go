@@ -113,19 +113,15 @@ func acceptUnder(window []Sample, level time.Duration) int {
 // percentile20 returns the smallest round trip that a fifth of the window does not
 // exceed.
 func percentile20(window []Sample) time.Duration {
-	return atPercent(sortedTrips(window, func(s Sample) time.Duration { return s.RoundTrip }), 20)
+	return percentile(window, 20, func(s Sample) time.Duration { return s.RoundTrip })
 }
 
-func sortedTrips[S any](window []S, trip func(S) time.Duration) []time.Duration {
+// percentile returns the smallest round trip that so many percent of the window do not exceed.
+func percentile[S any](window []S, percent int, trip func(S) time.Duration) time.Duration {
 	trips := make([]time.Duration, len(window)) // a copy: the window stays in order
 	for i, s := range window {
 		trips[i] = trip(s)
 	}
 	slices.Sort(trips)
-	return trips
-}
-
-// atPercent returns the smallest of some sorted values that so many percent of them do not exceed.
-func atPercent(sorted []time.Duration, percent int) time.Duration {
-	return sorted[(len(sorted)*percent+99)/100-1]
+	return trips[(len(trips)*percent+99)/100-1]
 }

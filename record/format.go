@@ -4,7 +4,6 @@ package record
 
 import (
 	"encoding/binary"
-	"errors"
 	"hash/crc32"
 	"math"
 	"math/bits"
@@ -75,8 +74,8 @@ func (b *block) datagram(stamp uint32, recv uint64) {
 		b.far(stamp, recv)
 		return
 	}
-	turn := zigzag32(step - b.step)
-	delta := uint32(zigzag(change))
+	turn := zigzag(step - b.step)
+	delta := zigzag(int32(change))
 	turnLen, deltaLen := byteLen(turn>>lowBits), max(byteLen(delta), 1)
 	n := len(b.b)
 	free := b.b[n : n+1+8]
@@ -161,23 +160,17 @@ func seal(b []byte, number uint32, wall time.Time) {
 	binary.LittleEndian.PutUint32(b[headSum:], crc32.Checksum(b[headNumber:], crcTable))
 }
 
-func zigzag32(v int32) uint32 { return uint32(v<<1 ^ v>>31) }
-func zigzag(v int64) uint64   { return uint64(v<<1 ^ v>>63) }
+func zigzag(v int32) uint32   { return uint32(v<<1 ^ v>>31) }
 func unzigzag(v uint32) int32 { return int32(v>>1) ^ -int32(v&1) }
 
 // byteLen returns how many bytes v needs, 0 for 0.
 func byteLen(v uint32) int { return (bits.Len32(v) + 7) / 8 }
 
-// errEvent is an event that is none. It is only seen in a block whose checksum was made
-// for it.
-var errEvent = errors.New("an event is malformed")
-
 // events takes the events of a block apart.
 type events struct {
 	last
-	b    []byte
-	bad  bool // b ended within an event
-	wall time.Time
+	b   []byte
+	bad bool // an event is none, or cut short: the block's checksum was made for it
 }
 
 // number takes an integer of n bytes, 8 at most; 0 if there are fewer.
@@ -213,7 +206,7 @@ func (e *events) skip(n int) {
 func (e *events) when() uint64 { return e.recv + uint64(e.varint()) }
 
 // next returns the next event; there must be one.
-func (e *events) next() (x Event, err error) {
+func (e *events) next() (x Event) {
 	head := byte(e.number(1))
 	if head&other != other {
 		e.near(head)
@@ -221,13 +214,10 @@ func (e *events) next() (x Event, err error) {
 		x.Kind = Kind(head >> kindShift)
 		e.rest(&x)
 	}
-	if e.bad {
-		return Event{}, errEvent
-	}
-	if x.Wall = e.wall; x.Kind == Datagram {
+	if x.Kind == Datagram {
 		x.Counter, x.LocalUsec = timesync.Counter24(e.stamp), e.recv
 	}
-	return x, nil
+	return x
 }
 
 // near takes a datagram that differs little from the last one.

@@ -41,53 +41,51 @@ func Read(src io.Reader) func(yield func(Event, error) bool) {
 
 // reader reads a recording.
 type reader struct {
-	src    io.Reader
-	at     int64  // bytes read
-	number uint32 // of the next block
-	buf    []byte // what was read last
-	events        // of the block, in buf
-	latest uint64 // local time, us, of the last event that had one
-	err    error  // for ever
+	src     io.Reader
+	at      int64   // bytes read
+	number  uint32  // of the next block
+	buf     []byte  // what was read last
+	waiting []Event // of the block, those that are to come
+	latest  uint64  // local time, us, of the last event that had one
+	err     error   // after the events
 }
 
 func newReader(src io.Reader) *reader { return &reader{src: src} }
 
 // next returns the next event, or io.EOF after the last one.
-func (r *reader) next() (Event, error) {
-	for len(r.events.b) == 0 && r.err == nil {
-		var missing uint32
-		missing, r.err = r.block()
-		if r.err == nil && missing != 0 {
-			return Event{Kind: Missing, Count: missing, LocalUsec: r.latest, Wall: r.wall}, nil
+func (r *reader) next() (e Event, err error) {
+	for len(r.waiting) == 0 {
+		if r.err == nil {
+			r.err = r.block()
+		}
+		if r.err != nil {
+			return Event{}, r.err
 		}
 	}
-	if r.err != nil {
-		return Event{}, r.err
-	}
-	e, err := r.events.next() // without an error, since block has tried
-	if e.Kind == Reset {
+	e, r.waiting = r.waiting[0], r.waiting[1:]
+	if e.Kind == Reset || e.Kind == Missing {
 		e.LocalUsec = r.latest
 	}
 	r.latest = e.LocalUsec
-	return e, err
+	return e, nil
 }
 
-// block reads the next block, and returns how many are missing before it.
-func (r *reader) block() (missing uint32, err error) {
+// block reads the next block.
+func (r *reader) block() error {
 	if r.at == 0 {
 		if b, err := r.read(len(magic)); err != nil && err != io.EOF && !errors.Is(err, ErrTruncated) {
-			return 0, err
+			return err
 		} else if string(b) != magic {
-			return 0, ErrFormat
+			return ErrFormat
 		}
 	}
 	begin := r.at
 	head, err := r.read(headLen)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if string(head[:len(magic)]) == magic {
-		return 0, fmt.Errorf("%w: another recording begins at byte %d: one file for each Recorder", ErrCorrupt, begin)
+		return fmt.Errorf("%w: another recording begins at byte %d: one file for each Recorder", ErrCorrupt, begin)
 	}
 	sum := binary.LittleEndian.Uint32(head[headSum:])
 	number := binary.LittleEndian.Uint32(head[headNumber:])
@@ -96,20 +94,28 @@ func (r *reader) block() (missing uint32, err error) {
 	b, err := r.read(int(binary.LittleEndian.Uint16(head[headLength:])))
 	switch {
 	case err == io.EOF:
-		return 0, r.truncated()
+		return r.truncated()
 	case err != nil:
-		return 0, err
+		return err
 	case crc32.Update(got, crcTable, b) != sum:
-		return 0, fmt.Errorf("%w: checksum of the block at byte %d", ErrCorrupt, begin)
+		return fmt.Errorf("%w: checksum of the block at byte %d", ErrCorrupt, begin)
 	}
-	r.events = events{b: b, wall: time.UnixMilli(int64(ms))}
-	for try := r.events; len(try.b) > 0; {
-		if _, err := try.next(); err != nil {
-			return 0, fmt.Errorf("%w: %w, in the block at byte %d", ErrCorrupt, err, begin)
+	var all []Event
+	if number != r.number {
+		all = append(all, Event{Kind: Missing, Count: number - r.number})
+	}
+	for in := (events{b: b}); len(in.b) > 0; {
+		e := in.next()
+		if in.bad {
+			return fmt.Errorf("%w: an event is malformed, in the block at byte %d", ErrCorrupt, begin)
 		}
+		all = append(all, e)
 	}
-	missing, r.number = number-r.number, number+1
-	return missing, nil
+	for i := range all {
+		all[i].Wall = time.UnixMilli(int64(ms))
+	}
+	r.waiting, r.number = all, number+1
+	return nil
 }
 
 // read returns the next n bytes, until the next read. At the end it is io.EOF.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // These tests prove that a recording is small, that a replay answers the same as the
-// recorded synchronizer to every question, that of two recordings the events come in the
-// order of time, and that writers that are slow or fail cost whole blocks and nothing else.
+// recorded synchronizer to every question, and that of two recordings the events come in the
+// order of time.
 package record
 
 import (
@@ -364,7 +364,7 @@ func TestDamaged(t *testing.T) {
 	blocks := map[int]int{len(magic): 0} // where each begins or ends: events before
 	r := newReader(bytes.NewReader(whole))
 	for n := range want {
-		if r.next(); len(r.events.b) == 0 {
+		if r.next(); len(r.waiting) == 0 {
 			blocks[int(r.at)] = n + 1
 		}
 	}

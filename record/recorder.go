@@ -29,16 +29,16 @@ type Recorder struct {
 	asked   bool   // there is one
 	filling block
 	number  uint32 // of the block that is being filled
-	ready   []byte // a block that waits for the writer, or nil
-	free    []byte // a buffer, or nil if it is ready or the writer has it
 	dropped uint64 // blocks
 	closed  bool
 	wrapped bool  // Wrap was called
 	err     error // what the io.Writer last complained of
 
-	wake  chan struct{}      // something is ready, or the Recorder is closed
-	flush chan chan struct{} // write what there is, and close this
-	done  chan struct{}      // closed when the writer has ended
+	// One of two buffers is being filled. The other is in free, in ready, or the writer has it.
+	free, ready chan []byte
+	flush       chan chan struct{} // write what there is, and close this
+	closing     chan struct{}      // closed by Close
+	done        chan struct{}      // closed when the writer has ended
 }
 
 const (
@@ -60,32 +60,35 @@ func New(w io.Writer) *Recorder {
 
 var errExited = errors.New("the io.Writer ended its goroutine, as the Fatal of a test does")
 
+var errSlow = errors.New("the writer is too slow")
+
 // start is New with its clock: at each tick, what there is is written.
 func start(w io.Writer, tick <-chan time.Time, stop func()) *Recorder {
 	r := &Recorder{
 		synchronizer: new(timesync.TimeSynchronizer),
-		free:         make([]byte, blockLen),
-		wake:         make(chan struct{}, 1),
+		free:         make(chan []byte, 1),
+		ready:        make(chan []byte, 1),
 		flush:        make(chan chan struct{}),
+		closing:      make(chan struct{}),
 		done:         make(chan struct{}),
 	}
 	r.filling.begin(make([]byte, blockLen))
+	r.free <- make([]byte, blockLen)
 	go func() {
 		defer close(r.done)
 		defer stop()
-		unfinished, why := true, errExited
+		why := errExited
 		defer func() {
-			// A recording is no reason to end the program. How much the writer took, nobody knows.
+			// A recording is no reason to end the program.
 			if v := recover(); v != nil {
 				why = fmt.Errorf("the io.Writer panicked: %v", v)
 			}
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if r.err = cmp.Or(why, r.err); unfinished {
-				r.dropped++
-			}
+			r.err = cmp.Or(why, r.err)
 		}()
-		unfinished, why = r.write(w, tick), nil
+		r.write(w, tick)
+		why = nil
 	}()
 	return r
 }
@@ -168,14 +171,10 @@ func (r *Recorder) Reset() {
 
 // room makes room for an event, and reports whether it is to be recorded. mu is held.
 func (r *Recorder) room() bool {
-	if r.filling.full() && !r.closed {
-		if r.handOver() {
-			r.rouse()
-		} else {
-			r.dropped++
-			r.number++
-			r.filling.begin(r.filling.b)
-		}
+	if r.filling.full() && !r.closed && !r.handOver() {
+		r.dropped++
+		r.number++
+		r.filling.begin(r.filling.b)
 	}
 	return !r.closed
 }
@@ -183,21 +182,15 @@ func (r *Recorder) room() bool {
 // handOver gives the block to the writer and starts another, unless the writer still has
 // the other buffer. mu is held.
 func (r *Recorder) handOver() bool {
-	if r.free == nil {
-		return false
-	}
-	seal(r.filling.b, r.number, time.Now())
-	r.ready, r.number = r.filling.b, r.number+1
-	r.filling.begin(r.free)
-	r.free = nil
-	return true
-}
-
-// rouse wakes the writer.
-func (r *Recorder) rouse() {
 	select {
-	case r.wake <- struct{}{}:
-	default: // it will look anyway
+	case other := <-r.free:
+		seal(r.filling.b, r.number, time.Now())
+		r.ready <- r.filling.b
+		r.number++
+		r.filling.begin(other)
+		return true
+	default:
+		return false
 	}
 }
 
@@ -229,64 +222,55 @@ func (r *Recorder) Flush() {
 // records no more.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
+	if !r.closed {
+		close(r.closing)
+	}
 	r.closed = true
 	r.mu.Unlock()
-	r.rouse()
 	<-r.done
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ready != nil {
+	if len(r.free) == 0 { // the writer did not take all of it, or nobody knows how much
+		r.free <- nil
 		r.dropped++
 	}
 	if !r.filling.empty() {
+		r.filling.begin(r.filling.b)
 		r.dropped++
 	}
-	r.ready = nil
-	r.filling.begin(r.filling.b)
-	switch {
-	case r.dropped == 0:
+	if r.dropped == 0 {
 		return nil
-	case r.err == nil:
-		return fmt.Errorf("record: %d blocks dropped: the writer is too slow", r.dropped)
 	}
-	return fmt.Errorf("record: %d blocks dropped: %w", r.dropped, r.err)
+	return fmt.Errorf("record: %d blocks dropped: %w", r.dropped, cmp.Or(r.err, errSlow))
 }
 
 // write writes blocks until Close. What an io.Writer does not take, it is offered again at
-// the next tick, so that a block is in the recording as a whole or not at all. In the end it reports
-// whether a block was not taken.
-func (r *Recorder) write(to io.Writer, tick <-chan time.Time) (unfinished bool) {
-	rest := []byte(magic) // of what is being written
-	var block []byte      // of which rest is the rest, or nil
-	var flushed chan struct{}
-	for over, due := false, false; ; {
-		for {
-			if rest = r.offer(to, rest); len(rest) > 0 {
-				break
-			}
+// the next tick, so that a block is in the recording as a whole or not at all.
+func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
+	rest := r.offer(to, []byte(magic)) // of what is being written
+	var block []byte                   // of which rest is the rest, or nil
+	for over := false; !over; {
+		ready, due := r.ready, true
+		if len(rest) > 0 {
+			ready = nil
+		}
+		var flushed chan struct{}
+		select {
+		case block = <-ready:
+			rest, due = block, false
+		case <-tick:
+		case flushed = <-r.flush:
+		case <-r.closing:
+			over = true
+		}
+		for rest = r.offer(to, rest); len(rest) == 0; rest = r.offer(to, block) {
 			if block, due = r.next(block, due); block == nil {
 				break
 			}
-			rest = block
 		}
 		if flushed != nil {
 			close(flushed)
-			flushed = nil
 		}
-		if over {
-			return len(rest) > 0 && block != nil
-		}
-		select {
-		case <-tick:
-			due = true
-		case flushed = <-r.flush:
-			due = true
-		case <-r.wake:
-		}
-		if r.mu.Lock(); r.closed {
-			over, due = true, true
-		}
-		r.mu.Unlock()
 	}
 }
 
@@ -314,12 +298,15 @@ func (r *Recorder) next(written []byte, due bool) (block []byte, stillDue bool) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if written != nil {
-		r.free = written
+		r.free <- written
 	}
-	if r.ready == nil && due && !r.filling.empty() {
+	if due && len(r.ready) == 0 && !r.filling.empty() {
 		r.handOver()
 		due = false
 	}
-	block, r.ready = r.ready, nil
+	select {
+	case block = <-r.ready:
+	default:
+	}
 	return block, due
 }

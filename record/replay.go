@@ -142,32 +142,24 @@ func replayBoth(recordings []io.Reader, yield func(Moment, error) bool) (more bo
 	return true, errors.Join(ends[0].failure(), err)
 }
 
-// surveyed is what a recording says of the two clocks, the other minus the local one.
+// surveyed is what a recording says of the two clocks.
 type surveyed struct {
-	first    uint64 // the first that was known, us, after the anchor if there is one
-	offset   uint64 // the last that was known, us
+	offset   uint64 // the other minus the local one, us: the first that was known, after the anchor if there is one
 	known    bool   // there is one
 	anchored bool   // it is not modulo 67.1 s
 	wall     uint64 // the time of day minus the local clock, us, to a second
 }
 
 func survey(recording []byte) (s surveyed) {
-	after := false // the first one is of after the anchor
-	for p := newReplay(bytes.NewReader(recording)); p.more(); {
+	anchor, dated := false, false
+	for p := newReplay(bytes.NewReader(recording)); p.more() && !s.anchored; {
 		m := p.play()
-		switch m.Kind {
-		case Anchor:
-			s.anchored = true
-		case Datagram:
-			s.wall = uint64(m.Wall.UnixMicro()) - m.LocalUsec
-		case Answered:
-			if now, ok := p.sync.Snapshot(m.LocalUsec); ok {
-				s.offset = uint64(now.OffsetUsec)
-				if !s.known || s.anchored && !after {
-					s.first = s.offset
-				}
-				s.known, after = true, s.anchored
-			}
+		anchor = anchor || m.Kind == Anchor
+		if m.Kind == Datagram && !dated {
+			s.wall, dated = uint64(m.Wall.UnixMicro())-m.LocalUsec, true
+		}
+		if now, ok := p.sync.Snapshot(m.LocalUsec); ok && m.Kind == Answered && (anchor || !s.known) {
+			s.offset, s.known, s.anchored = uint64(now.OffsetUsec), true, anchor
 		}
 	}
 	return s
@@ -186,19 +178,16 @@ const ringBits = 26
 // compare says how the clocks of two recordings compare.
 func compare(a, b surveyed) (c clocks) {
 	c.offset = a.wall - b.wall
-	switch {
-	case a.known && a.anchored:
-		c.offset = a.offset
-	case b.known && b.anchored:
+	if b.anchored {
 		c.offset = -b.offset
 	}
-	if a.known {
-		d := c.offset - a.offset
-		c.turns = d - uint64(int64(d<<(64-ringBits))>>(64-ringBits))
-		c.offset = a.first + c.turns // clocks may have been set since
-	} else if b.known && b.anchored {
-		c.offset = -b.first
+	if !a.known {
+		return c
 	}
+	if d := c.offset - a.offset; !a.anchored {
+		c.turns = d - uint64(int64(d<<(64-ringBits))>>(64-ringBits))
+	}
+	c.offset = a.offset + c.turns
 	return c
 }
 

@@ -35,13 +35,10 @@ func stampOf(control []byte, word int, level int32) (nsec int64, ok bool) {
 			return 0, false
 		}
 		data := control[header:length]
-		if int32(order.Uint32(control[word:])) == level {
-			switch kind := order.Uint32(control[word+4:]); {
-			case kind == timestampNew && len(data) == 16:
-				return nanoseconds(order.Uint64(data), order.Uint64(data[8:]))
-			case kind == timestampOld && len(data) == 2*word:
-				return nanoseconds(wordAt(data, word), wordAt(data[word:], word))
-			}
+		kind, half := order.Uint32(control[word+4:]), len(data)/2
+		ours := kind == timestampNew && len(data) == 16 || kind == timestampOld && len(data) == 2*word
+		if ours && int32(order.Uint32(control[word:])) == level {
+			return nanoseconds(wordAt(data, half), wordAt(data[half:], half))
 		}
 		next := (int(length) + word - 1) &^ (word - 1)
 		control = control[min(next, len(control)):]

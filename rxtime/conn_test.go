@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -189,26 +188,6 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: without a stamp received at %d, called at %d", name, received, before)
 		}
 	}
-}
-
-// TestReaders: several goroutines read one socket, each with its Conn.
-func TestReaders(t *testing.T) {
-	udp, at := open(t)
-	var tasks sync.WaitGroup
-	for range 4 {
-		c := NewConn(udp)
-		tasks.Go(func() {
-			for range burstSize / 4 {
-				if _, from, _, err := c.ReadFrom(make([]byte, 9)); err != nil || from != at {
-					t.Errorf("from %v, %v", from, err)
-				}
-			}
-		})
-	}
-	for range burstSize {
-		write(t, udp, []byte("a"), at)
-	}
-	tasks.Wait()
 }
 
 func TestNoAllocations(t *testing.T) {

@@ -46,18 +46,13 @@ const (
 	maxGeneration = math.MaxInt64
 )
 
-// announce returns what a host says of its line.
-func (l *line) announce(generation, hostUsec uint64) announcement {
-	return announcement{generation, l.from(hostUsec)}
-}
-
-// append appends the bytes of the announcement.
-func (a announcement) append(dst []byte) []byte {
+// append appends the bytes of the announcement of a line.
+func (l *line) append(dst []byte, generation uint64) []byte {
 	dst = append(dst, version)
-	for _, v := range [...]uint64{a.generation, a.at, a.usec} {
+	for _, v := range [...]uint64{generation, l.at, l.usec} {
 		dst = binary.LittleEndian.AppendUint64(dst, v)
 	}
-	for _, v := range [...]int64{a.rate, a.bound, a.growth} {
+	for _, v := range [...]int64{l.rate, l.bound, l.growth} {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(min(v, math.MaxUint32)))
 	}
 	return dst

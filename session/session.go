@@ -164,7 +164,6 @@ type Member struct {
 	clockSteps uint32      // Steps of clock when an announcement agreed with it
 	said       announcement
 	from       uint64 // local time from which on clock counts
-	seen       glance // of clock, while one of Accept counts
 	ahead      int64  // us: at from session time is so much ahead of the host's; slewed away
 
 	last, lastAt uint64 // what Read returned last, us, and for which local time
@@ -238,7 +237,8 @@ func (m *Member) Announce(dst []byte, localUsec uint64) (announcement []byte, ok
 	if m.generation == 0 || m.host != m.id {
 		return dst, false
 	}
-	return m.line.announce(m.generation, localUsec).append(dst), true
+	now := m.line.from(localUsec)
+	return now.append(dst, m.generation), true
 }
 
 // Accept takes an announcement that arrived at localUsec. It came from the peer with the identity
@@ -276,9 +276,11 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 	if clock == nil {
 		return ErrClock
 	}
-	seen, ok := glanceAt(clock, localUsec)
-	age := int64(seen.now.RemoteUsec - a.at)
-	if !ok || age < -micros(seen.now.ErrorBound)-rounding || age > longest {
+	// It is asked once, so that no change of it meanwhile is seen.
+	now, ok := clock.Snapshot(localUsec)
+	then, still := clock.Snapshot(localUsec + readerMargin)
+	known := ok && still && now.ErrorBound <= widest && then.Steps == now.Steps
+	if age := int64(now.RemoteUsec - a.at); !known || age < -micros(now.ErrorBound)-rounding || age > longest {
 		return ErrClock
 	}
 	if a.generation == m.generation && from == m.host {
@@ -292,59 +294,33 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 			return nil // the last change has not begun
 		}
 	}
-	m.seen = seen
-	m.follow(from, &m.seen, a, localUsec)
+	m.follow(from, a, localUsec, now, then)
 	m.clock = clock
 	return nil
 }
 
-// glance is the clock of a host as it was at one moment, so that one Accept sees no change of it: at
-// localUsec, and at the reader margin after it.
-type glance struct {
-	localUsec uint64
-	now, then timesync.Snapshot
-}
-
-// glanceAt looks at a clock. ok is false if it is hardly known, or changes meanwhile.
-func glanceAt(clock RemoteClock, localUsec uint64) (g glance, ok bool) {
-	now, ok := clock.Snapshot(localUsec)
-	then, still := clock.Snapshot(localUsec + readerMargin)
-	return glance{localUsec, now, then}, ok && still && now.ErrorBound <= widest && then.Steps == now.Steps
-}
-
-// Snapshot makes a glance the RemoteClock that follow asks.
-func (g *glance) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
-	if localUsec == g.localUsec {
-		return g.now, true
-	}
-	return g.then, true
-}
-
-// follow follows a host that has announced a, and whose clock is as at localUsec.
-func (m *Member) follow(host uint64, clock *glance, a announcement, localUsec uint64) {
-	s := clock.now
-	now := m.at(localUsec)
-	_, _, follows := m.followed(localUsec)
-	joins, goesOn := m.generation == 0, follows && a.generation == m.generation && host == m.host && s.Steps == m.clockSteps
+// follow follows a host that has announced a. Its clock is as now at localUsec, and as then at the reader margin after it.
+func (m *Member) follow(host uint64, a announcement, localUsec uint64, now, then timesync.Snapshot) {
+	before, _, follows := m.followed(localUsec)
+	joins, goesOn := m.generation == 0, follows && a.generation == m.generation && host == m.host && now.Steps == m.clockSteps
 	m.line = m.freeze(localUsec)
-	m.generation, m.host, m.clock, m.clockSteps, m.said = a.generation, host, clock, s.Steps, a
-	if goesOn && magnitude(int64(now.Usec-m.at(localUsec).Usec)) <= rounding {
+	m.generation, m.host, m.clockSteps, m.said = a.generation, host, now.Steps, a
+	if goesOn && magnitude(int64(before.Usec-m.shown(localUsec, now).Usec)) <= rounding {
 		return // it was followed already, by this clock or by one that shows the same
 	}
 	m.from, m.ahead = localUsec+readerMargin, 0
-	switch ahead := int64(m.line.read(m.from).Usec - a.read(clock.then.RemoteUsec).Usec); {
+	switch ahead := int64(m.line.read(m.from).Usec - a.read(then.RemoteUsec).Usec); {
 	case !joins && magnitude(ahead) <= maxSlew:
 		// Until from, the line counts as the session time of the new host, too.
 		m.ahead = ahead
-		r, _, _ := m.followed(m.from)
-		m.line.hostBound, m.line.hostGrowth = micros(r.HostBound)+share(readerMargin, maxSkewPPB), maxSkewPPB
+		m.line.hostBound, m.line.hostGrowth = micros(m.shown(m.from, then).HostBound)+share(readerMargin, maxSkewPPB), maxSkewPPB
 		return
 	case !joins:
 		m.steps++
 		m.lastRead = false
 	}
 	m.from = localUsec
-	m.line = m.freeze(localUsec)
+	m.line = m.frozen(localUsec, now)
 }
 
 // Read returns the session time at localUsec, now or at another time. For local times that do not
@@ -407,6 +383,11 @@ func (m *Member) followed(localUsec uint64) (r Reading, s timesync.Snapshot, ok 
 	if s, ok = m.clock.Snapshot(localUsec); !ok || s.ErrorBound > widest || s.Steps != m.clockSteps {
 		return Reading{}, s, false
 	}
+	return m.shown(localUsec, s), s, true
+}
+
+// shown returns the session time while the clock of the host is as s at localUsec.
+func (m *Member) shown(localUsec uint64, s timesync.Snapshot) (r Reading) {
 	slewed := min(int64(localUsec-m.from)/slewPart, maxSlew)
 	ahead := m.ahead - max(min(m.ahead, slewed), -slewed)
 	said := m.said.read(s.RemoteUsec)
@@ -414,15 +395,21 @@ func (m *Member) followed(localUsec uint64) (r Reading, s timesync.Snapshot, ok 
 	bound := micros(s.ErrorBound)
 	r.HostBound = widen(0, bound+share(bound, maxRatePPB)+magnitude(ahead)+rounding)
 	r.Bound = widen(r.HostBound, micros(said.Bound))
-	return r, s, true
+	return r
 }
 
 // freeze returns the session time from localUsec on as a line that needs no clock of the host.
 func (m *Member) freeze(localUsec uint64) line {
-	r, s, ok := m.followed(localUsec)
+	_, s, ok := m.followed(localUsec)
 	if !ok {
 		return m.line.from(localUsec)
 	}
+	return m.frozen(localUsec, s)
+}
+
+// frozen is freeze while the clock of the host is as s.
+func (m *Member) frozen(localUsec uint64, s timesync.Snapshot) line {
+	r := m.shown(localUsec, s)
 	skew, doubt := ppb(s.Skew, 0), max(ppb(s.SkewError, maxSkewPPB), 0)+wanderPPB
 	return line{
 		at: localUsec, usec: r.Usec, rate: m.said.rate + skew + share(skew, m.said.rate),

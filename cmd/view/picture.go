@@ -19,10 +19,13 @@ import (
 // colors are those of the curves, and of the rows of events.
 var colors = [rows]color.Color{graph.RGB(0x0060df), graph.RGB(0xd9480f), graph.RGB(0x74a57f), graph.RGB(0x9c36b5), graph.RGB(0x846000), graph.RGB(0xe64980)}
 
-// line returns the curve of something over time.
-func (r *reel) line(name string, c color.Color, width vg.Length, value func(n note) float64) graph.Curve {
+// figure is what a note says of something.
+type figure = func(n note) float64
+
+// line returns the curve of what some notes say over time.
+func (r *reel) line(notes []note, name string, c color.Color, width vg.Length, value figure) graph.Curve {
 	var points plotter.XYs
-	for _, n := range r.notes {
+	for _, n := range notes {
 		points = append(points, plotter.XY{X: n.at, Y: value(n)})
 	}
 	parts := graph.Split(points, max(leastSilence, 5*r.pace()))
@@ -51,25 +54,6 @@ func thinned(p plotter.XYs, k int) (left plotter.XYs) {
 	return left
 }
 
-// drift returns how the offset differs from the straight line of the last skew through the
-// middle offset, ms: so the drift of the clocks does not hide the rest.
-func (r *reel) drift() func(n note) float64 {
-	known := slices.DeleteFunc(slices.Clone(r.notes), func(n note) bool { return !n.known })
-	var last note
-	if len(known) > 0 {
-		last = known[len(known)-1]
-	}
-	straight := func(n note) float64 { // NaN if it is not known
-		return n.offset - last.offset - last.snapshot.Skew*n.at
-	}
-	var offsets []float64
-	for _, n := range known {
-		offsets = append(offsets, straight(n))
-	}
-	middle := stat.OrNaN(offsets, 0.5)
-	return func(n note) float64 { return (straight(n) - middle) / 1e3 }
-}
-
 // chart returns a chart whose axis holds 98 % of the points of all curves.
 func (r *reel) chart(title, label string, curves ...graph.Curve) *graph.Chart {
 	var ys []float64
@@ -90,20 +74,24 @@ func (r *reel) chart(title, label string, curves ...graph.Curve) *graph.Chart {
 // charts returns what is drawn, from top to bottom.
 func (r *reel) charts(title string) []*graph.Chart {
 	mine, theirs, green := colors[0], colors[1], colors[2]
-	offset := r.drift()
+	known := slices.DeleteFunc(slices.Clone(r.notes), func(n note) bool { return !n.known })
+	offset := func(n note) float64 { // ms: without the drift of the last skew, which hides the rest
+		last := known[len(known)-1]
+		return (float64(n.OffsetUsec-last.OffsetUsec) - last.Skew*(n.at-last.at)) / 1e3
+	}
 	delays := []graph.Curve{
-		r.line("fastest to us", graph.Fade(mine), 0, func(n note) float64 { return n.fastest[0] }),
-		r.line("floor to us", mine, graph.Bold, func(n note) float64 { return n.floors[0] }),
-		r.line("floor to peer", theirs, graph.Bold, func(n note) float64 { return n.floors[1] }),
+		r.line(r.notes, "fastest to us", graph.Fade(mine), 0, func(n note) float64 { return n.fastest[0] }),
+		r.line(known, "floor to us", mine, graph.Bold, note.floorToUs),
+		r.line(known, "floor to peer", theirs, graph.Bold, note.floorToPeer),
 	}
 	offsets := []graph.Curve{
-		r.line("+ bound", graph.Fade(green), 0, func(n note) float64 { return offset(n) + n.bound/1e3 }),
-		r.line("- bound", graph.Fade(green), 0, func(n note) float64 { return offset(n) - n.bound/1e3 }),
-		r.line("offset", mine, graph.Bold, offset),
+		r.line(known, "+ bound", graph.Fade(green), 0, func(n note) float64 { return offset(n) + n.bound() }),
+		r.line(known, "- bound", graph.Fade(green), 0, func(n note) float64 { return offset(n) - n.bound() }),
+		r.line(known, "offset", mine, graph.Bold, offset),
 	}
 	if r.both {
-		delays = slices.Insert(delays, 1, r.line("fastest to peer", graph.Fade(theirs), 0, func(n note) float64 { return n.fastest[1] }))
-		offsets = append(offsets, r.line("disagreement", theirs, 0, func(n note) float64 { return n.disagree / 1e3 }))
+		delays = slices.Insert(delays, 1, r.line(r.notes, "fastest to peer", graph.Fade(theirs), 0, func(n note) float64 { return n.fastest[1] }))
+		offsets = append(offsets, r.line(known, "disagreement", theirs, 0, func(n note) float64 { return n.disagree / 1e3 }))
 	}
 	happened := r.chart("what happened", "")
 	happened.X.Label = "seconds since " + r.clock(0) + " UTC"
@@ -119,11 +107,11 @@ func (r *reel) charts(title string) []*graph.Chart {
 		r.chart(title+": the fastest datagrams of each 0.2 s, and the floors below them", "delay, ms", delays...),
 		r.chart("the offset, without its drift, and its error bound", "offset, ms", offsets...),
 		r.chart("the round trip: the sum of both floors", "round trip, ms",
-			r.line("both floors", mine, graph.Bold, func(n note) float64 { return n.floors[0] + n.floors[1] })),
+			r.line(known, "both floors", mine, graph.Bold, note.roundTrip)),
 		r.chart("the skew, and by how much it may be off", "skew, ppm",
-			r.line("skew", mine, graph.Bold, func(n note) float64 { return n.skew[0] }),
-			r.line("+ error", graph.Fade(mine), 0, func(n note) float64 { return n.skew[0] + n.skew[1] }),
-			r.line("- error", graph.Fade(mine), 0, func(n note) float64 { return n.skew[0] - n.skew[1] })),
+			r.line(known, "skew", mine, graph.Bold, func(n note) float64 { return n.Skew }),
+			r.line(known, "+ error", graph.Fade(mine), 0, func(n note) float64 { return n.Skew + n.SkewError }),
+			r.line(known, "- error", graph.Fade(mine), 0, func(n note) float64 { return n.Skew - n.SkewError })),
 		happened,
 	}
 }

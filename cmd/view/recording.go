@@ -3,12 +3,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,25 +23,24 @@ import (
 
 // reel is a recording that is being replayed: a note for each 0.2 s at end 0.
 type reel struct {
-	notes    []note
-	both     bool   // there is a recording of the other end
-	start    uint64 // local time of the first note, us
-	days     []day
-	differ   float64   // us: by which answers differ from those recorded, at most
-	asked    int       // answers
-	count    int       // datagrams
-	block    block     // of the last one
-	ended    float64   // s: the last datagram of the block before
-	last     float64   // s: the last event of end 0
-	back     uint64    // us: by how much the clock of end 0 was set back so far, which times here leave out
-	wasSet   bool      // it was, in the block under way
-	missing  bool      // blocks, of either
-	silences []span    // in which no datagram arrived
-	reports  []float64 // s
-	cut      error     // why the recording ends
-	told     []happening
-	moves    []move
-	lifts    []span // in which all datagrams to us were late, until a path or a clock was found to be why
+	notes   []note
+	both    bool   // there is a recording of the other end
+	start   uint64 // local time of the first note, us
+	days    []day
+	differ  float64   // us: by which answers differ from those recorded, at most
+	asked   int       // answers
+	arrived []float64 // s: datagrams
+	wall    time.Time // of the block of the last one
+	less    int64     // us: the time of day minus the local clock, by the last one
+	ended   float64   // s: the last datagram of the block before
+	last    float64   // s: the last event of end 0
+	back    uint64    // us: by how much end 0's clock was set back, which times here omit
+	wasSet  bool      // it was, in the block under way
+	missing bool      // blocks, of either
+	reports []float64 // s
+	cut     error     // why the recording ends
+	told    []happening
+	moves   []move
 }
 
 // day says which time of day it is, from one time on.
@@ -48,30 +49,25 @@ type day struct {
 	less int64   // us: the time of day minus the local clock
 }
 
-// block is a block of the recording.
-type block struct {
-	wall  time.Time // when it was ended
-	local uint64    // us: its last datagram
-	at    float64   // s: that
-}
-
 // span is a span of time.
 type span struct{ from, to float64 } // s
 
-// note is what was known at one time. What is not known is NaN, and snapshot is zero.
+// note is what was known at one time.
 type note struct {
 	at       float64    // s since the start
-	fastest  [2]float64 // ms: of the datagrams to us and to the peer
-	floors   [2]float64 // ms: how long one that does not queue is under way
-	offset   float64    // us
-	bound    float64    // us
-	skew     [2]float64 // ppm: it, and its error
-	steps    float64
-	known    bool // the offset
-	snapshot timesync.Snapshot
-	late     uint32  // buckets so far
-	disagree float64 // us: the sum of the offsets that the ends know
+	fastest  [2]float64 // ms: of the datagrams to us and to the peer; NaN if none came
+	late     uint32     // buckets so far
+	lifted   bool       // it was late because of a path or a clock
+	disagree float64    // us: the sum of both ends' offsets; NaN if one does not know
+	known    bool       // the offset, and so what follows
+	timesync.Snapshot
 }
+
+// floorToUs and floorToPeer are how long datagrams are under way that do not queue, ms.
+func (n note) floorToUs() float64   { return graph.Millis(n.MinimumOneWayDelay) }
+func (n note) floorToPeer() float64 { return graph.Millis(n.MinimumDelayToPeer) }
+func (n note) roundTrip() float64   { return n.floorToUs() + n.floorToPeer() }
+func (n note) bound() float64       { return graph.Millis(n.ErrorBound) }
 
 // noteEvery is as long as a bucket of the estimator.
 const noteEvery = 0.2 // s
@@ -86,10 +82,7 @@ func unwind(recordings ...io.Reader) *reel {
 		}
 		r.see(&m)
 	}
-	if r.count > 0 {
-		r.endBlock()
-		r.silent(r.last)
-	}
+	r.endBlock()
 	r.words()
 	return r
 }
@@ -106,7 +99,7 @@ func (r *reel) see(m *record.Moment) {
 		}
 		r.start = m.AtUsec[0]
 	}
-	at := r.since(m.AtUsec[0])
+	at := float64(int64(m.AtUsec[0]+r.back-r.start)) / 1e6
 	if by := r.last - at; m.End == 0 && by > setBack {
 		r.back += uint64(by * 1e6)
 		r.wasSet, at = true, r.last
@@ -139,21 +132,11 @@ func (r *reel) see(m *record.Moment) {
 
 // datagram takes one at end 0.
 func (r *reel) datagram(m *record.Moment, at float64) {
-	if r.count > 0 && m.Wall != r.block.wall {
+	if m.Wall != r.wall {
 		r.endBlock()
 	}
-	if r.count > 0 {
-		r.silent(at)
-	}
-	r.count++
-	r.block = block{m.Wall, m.LocalUsec + r.back, at}
-}
-
-// silent notes that nothing arrived since the last datagram until then, if that is long.
-func (r *reel) silent(until float64) {
-	if until-r.block.at > leastSilence {
-		r.silences = append(r.silences, span{r.block.at, until})
-	}
+	r.arrived = append(r.arrived, at)
+	r.wall, r.less = m.Wall, m.Wall.UnixMicro()-int64(m.LocalUsec+r.back)
 }
 
 // asleep is by how much more than the local clock the time of day has to go on at once, us.
@@ -165,42 +148,31 @@ const setBack = 1.0
 
 // endBlock compares the time of day at which a block was ended with its last datagram.
 func (r *reel) endBlock() {
-	b := &r.block
-	less, n := b.wall.UnixMicro()-int64(b.local), len(r.days)
+	n := len(r.days)
 	switch {
-	case n == 0:
-		r.days = append(r.days, day{math.Inf(-1), less})
-	case r.wasSet:
-		r.days = append(r.days, day{r.ended, less})
+	case len(r.arrived) == 0:
+		return
+	case n == 0 || r.wasSet:
 		r.wasSet = false
-	case less > r.days[n-1].less+asleep:
-		by := (time.Duration(less-r.days[n-1].less) * time.Microsecond).Round(time.Second)
+		r.days = append(r.days, day{r.ended, r.less})
+	case r.less > r.days[n-1].less+asleep:
+		by := (time.Duration(r.less-r.days[n-1].less) * time.Microsecond).Round(time.Second)
 		r.say(r.ended, clockSet, "the time of day went on by %s more than the local clock: this machine slept, or one of its clocks was set", by)
-		r.days = append(r.days, day{r.ended, less})
+		r.days = append(r.days, day{r.ended, r.less})
 	default: // in a simulation much less
-		r.days[n-1].less = min(r.days[n-1].less, less)
+		r.days[n-1].less = min(r.days[n-1].less, r.less)
 	}
-	r.ended = b.at
+	r.ended = r.arrived[len(r.arrived)-1]
 }
-
-// since returns the seconds from the start to a local time.
-func (r *reel) since(usec uint64) float64 { return float64(int64(usec+r.back-r.start)) / 1e6 }
 
 // note notes what end 0 knows.
 func (r *reel) note(m *record.Moment, at float64) {
-	nan := math.NaN()
-	none := [2]float64{nan, nan}
-	n := note{at: at, fastest: none, floors: none, offset: nan, bound: nan, skew: none, steps: nan, disagree: nan}
-	n.snapshot, n.known = m.Ends[0].Snapshot(m.AtUsec[0])
+	n := note{at: at, fastest: [2]float64{math.NaN(), math.NaN()}, disagree: math.NaN()}
+	n.Snapshot, n.known = m.Ends[0].Snapshot(m.AtUsec[0])
 	n.late = m.Ends[0].Stats().LateBuckets
-	if s := &n.snapshot; n.known {
-		n.floors = [2]float64{graph.Millis(s.MinimumOneWayDelay), graph.Millis(s.MinimumDelayToPeer)}
-		n.offset, n.bound = float64(s.OffsetUsec), 1e3*graph.Millis(s.ErrorBound)
-		n.skew, n.steps = [2]float64{s.Skew, s.SkewError}, float64(s.Steps)
-	}
 	if n.known && r.both {
 		if o, ok := m.Ends[1].Snapshot(m.AtUsec[1]); ok {
-			n.disagree = circle26(float64(n.snapshot.OffsetUsec + o.OffsetUsec)) // 0 if the ends agree
+			n.disagree = circle26(float64(n.OffsetUsec + o.OffsetUsec)) // 0 if they agree
 		}
 	}
 	r.notes = append(r.notes, n)
@@ -227,8 +199,8 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 		recordings = append(recordings, f)
 	}
 	r := unwind(recordings...)
-	if len(r.notes) == 0 && r.cut != nil {
-		return fmt.Errorf("%s: %w", strings.Join(paths, ", "), r.cut)
+	if len(r.notes) == 0 {
+		return fmt.Errorf("%s: %w", strings.Join(paths, ", "), cmp.Or(r.cut, errors.New("nothing is in it")))
 	}
 	name := strings.TrimSuffix(filepath.Base(paths[0]), filepath.Ext(paths[0]))
 	r.tell(words, name)
@@ -248,12 +220,8 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 
 // tell prints what happened.
 func (r *reel) tell(out io.Writer, name string) {
-	if len(r.notes) == 0 {
-		fmt.Fprintf(out, "%s: nothing is in it\n", name)
-	} else {
-		last := r.notes[len(r.notes)-1]
-		fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d congested buckets, %d steps\n", name, r.clock(0), last.at, last.late, last.snapshot.Steps)
-	}
+	last := r.notes[len(r.notes)-1]
+	fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d congested buckets, %d steps\n", name, r.clock(0), last.at, last.late, last.Steps)
 	for _, h := range r.told {
 		fmt.Fprintf(out, "%s (%.1f s) %s\n", r.clock(h.at), h.at, h.say)
 	}
@@ -267,12 +235,13 @@ func (r *reel) tell(out io.Writer, name string) {
 		fmt.Fprintf(out, "the two ends disagree by %s (median), %s (99th percentile), %s at most\n",
 			graph.Micros(stat.OrNaN(sums, 0.5)), graph.Micros(stat.OrNaN(sums, 0.99)), graph.Micros(stat.OrNaN(sums, 1)))
 	}
-	switch {
-	case r.differ > 0 && r.missing:
-		fmt.Fprintf(out, "answers differ from those recorded, offsets by up to %s: blocks are missing\n", graph.Micros(r.differ))
-	case r.differ > 0:
-		fmt.Fprintf(out, "this version answers otherwise than the one that recorded, offsets by up to %s; shown is what this one makes of it\n", graph.Micros(r.differ))
-	case r.asked > 0:
+	why := "another version recorded, and shown is what this one makes of it"
+	if r.missing {
+		why = "blocks are missing"
+	}
+	if r.differ > 0 {
+		fmt.Fprintf(out, "answers differ from those recorded, offsets by up to %s: %s\n", graph.Micros(r.differ), why)
+	} else if r.asked > 0 {
 		fmt.Fprintf(out, "all %d recorded answers are those of this version\n", r.asked)
 	}
 	if r.cut != nil {
@@ -286,11 +255,14 @@ func (r *reel) writeCSV(path string) error {
 	fmt.Fprintln(&b, "utc,s,fastest_to_us_ms,fastest_to_peer_ms,floor_to_us_ms,floor_to_peer_ms,offset_us,"+
 		"bound_us,round_trip_us,skew_ppm,skew_error_ppm,steps,late_buckets,disagree_us")
 	for _, n := range r.notes {
+		known := []float64{n.floorToUs(), n.floorToPeer(), float64(n.OffsetUsec), 1e3 * n.bound(),
+			1e3 * n.roundTrip(), n.Skew, n.SkewError, float64(n.Steps)}
+		if !n.known {
+			known = slices.Repeat([]float64{math.NaN()}, len(known))
+		}
 		b.WriteString(r.clock(n.at))
-		for _, v := range []float64{
-			n.at, n.fastest[0], n.fastest[1], n.floors[0], n.floors[1], n.offset,
-			n.bound, 1e3 * (n.floors[0] + n.floors[1]), n.skew[0], n.skew[1], n.steps, float64(n.late), n.disagree,
-		} {
+		first, last := []float64{n.at, n.fastest[0], n.fastest[1]}, []float64{float64(n.late), n.disagree}
+		for _, v := range slices.Concat(first, known, last) {
 			b.WriteByte(',')
 			if !math.IsNaN(v) {
 				b.WriteString(strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f', -1, 64))

@@ -61,15 +61,11 @@ const (
 func (r *reel) words() {
 	r.known()
 	if len(r.notes) > 0 && !slices.ContainsFunc(r.notes, func(n note) bool { return n.known }) {
-		r.say(0, other, "the offset is never known: %d datagrams and %d reports arrived", r.count, len(r.reports))
+		r.say(0, other, "the offset is never known: %d datagrams and %d reports arrived", len(r.arrived), len(r.reports))
 	}
 	r.paths()
 	r.queues()
-	r.silences = slices.DeleteFunc(r.silences, func(s span) bool { return s.to-s.from <= 5*r.pace() })
-	for _, s := range r.silences {
-		r.say(s.from, silent, "nothing arrived for %.1f s", s.to-s.from)
-	}
-	r.missed()
+	r.silences()
 	slices.SortStableFunc(r.told, func(a, b happening) int { return cmp.Compare(a.at, b.at) })
 }
 
@@ -83,10 +79,10 @@ func (r *reel) known() {
 			begun = math.Inf(1)
 		case !was.known:
 			begun = is.at
-			r.say(is.at, other, "the offset is known, to %s", graph.Micros(is.bound))
-		case is.steps > was.steps:
+			r.say(is.at, other, "the offset is known, to %s", graph.Micros(1e3*is.bound()))
+		case is.Steps > was.Steps:
 			r.lift(i)
-			r.step(is.at, float64(is.snapshot.OffsetUsec-was.snapshot.OffsetUsec))
+			r.step(is.at, float64(is.OffsetUsec-was.OffsetUsec))
 		case is.at >= begun+settles:
 			r.moved(i)
 		}
@@ -114,9 +110,9 @@ func (r *reel) step(at, by float64) {
 func (r *reel) moved(i int) {
 	was, is := &r.notes[i-1], &r.notes[i]
 	const scatter = 8 // times the jitter: what is further above the floor is hardly by chance
-	room := max(leastChange, scatter*graph.Millis(is.snapshot.Jitter))
-	toUs, toPeer := is.floors[0]-was.floors[0], is.floors[1]-was.floors[1]
-	offset := float64(is.snapshot.OffsetUsec-was.snapshot.OffsetUsec) / 1e3
+	room := max(leastChange, scatter*graph.Millis(is.Jitter))
+	toUs, toPeer := is.floorToUs()-was.floorToUs(), is.floorToPeer()-was.floorToPeer()
+	offset := float64(is.OffsetUsec-was.OffsetUsec) / 1e3
 	if still := room / 2; math.Abs(toUs-offset) < still && math.Abs(toPeer+offset) < still {
 		if math.Abs(toUs) > room { // the datagrams show no change
 			r.say(is.at, other, "the offset was corrected by %s", signed(toUs*1e3))
@@ -137,13 +133,12 @@ func (r *reel) moved(i int) {
 
 // lift notes since when datagrams had been late that are not any more at note i, and returns it.
 func (r *reel) lift(i int) (from float64) {
-	to := r.notes[i].at
-	for i > 1 && r.notes[i].late > r.notes[i-2].late { // a bucket is a bit longer than the time from note to note
-		i--
+	// A bucket is a bit longer than the time from note to note.
+	for ; i > 1 && r.notes[i].late > r.notes[i-2].late; i-- {
+		r.notes[i].lifted = true
 	}
-	from = r.notes[i].at
-	r.lifts = append(r.lifts, span{from, to})
-	return from
+	r.notes[i].lifted, r.notes[i-1].lifted = true, true
+	return r.notes[i].at
 }
 
 // paths tells of the floors that moved.
@@ -154,10 +149,9 @@ func (r *reel) paths() {
 		case m.toPeer && m.by == 0: // the end of a queue
 		case end > 0:
 			r.say(m.at, queued, "all datagrams to the peer queued for %.1f s, by %s, as the peer reported", end-m.at, by)
-		case m.toPeer && m.by > 0:
-			r.say(m.at, pathToPeer, "path to the peer longer by %s, as the peer reported", by)
 		case m.toPeer:
-			r.say(m.at, pathToPeer, "path to the peer shorter by %s, as the peer reported", by)
+			change := map[bool]string{true: "longer", false: "shorter"}[m.by > 0]
+			r.say(m.at, pathToPeer, "path to the peer %s by %s, as the peer reported", change, by)
 		case m.by > 0:
 			r.say(m.from, pathToUs, "path to us longer by %s; believed after %.1f s", by, m.at-m.from)
 		default:
@@ -180,55 +174,67 @@ func (r *reel) ends(i int) (at float64) {
 
 // queues tells of times in which all datagrams to us queued, and that was not taken for the path or a clock.
 func (r *reel) queues() {
-	from, last, most := -1, 0, 0.0
 	for i := 1; i < len(r.notes); i++ {
-		if r.notes[i].known && r.notes[i].late > r.notes[i-1].late && !r.lifted(r.notes[i].at) {
-			if from < 0 {
-				from, most = i-1, 0
-			}
-			if by := r.notes[i-1].fastest[0] - r.notes[i-1].floors[0]; by > most { // none of NaN
-				most = by
-			}
-			last = i
-			if i < len(r.notes)-1 {
+		first, last, most := i-1, i-1, 0.0
+		for ; i < len(r.notes) && r.notes[i].known; i++ {
+			if r.notes[i].late == r.notes[i-1].late || r.notes[i].lifted {
+				if last == first || i > last+1 { // see lift
+					break
+				}
 				continue
 			}
-		} else if from < 0 || i == last+1 && r.notes[i].known { // a bucket is a bit longer than the time from note to note
-			continue
+			last = i
+			if by := r.notes[i-1].fastest[0] - r.notes[i-1].floorToUs(); by > most { // none of NaN
+				most = by
+			}
 		}
-		a, b := &r.notes[from], &r.notes[last]
+		a, b := &r.notes[first], &r.notes[last]
 		if lasted := b.at - a.at; lasted >= leastQueue && b.late-a.late >= leastLate {
 			r.say(a.at, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", lasted, graph.Micros(1e3*most))
 		}
-		from = -1
 	}
-}
-
-// lifted reports whether what was late then was the path or a clock.
-func (r *reel) lifted(at float64) bool {
-	return slices.ContainsFunc(r.lifts, func(l span) bool { return at > l.from-2*noteEvery && at <= l.to })
 }
 
 // pace returns the seconds from one datagram to the next.
-func (r *reel) pace() float64 { return r.block.at / float64(max(r.count-1, 1)) }
-
-// missed tells of reports that did not come while something arrived: nobody tells how often they
-// should.
-func (r *reel) missed() {
-	var gaps []float64
-	for i := 1; i < len(r.reports); i++ {
-		gaps = append(gaps, r.reports[i]-r.reports[i-1])
+func (r *reel) pace() float64 {
+	n := len(r.arrived)
+	if n < 2 {
+		return 0
 	}
-	usual := max(stat.OrNaN(slices.Clone(gaps), 0.5), 2)
-	for i, gap := range gaps {
+	return r.arrived[n-1] / float64(n-1)
+}
+
+// gaps returns the spans from each time to the next.
+func gaps(times []float64) (spans []span) {
+	for i := 1; i < len(times); i++ {
+		spans = append(spans, span{times[i-1], times[i]})
+	}
+	return spans
+}
+
+// silences tells of times in which nothing arrived, and of reports that did not come while something
+// did: nobody tells how often they should.
+func (r *reel) silences() {
+	long := max(leastSilence, 5*r.pace())
+	silences := slices.DeleteFunc(gaps(append(r.arrived, r.last)), func(s span) bool { return s.to-s.from <= long })
+	for _, s := range silences {
+		r.say(s.from, silent, "nothing arrived for %.1f s", s.to-s.from)
+	}
+	var lengths []float64
+	reports := gaps(r.reports)
+	for _, g := range reports {
+		lengths = append(lengths, g.to-g.from)
+	}
+	usual := max(stat.OrNaN(lengths, 0.5), 2)
+	for _, g := range reports {
 		most := 2.5 * usual
-		for _, s := range r.silences {
-			if s.from < r.reports[i+1] && s.to > r.reports[i] {
+		for _, s := range silences {
+			if s.from < g.to && s.to > g.from {
 				most += s.to - s.from
 			}
 		}
-		if gap > most {
-			r.say(r.reports[i], silent, "no report for %.1f s; usual are %.1f s", gap, usual)
+		if g.to-g.from > most {
+			r.say(g.from, silent, "no report for %.1f s; usual are %.1f s", g.to-g.from, usual)
 		}
 	}
 }
