@@ -59,7 +59,17 @@ func installed(t *testing.T, what string, names ...string) string {
 }
 
 // built is the page, built once for all tests.
-var built = sync.OnceValues(buildPage)
+var built = sync.OnceValues(func() (page, error) { return buildPage(builtInto) })
+
+// builtInto is the folder for it.
+var builtInto string
+
+func TestMain(m *testing.M) {
+	builtInto, _ = os.MkdirTemp("", "timesync")
+	code := m.Run()
+	os.RemoveAll(builtInto)
+	os.Exit(code)
+}
 
 // startServer starts a server that ends with the test.
 func startServer(t *testing.T, o options) *server {
@@ -72,7 +82,7 @@ func startServer(t *testing.T, o options) *server {
 	return s
 }
 
-var all = options{isolated: true, webTransport: true}
+var all = options{isolated: true}
 
 // startBrowser starts a Chromium that ends with the test.
 func startBrowser(t *testing.T) context.Context {
@@ -268,8 +278,8 @@ func TestSynchronizes(t *testing.T) {
 		series                 func(sample) *reading
 	}{
 		{"isolated", "", "WebTransport", all, stamps}, // alone, the others at once
-		{"not isolated", "", "WebTransport", options{webTransport: true}, stamps},
-		{"no UDP", "", "WebSocket", options{isolated: true}, pings},
+		{"not isolated", "", "WebTransport", options{}, stamps},
+		{"no UDP", "", "WebSocket", all, pings},
 		{"no WebTransport in the browser", "&transport=websocket", "WebSocket", all, pings},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -280,7 +290,11 @@ func TestSynchronizes(t *testing.T) {
 			if c.transport == "WebSocket" {
 				known = pingKnown
 			}
-			w := ready(t, startServer(t, c.options), perfect+c.query, gameRuns+" && "+known+" && demo.firstFrame")
+			s := startServer(t, c.options)
+			if c.name == "no UDP" {
+				s.wt.Close()
+			}
+			w := ready(t, s, perfect+c.query, gameRuns+" && "+known+" && demo.firstFrame")
 			w.over(c.transport, c.options.isolated)
 			first := eval[float64](w, "demo.samples.find(s => s.stamps ?? s.ping).at")
 			t.Logf("synchronized %.2f s and the first frame %.2f s after the page began", first/1000, eval[float64](w, "demo.firstFrame")/1000)

@@ -3,37 +3,31 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
-	"embed"
 	"fmt"
-	"io/fs"
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 	"github.com/quic-go/webtransport-go"
 
+	"timesync/examples/browser/client"
 	"timesync/examples/browser/game"
 	"timesync/examples/internal/program"
 	"timesync/tick"
 )
 
-//go:embed static
-var static embed.FS
-
-// options is what tests change, and who records.
 type options struct {
 	// isolated sends the headers that make the page's clock finer: it steps by 5 us, not by 100.
-	isolated     bool
-	webTransport bool // listen for it
+	isolated bool
 	// record is the folder for recordings of sessions; empty: none.
 	record string
 }
@@ -111,9 +105,7 @@ func (s *server) serveWebTransport(cert tls.Certificate) {
 		Handler: http.HandlerFunc(s.onSession),
 	}}
 	webtransport.ConfigureHTTP3Server(s.wt.H3)
-	if s.webTransport {
-		go s.wt.Serve(s.udp)
-	}
+	go s.wt.Serve(s.udp)
 }
 
 // address returns where the page is.
@@ -129,13 +121,10 @@ func (s *server) close() {
 
 // routes says what is where.
 func (s *server) routes(p page) http.Handler {
-	files, _ := fs.Sub(static, "static") // it is embedded above
 	mux := http.NewServeMux()
-	mux.Handle("/", http.FileServerFS(files))
-	for name, b := range p {
-		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) {
-			http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(b))
-		})
+	mux.Handle("/", http.FileServer(http.Dir("static")))
+	for name, file := range p {
+		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, file) })
 	}
 	mux.HandleFunc("/game", s.onWebSocket)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -170,7 +159,17 @@ func (s *server) onWebSocket(w http.ResponseWriter, r *http.Request) {
 		out:    make(chan []byte, outbox),
 		inputs: map[tick.Tick]game.Figure{},
 	}
-	v.serve()
+	s.room.join(v)
+	defer s.room.leave(v)
+	greeting := greeting{
+		Greeting: client.Greeting{Player: v.player, PingSession: s.pingSession, UnixAtZero: s.unixAtZero},
+		URL:      fmt.Sprintf("https://%s/stamps?key=%s", s.listener.Addr(), v.key),
+		Hash:     s.hash[:],
+	}
+	if wsjson.Write(ctx, ws, greeting) == nil {
+		go v.sendAll()
+		v.readMessages()
+	}
 }
 
 // onSession lets the WebTransport session of a page in.

@@ -5,13 +5,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log"
 	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 	"github.com/quic-go/webtransport-go"
 
 	"timesync/examples/browser/client"
@@ -63,21 +61,6 @@ type greeting struct {
 	client.Greeting
 	URL  string `json:"url"`  // of the WebTransport session
 	Hash []byte `json:"hash"` // of its certificate
-}
-
-// serve serves a visitor until its WebSocket ends.
-func (v *visitor) serve() {
-	v.server.room.join(v)
-	defer v.server.room.leave(v)
-	greeting := greeting{
-		Greeting: client.Greeting{Player: v.player, PingSession: v.server.pingSession, UnixAtZero: v.server.unixAtZero},
-		URL:      fmt.Sprintf("https://%s/stamps?key=%s", v.server.listener.Addr(), v.key),
-		Hash:     v.server.hash[:],
-	}
-	if wsjson.Write(v.ctx, v.ws, greeting) == nil {
-		go v.sendAll()
-		v.readMessages()
-	}
 }
 
 // send sends a message of the game, some day.
