@@ -89,20 +89,20 @@ func (c *Client) Frame(raw uint64) Frame {
 	if !ok {
 		return Frame{}
 	}
-	f := Frame{Ready: true, Late: c.late, Own: c.player}
+	f := Frame{Ready: true, Late: c.late, Own: c.greeting.Player}
 	f.Rate = float64(c.rate.Num) / float64(max(c.rate.Den, 1))
 	for i, t := range []tick.Time{clocks.ServerTime, clocks.SharedTime, clocks.PredictedTime} {
 		f.Times[i] = t.Duration().Seconds()
 		f.Levels[i] = game.Platform(t.Duration())
 	}
 	for _, p := range c.seen(clocks.ServerTime) {
-		if p.Number != c.player {
+		if p.Number != c.greeting.Player {
 			f.Drawn = append(f.Drawn, p)
 		}
 	}
 	x := c.was + (c.x-c.was)*c.game.Fraction(now)
 	me := game.Figure{X: float32(x), Height: float32(f.Levels[2])}
-	f.Drawn = append(f.Drawn, game.Player{Number: c.player, Figure: me})
+	f.Drawn = append(f.Drawn, game.Player{Number: c.greeting.Player, Figure: me})
 	return f
 }
 
