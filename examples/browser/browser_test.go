@@ -72,17 +72,15 @@ func TestMain(m *testing.M) {
 }
 
 // startServer starts a server that ends with the test.
-func startServer(t *testing.T, o options) *server {
+func startServer(t *testing.T, record string) *server {
 	t.Helper()
 	p, err := built()
 	exampletest.Must(t, err)
-	s, err := serve("127.0.0.1:0", p, o)
+	s, err := serve("127.0.0.1:0", p, record)
 	exampletest.Must(t, err)
 	t.Cleanup(s.close)
 	return s
 }
-
-var all = options{isolated: true}
 
 // startBrowser starts a Chromium that ends with the test.
 func startBrowser(t *testing.T) context.Context {
@@ -274,13 +272,12 @@ const beganLate = `(() => {
 func TestSynchronizes(t *testing.T) {
 	for _, c := range []struct {
 		name, query, transport string
-		options                options
 		series                 func(sample) *reading
 	}{
-		{"isolated", "", "WebTransport", all, stamps}, // alone, the others at once
-		{"not isolated", "", "WebTransport", options{}, stamps},
-		{"no UDP", "", "WebSocket", all, pings},
-		{"no WebTransport in the browser", "&transport=websocket", "WebSocket", all, pings},
+		{"isolated", "", "WebTransport", stamps}, // alone, the others at once
+		{"not isolated", "", "WebTransport", stamps},
+		{"no UDP", "", "WebSocket", pings},
+		{"no WebTransport in the browser", "&transport=websocket", "WebSocket", pings},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			alone, known := c.name == "isolated", stampsKnown
@@ -290,12 +287,12 @@ func TestSynchronizes(t *testing.T) {
 			if c.transport == "WebSocket" {
 				known = pingKnown
 			}
-			s := startServer(t, c.options)
-			if c.name == "no UDP" {
+			s := startServer(t, "")
+			if s.isolated = c.name != "not isolated"; c.name == "no UDP" {
 				s.wt.Close()
 			}
 			w := ready(t, s, perfect+c.query, gameRuns+" && "+known+" && demo.firstFrame")
-			w.over(c.transport, c.options.isolated)
+			w.over(c.transport, s.isolated)
 			first := eval[float64](w, "demo.samples.find(s => s.stamps ?? s.ping).at")
 			t.Logf("synchronized %.2f s and the first frame %.2f s after the page began", first/1000, eval[float64](w, "demo.firstFrame")/1000)
 			time.Sleep(*measureFor)
@@ -325,7 +322,7 @@ func TestSynchronizes(t *testing.T) {
 // WebSocket, and follows the game: judged as the first page is.
 func TestPlainPage(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, all)
+	s := startServer(t, "")
 	browser := startBrowser(t)
 	for _, c := range []struct {
 		query, transport, known string
@@ -358,7 +355,7 @@ func TestPlainPage(t *testing.T) {
 // Two tabs are two players that see each other, and walk by keyboard.
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, all)
+	s := startServer(t, "")
 	browser := startBrowser(t)
 	a := open(t, browser, s.address())
 	a.wait("the first plays", gameRuns, patience)
@@ -402,7 +399,7 @@ func TestTwoTabs(t *testing.T) {
 // it, which the bound contains.
 func TestSliders(t *testing.T) {
 	t.Parallel()
-	w := ready(t, startServer(t, all), "latency=10&uphill=30&jitter=0&loss=0", stampsKnown+" && "+pingKnown)
+	w := ready(t, startServer(t, ""), "latency=10&uphill=30&jitter=0&loss=0", stampsKnown+" && "+pingKnown)
 	time.Sleep(2 * time.Second)
 	got := w.measure(2 * time.Second)
 	errorSizes(t, got, pings, 300)
@@ -427,14 +424,14 @@ func TestSliders(t *testing.T) {
 // in step again by itself.
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, all)
+	s := startServer(t, "")
 	w := ready(t, s, perfect, gameRuns+" && "+stampsKnown)
 	page, _ := built()
 	addr := s.listener.Addr().String()
 	s.close()
 	w.wait("the loss is noticed", "demo.transport === ''", 15*time.Second)
 	exampletest.Eventually(t, "another server has the port", func() bool {
-		again, err := serve(addr, page, all)
+		again, err := serve(addr, page, "")
 		if err == nil {
 			t.Cleanup(again.close)
 		}
@@ -450,7 +447,7 @@ func TestServerRestart(t *testing.T) {
 // The clock is right again after it was set and after a suspend, and every jump is announced.
 func TestClockEvents(t *testing.T) {
 	t.Parallel()
-	w := ready(t, startServer(t, all), perfect, stampsKnown+" && "+pingKnown)
+	w := ready(t, startServer(t, ""), perfect, stampsKnown+" && "+pingKnown)
 	time.Sleep(3 * time.Second)
 	for _, c := range []struct {
 		button string
@@ -507,7 +504,7 @@ func announced(t *testing.T, samples []sample, series func(sample) *reading) {
 // within 2 s and stays so.
 func TestBackground(t *testing.T) {
 	t.Parallel()
-	w := ready(t, startServer(t, all), perfect, gameRuns+" && "+stampsKnown)
+	w := ready(t, startServer(t, ""), perfect, gameRuns+" && "+stampsKnown)
 	eval[bool](w, "window.beats = [], setInterval(() => beats.push(performance.now()), 10), true")
 	time.Sleep(3 * time.Second)
 	lifecycle := func(state cdppage.SetWebLifecycleStateState) {
@@ -538,7 +535,7 @@ func TestBackground(t *testing.T) {
 // The page fits its window, and is legible in light and dark.
 func TestSizesAndColours(t *testing.T) {
 	t.Parallel()
-	w := ready(t, startServer(t, all), "", gameRuns)
+	w := ready(t, startServer(t, ""), "", gameRuns)
 	for _, width := range []int64{1400, 800, 400} {
 		w.do(chromedp.EmulateViewport(width, 900))
 		w.wait("the canvas follows", fmt.Sprintf("innerWidth === %d && elevator.width === Math.round(elevator.clientWidth * devicePixelRatio)", width), 5*time.Second)
@@ -585,7 +582,7 @@ func TestScreenshots(t *testing.T) {
 	if *screenshots == "" {
 		t.Skip("only with -screenshots")
 	}
-	s := startServer(t, all)
+	s := startServer(t, "")
 	w := ready(t, s, "", gameRuns)
 	ready(t, s, "", gameRuns)
 	time.Sleep(15 * time.Second)

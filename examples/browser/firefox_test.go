@@ -45,7 +45,7 @@ type told struct {
 }
 
 // inFirefox returns what the page says in a Firefox that ends with the test.
-func inFirefox(t *testing.T, path string, o options) (what told) {
+func inFirefox(t *testing.T, path string, isolated bool) (what told) {
 	heard := make(chan string, 1)
 	ear := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if text := r.FormValue("told"); text != "" { // and no icon
@@ -66,8 +66,9 @@ func inFirefox(t *testing.T, path string, o options) (what told) {
 		p[name] = filepath.Join(profile, name)
 		exampletest.Must(t, os.WriteFile(p[name], b, 0o600))
 	}
-	s, err := serve("127.0.0.1:0", p, o)
+	s, err := serve("127.0.0.1:0", p, "")
 	exampletest.Must(t, err)
+	s.isolated = isolated
 	defer s.close()
 
 	const quiet = `user_pref("datareporting.policy.dataSubmissionEnabled", false); user_pref("browser.aboutwelcome.enabled", false);`
@@ -91,7 +92,7 @@ func TestFirefox(t *testing.T) {
 	path := installed(t, "Firefox (apt-get install firefox-esr, or set FIREFOX)", os.Getenv("FIREFOX"), "firefox-esr", "firefox")
 	for _, isolated := range []bool{true, false} {
 		t.Run(map[bool]string{true: "isolated", false: "not isolated"}[isolated], func(t *testing.T) {
-			told := inFirefox(t, path, options{isolated: isolated})
+			told := inFirefox(t, path, isolated)
 			t.Logf("readings lag behind by up to %v ms; %s", told.Step, told.Status)
 			if told.Isolated != isolated || isolated && told.Step > 0.2 || !isolated && (told.Step < 0.9 || told.Step > 2.1) {
 				t.Errorf("isolated %v, readings lag behind by up to %v ms", told.Isolated, told.Step)

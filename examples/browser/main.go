@@ -43,7 +43,7 @@ func run(addr, record string) error {
 	if err != nil {
 		return err
 	}
-	s, err := serve(addr, p, options{isolated: true, record: record})
+	s, err := serve(addr, p, record)
 	if err != nil {
 		return err
 	}

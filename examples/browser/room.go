@@ -68,6 +68,7 @@ func (r *room) join(v *visitor) {
 	r.last++
 	v.player, v.figure.X = r.last, float32(game.Start(r.last))
 	r.seats[v.key] = v
+	v.out.add(v.greet) // before anything else
 	r.welcome(v)
 }
 
@@ -86,14 +87,14 @@ func (r *room) visitor(key string) *visitor {
 	return r.seats[key]
 }
 
-// greet sends a visitor the Welcome that it needs to begin.
-func (r *room) greet(v *visitor) {
+// announce sends a visitor the Welcome that it needs to begin.
+func (r *room) announce(v *visitor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.welcome(v)
 }
 
-// welcome is greet with mu held.
+// welcome is announce with mu held.
 func (r *room) welcome(v *visitor) {
 	if w, ok := r.game.Announce(uint64(v.player), r.clock()); ok {
 		b, _ := w.AppendBinary([]byte{game.KindWelcome}) // which never fails

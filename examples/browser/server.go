@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 	"github.com/quic-go/webtransport-go"
@@ -25,23 +24,15 @@ import (
 	"timesync/tick"
 )
 
-type options struct {
-	// isolated sends the headers that make the page's clock finer: it steps by 5 us, not by 100.
-	isolated bool
-	// record is the folder for recordings of sessions; empty: none.
-	record string
-}
-
 // server serves the page, and the game to it.
 type server struct {
-	options
-	clock program.Clock // starts anywhere, as that of another machine
-	// unixAtZero is the time of day when clock was 0, us since 1970.
-	unixAtZero  int64
-	pingSession uint32 // of package ping: a later server is another
-	room        *room
+	clock    program.Clock // starts anywhere, as that of another machine
+	greeting greeting      // but for the player's number and key
+	room     *room
+	// isolated sends the headers that make the page's clock finer: it steps by 5 us, not by 100. A test changes it.
+	isolated bool
+	record   string // the folder for recordings of sessions; empty: none
 
-	hash     [32]byte // of the certificate
 	wt       *webtransport.Server
 	udp      net.PacketConn
 	http     *http.Server
@@ -51,13 +42,8 @@ type server struct {
 }
 
 // serve starts a server at an address, of which the port may be 0.
-func serve(addr string, p page, o options) (*server, error) {
-	s := &server{
-		options:     o,
-		clock:       program.Clock{Start: mathrand.Uint64N(1 << 50)},
-		pingSession: mathrand.Uint32(),
-	}
-	s.unixAtZero = time.Now().UnixMicro() - int64(s.clock.Now())
+func serve(addr string, p page, record string) (*server, error) {
+	s := &server{clock: program.Clock{Start: mathrand.Uint64N(1 << 50)}, isolated: true, record: record}
 	var err error
 	if s.listener, s.udp, err = listen(addr); err != nil {
 		return nil, err
@@ -66,7 +52,15 @@ func serve(addr string, p page, o options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.hash = sha256.Sum256(cert.Certificate[0])
+	hash := sha256.Sum256(cert.Certificate[0])
+	s.greeting = greeting{
+		Greeting: client.Greeting{
+			PingSession: mathrand.Uint32(), // a later server is another
+			UnixAtZero:  time.Now().UnixMicro() - int64(s.clock.Now()),
+		},
+		URL:  fmt.Sprintf("https://%s/stamps?key=", s.listener.Addr()),
+		Hash: hash[:],
+	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.room = &room{ctx: s.ctx, clock: s.clock.Now, seats: map[string]*visitor{}}
 	s.room.setRate(defaultRate)
@@ -156,20 +150,12 @@ func (s *server) onWebSocket(w http.ResponseWriter, r *http.Request) {
 		ws:     ws,
 		up:     newPath(ctx, true),
 		down:   newPath(ctx, false),
-		out:    make(chan []byte, outbox),
+		out:    newQueue(ctx, outbox),
 		inputs: map[tick.Tick]game.Figure{},
 	}
 	s.room.join(v)
 	defer s.room.leave(v)
-	greeting := greeting{
-		Greeting: client.Greeting{Player: v.player, PingSession: s.pingSession, UnixAtZero: s.unixAtZero},
-		URL:      fmt.Sprintf("https://%s/stamps?key=%s", s.listener.Addr(), v.key),
-		Hash:     s.hash[:],
-	}
-	if wsjson.Write(ctx, ws, greeting) == nil {
-		go v.sendAll()
-		v.readMessages()
-	}
+	v.readMessages()
 }
 
 // onSession lets the WebTransport session of a page in.

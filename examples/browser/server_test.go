@@ -12,7 +12,6 @@ import (
 	"crypto/x509"
 	"math"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -41,9 +40,9 @@ type nativePage struct {
 func rawUsec() uint64 { return clock.Now() + 1<<45 }
 
 // startBare starts a server without a page.
-func startBare(t *testing.T, o options) *server {
+func startBare(t *testing.T) *server {
 	t.Helper()
-	s, err := serve("127.0.0.1:0", nil, o)
+	s, err := serve("127.0.0.1:0", nil, "")
 	exampletest.Must(t, err)
 	t.Cleanup(s.close)
 	return s
@@ -134,12 +133,10 @@ func within(r client.Reading) bool {
 	return r.Bound > 0 && math.Abs(r.Error) < 1000 && math.Abs(r.Error) < r.Bound+100
 }
 
-// A page knows the server's time, plays, and is right again after its clock was set. Its session is recorded.
+// A page knows the server's time, plays, and is right again after its clock was set.
 func TestNativePage(t *testing.T) {
 	for _, stamped := range []bool{true, false} {
-		o := all
-		o.record = t.TempDir()
-		p := connect(t, startBare(t, o), stamped)
+		p := connect(t, startBare(t), stamped)
 		right := func() bool {
 			stamps, pings := p.sample()
 			return within(pings) && (!stamped || within(stamps)) && p.client.Frame(rawUsec()).Ready
@@ -153,24 +150,12 @@ func TestNativePage(t *testing.T) {
 		if !p.play(10*time.Second, right) {
 			t.Errorf("stamped %v: not right after a step", stamped)
 		}
-		if !stamped {
-			continue
-		}
-		p.ws.CloseNow()
-		exampletest.Eventually(t, "30 datagrams were recorded", func() bool {
-			names, _ := filepath.Glob(filepath.Join(o.record, "*.tsr"))
-			if len(names) != 1 {
-				return false
-			}
-			n := exampletest.Recording(t, names[0])
-			return n >= 30
-		})
 	}
 }
 
 // Two pages see each other, the tick rate is that of both, and who leaves is gone.
 func TestNativePlayers(t *testing.T) {
-	s := startBare(t, all)
+	s := startBare(t)
 	a, b := connect(t, s, true), connect(t, s, false)
 	sees := func(n int) bool {
 		return a.play(10*time.Second, func() bool { return len(a.client.Frame(rawUsec()).Drawn) == n })
@@ -190,7 +175,7 @@ func TestNativePlayers(t *testing.T) {
 
 // Nothing that a page sends does harm.
 func TestBadInput(t *testing.T) {
-	s := startBare(t, all)
+	s := startBare(t)
 	p := connect(t, s, true)
 	for _, text := range []string{"", "{", `{"rate":-1}`, `{"rate":4000000000}`, `{"latency":1e300}`, `{"loss":-5}`, `[]`} {
 		exampletest.Must(t, p.ws.Write(t.Context(), websocket.MessageText, []byte(text)))
@@ -212,7 +197,7 @@ func TestBadInput(t *testing.T) {
 // Only the page that was given the key opens a session, and only pages of this server a
 // WebSocket.
 func TestStrangers(t *testing.T) {
-	s := startBare(t, all)
+	s := startBare(t)
 	p := connect(t, s, false)
 	wrong := p.greeting
 	wrong.URL = strings.Replace(wrong.URL, "key=", "key=x", 1)
@@ -228,7 +213,7 @@ func TestStrangers(t *testing.T) {
 
 // The files of the page are there, and a browser is told to load none from elsewhere.
 func TestFiles(t *testing.T) {
-	s := startBare(t, all)
+	s := startBare(t)
 	for path, kind := range map[string]string{
 		"": "text/html", "plain.html": "text/html", "page.js": "text/javascript", "plain.js": "text/javascript",
 		"style.css": "text/css", "icon.svg": "image/svg+xml",

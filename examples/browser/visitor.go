@@ -5,11 +5,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log"
 	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
 	"github.com/quic-go/webtransport-go"
 
 	"timesync/examples/browser/client"
@@ -21,7 +23,7 @@ import (
 )
 
 const (
-	// outbox messages wait for the goroutine that stamps them. More wait only if it hangs.
+	// outbox messages wait to be stamped. More wait only if a connection takes no more.
 	outbox = 64
 	// writeTimeout is how long a page may refuse to read before it is sent away. A frozen
 	// tab still has buffers.
@@ -41,7 +43,7 @@ type visitor struct {
 	ws       *websocket.Conn
 	up, down *path
 	stamped  atomic.Pointer[channel.Peer] // over the WebTransport session
-	out      chan []byte                  // of the game
+	out      queue                        // what is to be sent of the game
 
 	// These are the room's.
 	player uint32
@@ -63,28 +65,23 @@ type greeting struct {
 	Hash []byte `json:"hash"` // of its certificate
 }
 
-// send sends a message of the game, some day.
-func (v *visitor) send(b []byte) {
-	select {
-	case v.out <- b:
-	default:
-	}
+// greet sends the greeting.
+func (v *visitor) greet() {
+	g := v.server.greeting
+	g.Player = v.player
+	g.URL += v.key
+	_ = wsjson.Write(v.ctx, v.ws, g) // the reader sees what is wrong
 }
 
-// sendAll sends the messages of the game.
-func (v *visitor) sendAll() {
-	for {
-		select {
-		case <-v.ctx.Done():
-			return
-		case b := <-v.out:
-			if peer := v.stamped.Load(); peer != nil {
-				_ = peer.Send(b, v.server.clock.Now()) // it never fails, see readDatagrams
-			} else {
-				v.message(b)
-			}
+// send sends a message of the game, some day.
+func (v *visitor) send(b []byte) {
+	v.out.add(func() {
+		if peer := v.stamped.Load(); peer != nil {
+			_ = peer.Send(b, v.server.clock.Now()) // it never fails, see readDatagrams
+		} else {
+			v.message(b)
 		}
-	}
+	})
 }
 
 // message sends a message over the WebSocket.
@@ -120,11 +117,11 @@ func (v *visitor) readMessages() {
 // onMessage takes a binary message of the WebSocket that has arrived.
 func (v *visitor) onMessage(b []byte) {
 	received := v.server.clock.Received()
-	if reply, ok := ping.AppendReply(nil, b, v.server.pingSession, received, v.server.clock.Now()); ok {
+	if reply, ok := ping.AppendReply(nil, b, v.server.greeting.PingSession, received, v.server.clock.Now()); ok {
 		v.message(reply)
-		return
+	} else {
+		v.server.room.receive(v, b)
 	}
-	v.server.room.receive(v, b)
 }
 
 // readDatagrams reads the session until it ends.
@@ -135,16 +132,13 @@ func (v *visitor) readDatagrams(session *webtransport.Session) {
 		return nil
 	}}
 	recorded, err := program.Record(&peer.Link, v.server.record, "browser-*.tsr")
-	if err != nil {
-		log.Print("not recorded: ", err)
-	}
 	defer func() {
-		if err := recorded(); err != nil {
+		if err := errors.Join(err, recorded()); err != nil {
 			log.Print("recording: ", err)
 		}
 	}()
 	v.stamped.Store(peer)
-	v.server.room.greet(v)
+	v.server.room.announce(v)
 	for {
 		b, err := session.ReceiveDatagram(v.ctx)
 		if err != nil {

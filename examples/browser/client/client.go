@@ -61,8 +61,6 @@ type Client struct {
 	late   uint32
 	x, was float64 // where the player is, and was a tick ago
 	walk   float64 // -1 left, +1 right
-
-	steps [2]uint32 // of stamps and ping: so many are told
 }
 
 // New returns a client that is not connected. raw reads the browser's clock.
@@ -90,7 +88,7 @@ func (c *Client) Connect(g Greeting, stamped bool) {
 	c.greeting, c.stamped, c.connected, c.late = g, stamped, true, 0
 	c.x = game.Start(g.Player)
 	c.was = c.x
-	c.link, c.steps[0], c.delay = new(link.Link), 0, 0
+	c.link, c.delay = new(link.Link), 0
 	c.ping.Reset(g.PingSession)
 	var remote tick.RemoteClock = &c.ping
 	over := "ping over WebSocket"
@@ -148,7 +146,6 @@ func (c *Client) Advance(raw uint64) {
 	if c.stamped && now-c.sentAt >= idle {
 		c.send(nil) // to have something to synchronize by
 	}
-	c.watch(now)
 }
 
 // send sends a message of the game over what there is.
@@ -180,24 +177,6 @@ func (c *Client) StepClock(by time.Duration) {
 
 func (c *Client) say(format string, args ...any) { c.page.Event(fmt.Sprintf(format, args...)) }
 
-// known returns what is known of the server's clock, by stamps and by ping.
-func (c *Client) known(now uint64) (known [2]timesync.Snapshot) {
-	known[0], _ = c.link.Snapshot(now)
-	known[1], _ = c.ping.Snapshot(now)
-	return known
-}
-
-// watch says when a reading of the server's clock was allowed to jump: a clock was set, or the
-// page connected anew.
-func (c *Client) watch(now uint64) {
-	for i, s := range c.known(now) {
-		if s.ErrorBound > 0 && s.Steps != c.steps[i] {
-			c.steps[i] = s.Steps
-			c.say("%s: the reading of the server's clock jumped", [2]string{"stamps", "ping"}[i])
-		}
-	}
-}
-
 // Reading is how well the server's clock is known in one way. All are microseconds.
 type Reading struct {
 	// Error is what the client takes the server's clock for, minus that clock.
@@ -218,8 +197,9 @@ func (c *Client) Sample(raw uint64, unixUsec float64) (stamps, pings Reading) {
 	reading := func(k timesync.Snapshot, delay time.Duration) Reading {
 		return Reading{float64(k.RemoteUsec) - truth, us(k.ErrorBound), us(delay), float64(k.Steps)}
 	}
-	known := c.known(now)
-	return reading(known[0], c.delay), reading(known[1], known[1].MinimumOneWayDelay+known[1].Jitter)
+	stamped, _ := c.link.Snapshot(now)
+	asked, _ := c.ping.Snapshot(now)
+	return reading(stamped, c.delay), reading(asked, asked.MinimumOneWayDelay+asked.Jitter)
 }
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

@@ -58,11 +58,7 @@ func (c *Client) tick(s tick.Info) {
 }
 
 // Walk sets where the player walks: -1 left, 0 nowhere, +1 right.
-func (c *Client) Walk(direction float64) {
-	if direction >= -1 && direction <= 1 { // and no NaN
-		c.walk = direction
-	}
-}
+func (c *Client) Walk(direction float64) { c.walk = direction }
 
 // SetBuffers sets how far the three clocks are apart besides the delays.
 func (c *Client) SetBuffers(client, server time.Duration) error {
