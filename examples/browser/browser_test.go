@@ -5,7 +5,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -352,7 +351,7 @@ func TestPlainPage(t *testing.T) {
 	}
 }
 
-// Two tabs are two players that see each other, and walk by keyboard.
+// Two tabs are two players that see each other, walk by keyboard, and have one tick rate.
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "")
@@ -372,6 +371,8 @@ func TestTwoTabs(t *testing.T) {
 	press("keydown")
 	b.wait("the other walks", fmt.Sprintf("Math.abs(%s - %f) > 0.3", otherX, before), patience)
 	press("keyup")
+	eval[bool](a, "(r => { r.value = 30; return r.dispatchEvent(new Event('input')); })(document.querySelector('[name=rate]'))")
+	b.wait("the tick rate is that of both", "demo.frame?.rate === 30", patience)
 
 	// Everybody stands on the platform of their own time, in most frames: where the machine
 	// has no time for the page, states come too late for some.
@@ -444,7 +445,7 @@ func TestServerRestart(t *testing.T) {
 	w.wait("the game goes on", "demo.events.some(e => e.includes('epoch'))", 5*time.Second)
 }
 
-// The clock is right again after it was set and after a suspend, and every jump is announced.
+// The clock is right again after it was set and after a suspend, and that it was set is counted.
 func TestClockEvents(t *testing.T) {
 	t.Parallel()
 	w := ready(t, startServer(t, ""), perfect, stampsKnown+" && "+pingKnown)
@@ -462,7 +463,6 @@ func TestClockEvents(t *testing.T) {
 		got := w.samples(from)
 		for name, series := range map[string]func(sample) *reading{"stamps": stamps, "ping": pings} {
 			heals(t, c.button+", "+name, got, series)
-			announced(t, got, series)
 		}
 	}
 }
@@ -483,20 +483,6 @@ func heals(t *testing.T, event string, samples []sample, series func(sample) *re
 	t.Logf("%s: wrong by more than 1 ms for %.0f ms, and by more than the bound for %.0f ms", event, wrong, unaware)
 	if unaware > 4000 {
 		t.Errorf("%s: not right again", event)
-	}
-}
-
-// announced fails the test if the error changed by what is no slew, and the count of steps did
-// not. That the local clock was set is no change of the reading.
-func announced(t *testing.T, samples []sample, series func(sample) *reading) {
-	t.Helper()
-	var last *reading
-	for _, s := range samples {
-		r := series(s)
-		if r != nil && last != nil && r.Steps <= last.Steps && math.Abs(r.Error) < math.Abs(last.Error)-100_000 {
-			t.Errorf("at %.0f ms an error was gone, and that was not announced", s.At)
-		}
-		last = cmp.Or(r, last)
 	}
 }
 
@@ -528,8 +514,6 @@ func TestBackground(t *testing.T) {
 	if beats > 20 {
 		t.Error("the tab was not throttled, so this shows nothing")
 	}
-	announced(t, got, stamps)
-	announced(t, got, pings)
 }
 
 // The page fits its window, and is legible in light and dark.

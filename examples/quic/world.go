@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 
 	"github.com/quic-go/quic-go"
@@ -57,15 +58,13 @@ func join(ctx context.Context, listener *quic.EarlyListener, trusts *tls.Config,
 	if err != nil {
 		return nil, nil, err
 	}
-	if client, err = NewPeer(dialled, clientUsec); err != nil {
-		return nil, nil, err
-	}
 	accepted, err := listener.Accept(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err = NewPeer(accepted, serverUsec)
-	return client, server, err
+	client, err1 := NewPeer(dialled, clientUsec)
+	server, err2 := NewPeer(accepted, serverUsec)
+	return client, server, errors.Join(err1, err2)
 }
 
 // run receives at one end, and moves bulk, until ctx is done: the end of the connection is no failure then.

@@ -50,8 +50,7 @@ type Client struct {
 	connected bool
 	stamped   bool       // over WebTransport
 	link      *link.Link // of this connection
-	delay     time.Duration
-	sentAt    uint64 // local: the last datagram
+	sentAt    uint64     // local: the last datagram
 	ping      ping.Clock
 
 	game   *tick.Client
@@ -88,7 +87,7 @@ func (c *Client) Connect(g Greeting, stamped bool) {
 	c.greeting, c.stamped, c.connected, c.late = g, stamped, true, 0
 	c.x = game.Start(g.Player)
 	c.was = c.x
-	c.link, c.delay = new(link.Link), 0
+	c.link = new(link.Link)
 	c.ping.Reset(g.PingSession)
 	var remote tick.RemoteClock = &c.ping
 	over := "ping over WebSocket"
@@ -113,14 +112,9 @@ func (c *Client) OnDatagram(b []byte, raw uint64) {
 	if !c.connected {
 		return
 	}
-	payload, delay, known, err := c.link.Open(b, c.received(raw))
-	if err != nil {
-		return
+	if payload, _, _, err := c.link.Open(b, c.received(raw)); err == nil {
+		c.receive(payload, raw)
 	}
-	if known {
-		c.delay = delay
-	}
-	c.receive(payload, raw)
 }
 
 // OnMessage takes a message of the WebSocket, which arrived at raw.
@@ -183,7 +177,7 @@ type Reading struct {
 	Error float64
 	// Bound is how large the error can be, as far as the client knows; 0: it knows nothing.
 	Bound float64
-	// Delay is one way: of the last datagram, or half of the mean round trip of 8 exchanges.
+	// Delay is one way, on average of late: of datagrams, or half of the round trip of 8 exchanges.
 	Delay float64
 	// Steps is how often the reading was allowed to jump.
 	Steps float64
@@ -194,12 +188,12 @@ type Reading struct {
 func (c *Client) Sample(raw uint64, unixUsec float64) (stamps, pings Reading) {
 	now := c.local(raw) + c.step/2 // so old a reading is on average
 	truth := unixUsec - float64(c.greeting.UnixAtZero)
-	reading := func(k timesync.Snapshot, delay time.Duration) Reading {
-		return Reading{float64(k.RemoteUsec) - truth, us(k.ErrorBound), us(delay), float64(k.Steps)}
+	reading := func(k timesync.Snapshot) Reading {
+		return Reading{float64(k.RemoteUsec) - truth, us(k.ErrorBound), us(k.MinimumOneWayDelay + k.Jitter), float64(k.Steps)}
 	}
 	stamped, _ := c.link.Snapshot(now)
 	asked, _ := c.ping.Snapshot(now)
-	return reading(stamped, c.delay), reading(asked, asked.MinimumOneWayDelay+asked.Jitter)
+	return reading(stamped), reading(asked)
 }
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
