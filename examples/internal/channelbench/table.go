@@ -49,23 +49,6 @@ func (r *Run) Outside() int { return r.client.Outside + r.server.Outside }
 // The columns of the table.
 const row = "%-24s %-6s %9s %14s %15s %12s %18s %17s %7s\n"
 
-// table measures each load for length, and prints a line for each side as soon as it is known. The
-// error says which limits were exceeded.
-func table(ctx context.Context, out io.Writer, loads []Load, length time.Duration, connect Connect) (failed error) {
-	fmt.Fprintf(out, "Microseconds, median / 99th percentile; %v each, after %v; %d clients, a datagram each way every %v.\n\n",
-		length, settle, len(ClientClocks), every)
-	fmt.Fprintf(out, row, "load", "end", "bulk MB/s", "offset error", "one-way delay", "its error", "TS23 error", "error bound", "outside")
-	for _, load := range loads {
-		r, err := Measure(ctx, load, length, connect)
-		if err != nil {
-			return err
-		}
-		fmt.Fprint(out, r)
-		failed = errors.Join(failed, r.Check())
-	}
-	return failed
-}
-
 // String returns both lines.
 func (r *Run) String() string {
 	line := func(load, end, bulk string, f Found) string {
@@ -75,9 +58,9 @@ func (r *Run) String() string {
 	return line(r.name, "client", fmt.Sprintf("%.0f", r.mbps), r.client) + line("", "server", "", r.server)
 }
 
-// Main is the main of an example: it prints the table, and exits with 1 if a limit was
-// exceeded. name is that of the program; bulk is what the transport calls the place of a bulk
-// transfer.
+// Main is the main of an example: under each load it measures, and prints a line for each side as soon as it is
+// known. It exits with 1 if a limit was exceeded, and says which. name is that of the program; bulk is what the
+// transport calls the place of a bulk transfer.
 func Main(name, bulk string, connect Connect) {
 	flags := func(length *time.Duration, f *flag.FlagSet) {
 		f.DurationVar(length, "for", 10*time.Second, "how long to measure under each load, above 0")
@@ -88,9 +71,20 @@ func Main(name, bulk string, connect Connect) {
 		}
 		return program.Arguments(f, 0)
 	}
-	measure := func(ctx context.Context, length time.Duration, stdout, _ io.Writer) error {
+	measure := func(ctx context.Context, length time.Duration, out, _ io.Writer) (failed error) {
 		runtime.GOMAXPROCS(cores)
-		return table(ctx, stdout, Loads(bulk), length, connect)
+		fmt.Fprintf(out, "Microseconds, median / 99th percentile; %v each, after %v; %d clients, a datagram each way every %v.\n\n",
+			length, settle, len(ClientClocks), every)
+		fmt.Fprintf(out, row, "load", "end", "bulk MB/s", "offset error", "one-way delay", "its error", "TS23 error", "error bound", "outside")
+		for _, load := range Loads(bulk) {
+			r, err := Measure(ctx, load, length, connect)
+			if err != nil {
+				return err
+			}
+			fmt.Fprint(out, r)
+			failed = errors.Join(failed, r.Check())
+		}
+		return failed
 	}
 	program.Main(program.New(name, "usage: "+name+" [flags]", flags, check, measure))
 }
