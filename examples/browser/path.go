@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// conditions is what the sliders of a page say about its path. The server makes the path
+// conditions is what the sliders of a page say, above all about its path. The server makes the path
 // so, since the loopback interface is perfect.
 type conditions struct {
 	Latency float64 `json:"latency"` // ms, each way
 	Uphill  float64 `json:"uphill"`  // ms, more on the way to the server
 	Jitter  float64 `json:"jitter"`  // ms, the mean of what comes on top
 	Loss    float64 `json:"loss"`    // percent
+	Rate    uint32  `json:"rate"`    // ticks a second, for all; 0: as before
 }
 
 const (

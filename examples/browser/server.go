@@ -26,8 +26,8 @@ import (
 
 // server serves the page, and the game to it.
 type server struct {
-	clock    program.Clock // starts anywhere, as that of another machine
-	greeting greeting      // but for the player's number and key
+	clock    program.Clock   // starts anywhere, as that of another machine
+	greeting client.Greeting // but for the player's number and key
 	room     *room
 	// isolated sends the headers that make the page's clock finer: it steps by 5 us, not by 100. A test changes it.
 	isolated bool
@@ -53,13 +53,11 @@ func serve(addr string, p page, record string) (*server, error) {
 		return nil, err
 	}
 	hash := sha256.Sum256(cert.Certificate[0])
-	s.greeting = greeting{
-		Greeting: client.Greeting{
-			PingSession: mathrand.Uint32(), // a later server is another
-			UnixAtZero:  time.Now().UnixMicro() - int64(s.clock.Now()),
-		},
-		URL:  fmt.Sprintf("https://%s/stamps?key=", s.listener.Addr()),
-		Hash: hash[:],
+	s.greeting = client.Greeting{
+		PingSession: mathrand.Uint32(), // a later server is another
+		UnixAtZero:  time.Now().UnixMicro() - int64(s.clock.Now()),
+		URL:         fmt.Sprintf("https://%s/stamps?key=", s.listener.Addr()),
+		Hash:        hash[:],
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.room = &room{ctx: s.ctx, clock: s.clock.Now, seats: map[string]*visitor{}}

@@ -17,6 +17,7 @@ import (
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/webtransport-go"
 
+	"timesync/examples/browser/client"
 	"timesync/examples/browser/game"
 	"timesync/examples/internal/exampletest"
 	"timesync/tick"
@@ -39,7 +40,7 @@ type player struct {
 	t        *testing.T
 	ctx      context.Context
 	ws       *websocket.Conn
-	greeting greeting
+	greeting client.Greeting
 }
 
 // connect connects one.
@@ -92,7 +93,7 @@ func rate(hz uint32) func(b []byte) bool {
 
 // dialStamps opens the WebTransport session of a greeting. That the certificate is one that a browser takes by its
 // hash, the tests in Chromium prove.
-func dialStamps(t *testing.T, g greeting) (*webtransport.Session, error) {
+func dialStamps(t *testing.T, g client.Greeting) (*webtransport.Session, error) {
 	dialer := &webtransport.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}},
 		QUICConfig:      &quic.Config{EnableDatagrams: true, EnableStreamResetPartialDelivery: true},

@@ -14,7 +14,6 @@ import (
 	"github.com/coder/websocket/wsjson"
 	"github.com/quic-go/webtransport-go"
 
-	"timesync/examples/browser/client"
 	"timesync/examples/browser/game"
 	"timesync/examples/channel"
 	"timesync/examples/internal/program"
@@ -50,19 +49,6 @@ type visitor struct {
 	figure game.Figure
 	inputs map[tick.Tick]game.Figure // by the tick for which they were sent
 	late   uint32                    // inputs that came after their tick
-}
-
-// wishes is what a page sends when a slider moves.
-type wishes struct {
-	conditions
-	Rate uint32 `json:"rate"` // ticks a second
-}
-
-// greeting is the first message of a WebSocket. It tells what the server knows better.
-type greeting struct {
-	client.Greeting
-	URL  string `json:"url"`  // of the WebTransport session
-	Hash []byte `json:"hash"` // of its certificate
 }
 
 // greet sends the greeting.
@@ -105,11 +91,11 @@ func (v *visitor) readMessages() {
 			v.up.message(func() { v.onMessage(b) })
 			continue
 		}
-		var w wishes
-		if json.Unmarshal(b, &w) == nil {
-			v.up.is.Store(&w.conditions)
-			v.down.is.Store(&w.conditions)
-			v.server.room.setRate(w.Rate)
+		var c conditions
+		if json.Unmarshal(b, &c) == nil {
+			v.up.is.Store(&c)
+			v.down.is.Store(&c)
+			v.server.room.setRate(c.Rate)
 		}
 	}
 }

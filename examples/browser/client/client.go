@@ -73,13 +73,15 @@ func New(raw func() uint64, page Page) *Client {
 	return c
 }
 
-// Greeting is what the server says first.
+// Greeting is what the server says first, as the first message of a WebSocket: what it knows better.
 type Greeting struct {
 	Player      uint32 `json:"player"`
 	PingSession uint32 `json:"pingSession"`
 	// UnixAtZero is for the graph of the error alone: the time of day when the server's
 	// clock was 0, us since 1970. A page on the same machine reads the same time of day.
-	UnixAtZero int64 `json:"unixAtZero"`
+	UnixAtZero int64  `json:"unixAtZero"`
+	URL        string `json:"url"`  // of the WebTransport session
+	Hash       []byte `json:"hash"` // of its certificate
 }
 
 // Connect begins a connection. What kept time on the one before is forgotten.
