@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log"
 	"sync/atomic"
 	"time"
@@ -118,13 +117,16 @@ func (v *visitor) readDatagrams(session *webtransport.Session) {
 		return nil
 	}}
 	recorded, err := program.Record(&peer.Link, v.server.record, "browser-*.tsr")
+	if err != nil {
+		log.Print("not recorded: ", err)
+	}
 	defer func() {
-		if err := errors.Join(err, recorded()); err != nil {
+		if err := recorded(); err != nil {
 			log.Print("recording: ", err)
 		}
 	}()
 	v.stamped.Store(peer)
-	v.server.room.announce(v)
+	v.server.room.welcome(v)
 	for {
 		b, err := session.ReceiveDatagram(v.ctx)
 		if err != nil {
