@@ -30,8 +30,6 @@ const (
 	kindState = 0x11 // epoch 8, tick 8, and for each player: its number 4, where it is 2
 )
 
-const rate = 60 // ticks a second
-
 // game is all that the server knows. Only the goroutine of run touches it, so that no input slips in between a tick
 // and the question whether it is in time.
 type game struct {
@@ -56,7 +54,7 @@ type player struct {
 func newGame() *game {
 	g := &game{players: map[uint64]*player{}, do: make(chan func())}
 	g.server, _ = tick.NewServer(tick.ServerConfig{ // which fails for a wrong configuration only
-		Config: tick.Config{Rate: tick.Hz(rate)},
+		Config: tick.Config{Rate: tick.Hz(60)},
 		Handlers: tick.Handlers{
 			Tick:  g.tick,
 			Event: func(e tick.Event) { log.Print(e) },
@@ -68,12 +66,16 @@ func newGame() *game {
 // run runs the game for ever.
 func (g *game) run() {
 	g.server.Start(clock.Now())
-	often := time.NewTicker(2 * time.Millisecond)
+	often, second := time.NewTicker(2*time.Millisecond), time.NewTicker(time.Second)
 	for {
 		select {
 		case f := <-g.do:
 			f()
 		case <-often.C:
+		case <-second.C:
+			for _, p := range g.players {
+				g.announce(p)
+			}
 		}
 		g.server.Advance(clock.Now())
 	}
@@ -92,7 +94,7 @@ func (g *game) tick(i tick.Info) {
 	}
 	for _, p := range g.players {
 		p.send(state)
-		if p.tell || i.Tick%rate == 0 {
+		if p.tell {
 			g.announce(p)
 		}
 	}
