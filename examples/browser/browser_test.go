@@ -5,7 +5,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -59,20 +58,28 @@ func installed(t *testing.T, what string, names ...string) string {
 }
 
 // built is the page, built once for all tests.
-var built = sync.OnceValues(buildPage)
+var built = sync.OnceValues(func() (page, error) { return buildPage(builtInto) })
+
+// builtInto is the folder for it.
+var builtInto string
+
+func TestMain(m *testing.M) {
+	builtInto, _ = os.MkdirTemp("", "timesync")
+	code := m.Run()
+	os.RemoveAll(builtInto)
+	os.Exit(code)
+}
 
 // startServer starts a server that ends with the test.
-func startServer(t *testing.T, o options) *server {
+func startServer(t *testing.T, record string) *server {
 	t.Helper()
 	p, err := built()
 	exampletest.Must(t, err)
-	s, err := serve("127.0.0.1:0", p, o)
+	s, err := serve("127.0.0.1:0", p, record)
 	exampletest.Must(t, err)
 	t.Cleanup(s.close)
 	return s
 }
-
-var all = options{isolated: true, webTransport: true}
 
 // startBrowser starts a Chromium that ends with the test.
 func startBrowser(t *testing.T) context.Context {
@@ -264,13 +271,12 @@ const beganLate = `(() => {
 func TestSynchronizes(t *testing.T) {
 	for _, c := range []struct {
 		name, query, transport string
-		options                options
 		series                 func(sample) *reading
 	}{
-		{"isolated", "", "WebTransport", all, stamps}, // alone, the others at once
-		{"not isolated", "", "WebTransport", options{webTransport: true}, stamps},
-		{"no UDP", "", "WebSocket", options{isolated: true}, pings},
-		{"no WebTransport in the browser", "&transport=websocket", "WebSocket", all, pings},
+		{"isolated", "", "WebTransport", stamps}, // alone, the others at once
+		{"not isolated", "", "WebTransport", stamps},
+		{"no UDP", "", "WebSocket", pings},
+		{"no WebTransport in the browser", "&transport=websocket", "WebSocket", pings},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			alone, known := c.name == "isolated", stampsKnown
@@ -280,8 +286,12 @@ func TestSynchronizes(t *testing.T) {
 			if c.transport == "WebSocket" {
 				known = pingKnown
 			}
-			w := ready(t, startServer(t, c.options), perfect+c.query, gameRuns+" && "+known+" && demo.firstFrame")
-			w.over(c.transport, c.options.isolated)
+			s := startServer(t, "")
+			if s.isolated = c.name != "not isolated"; c.name == "no UDP" {
+				s.wt.Close()
+			}
+			w := ready(t, s, perfect+c.query, gameRuns+" && "+known+" && demo.firstFrame")
+			w.over(c.transport, s.isolated)
 			first := eval[float64](w, "demo.samples.find(s => s.stamps ?? s.ping).at")
 			t.Logf("synchronized %.2f s and the first frame %.2f s after the page began", first/1000, eval[float64](w, "demo.firstFrame")/1000)
 			time.Sleep(*measureFor)
@@ -311,7 +321,7 @@ func TestSynchronizes(t *testing.T) {
 // WebSocket, and follows the game: judged as the first page is.
 func TestPlainPage(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, all)
+	s := startServer(t, "")
 	browser := startBrowser(t)
 	for _, c := range []struct {
 		query, transport, known string
@@ -341,10 +351,10 @@ func TestPlainPage(t *testing.T) {
 	}
 }
 
-// Two tabs are two players that see each other, and walk by keyboard.
+// Two tabs are two players that see each other, walk by keyboard, and have one tick rate.
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, all)
+	s := startServer(t, "")
 	browser := startBrowser(t)
 	a := open(t, browser, s.address())
 	a.wait("the first plays", gameRuns, patience)
@@ -382,13 +392,15 @@ func TestTwoTabs(t *testing.T) {
 			t.Error("not on the platform of their time")
 		}
 	}
+
+	eval[bool](a, "(r => { r.value = 30; return r.dispatchEvent(new Event('input')); })(document.querySelector('[name=rate]'))")
+	b.wait("the tick rate is that of both", "demo.frame?.rate === 30", patience)
 }
 
-// The sliders make the path longer, by keyboard; a longer way up shows as an error of half of
-// it, which the bound contains.
+// The sliders make the path longer: a longer way up shows as an error of half of it, which the bound contains.
 func TestSliders(t *testing.T) {
 	t.Parallel()
-	w := ready(t, startServer(t, all), "latency=10&uphill=30&jitter=0&loss=0", stampsKnown+" && "+pingKnown)
+	w := ready(t, startServer(t, ""), "latency=10&uphill=30&jitter=0&loss=0", stampsKnown+" && "+pingKnown)
 	time.Sleep(2 * time.Second)
 	got := w.measure(2 * time.Second)
 	errorSizes(t, got, pings, 300)
@@ -397,30 +409,20 @@ func TestSliders(t *testing.T) {
 	if !(m > 10_000 && m < 20_000) { // less or more of it is the machine's
 		t.Error("want 15 ms")
 	}
-	const delays = "demo.samples.slice(-10).map(s => s.ping.delay).sort((a, b) => a - b)[5]"
-	before := eval[float64](w, delays)
-	w.do(chromedp.Focus(chromedp.CSS("[name=latency]")))
-	for range 20 {
-		w.do(chromedp.KeyEvent(kb.ArrowRight))
-	}
-	if v := eval[string](w, "document.querySelector('[name=latency]').parentElement.querySelector('output').textContent"); v != "30 ms" {
-		t.Errorf("the slider says %s", v)
-	}
-	w.wait("the path is longer", fmt.Sprintf("%s > %f", delays, before+15_000), patience)
 }
 
 // After a restart of the server, which then has another clock and another game, the page is
 // in step again by itself.
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, all)
+	s := startServer(t, "")
 	w := ready(t, s, perfect, gameRuns+" && "+stampsKnown)
 	page, _ := built()
 	addr := s.listener.Addr().String()
 	s.close()
 	w.wait("the loss is noticed", "demo.transport === ''", 15*time.Second)
 	exampletest.Eventually(t, "another server has the port", func() bool {
-		again, err := serve(addr, page, all)
+		again, err := serve(addr, page, "")
 		if err == nil {
 			t.Cleanup(again.close)
 		}
@@ -433,10 +435,10 @@ func TestServerRestart(t *testing.T) {
 	w.wait("the game goes on", "demo.events.some(e => e.includes('epoch'))", 5*time.Second)
 }
 
-// The clock is right again after it was set and after a suspend, and every jump is announced.
+// The clock is right again after it was set and after a suspend, and that it was set is counted.
 func TestClockEvents(t *testing.T) {
 	t.Parallel()
-	w := ready(t, startServer(t, all), perfect, stampsKnown+" && "+pingKnown)
+	w := ready(t, startServer(t, ""), perfect, stampsKnown+" && "+pingKnown)
 	time.Sleep(3 * time.Second)
 	for _, c := range []struct {
 		button string
@@ -451,7 +453,6 @@ func TestClockEvents(t *testing.T) {
 		got := w.samples(from)
 		for name, series := range map[string]func(sample) *reading{"stamps": stamps, "ping": pings} {
 			heals(t, c.button+", "+name, got, series)
-			announced(t, got, series)
 		}
 	}
 }
@@ -475,25 +476,11 @@ func heals(t *testing.T, event string, samples []sample, series func(sample) *re
 	}
 }
 
-// announced fails the test if the error changed by what is no slew, and the count of steps did
-// not. That the local clock was set is no change of the reading.
-func announced(t *testing.T, samples []sample, series func(sample) *reading) {
-	t.Helper()
-	var last *reading
-	for _, s := range samples {
-		r := series(s)
-		if r != nil && last != nil && r.Steps <= last.Steps && math.Abs(r.Error) < math.Abs(last.Error)-100_000 {
-			t.Errorf("at %.0f ms an error was gone, and that was not announced", s.At)
-		}
-		last = cmp.Or(r, last)
-	}
-}
-
 // A tab that was frozen, and is then hidden, where timers run once a second, is right again
 // within 2 s and stays so.
 func TestBackground(t *testing.T) {
 	t.Parallel()
-	w := ready(t, startServer(t, all), perfect, gameRuns+" && "+stampsKnown)
+	w := ready(t, startServer(t, ""), perfect, gameRuns+" && "+stampsKnown)
 	eval[bool](w, "window.beats = [], setInterval(() => beats.push(performance.now()), 10), true")
 	time.Sleep(3 * time.Second)
 	lifecycle := func(state cdppage.SetWebLifecycleStateState) {
@@ -517,14 +504,12 @@ func TestBackground(t *testing.T) {
 	if beats > 20 {
 		t.Error("the tab was not throttled, so this shows nothing")
 	}
-	announced(t, got, stamps)
-	announced(t, got, pings)
 }
 
 // The page fits its window, and is legible in light and dark.
 func TestSizesAndColours(t *testing.T) {
 	t.Parallel()
-	w := ready(t, startServer(t, all), "", gameRuns)
+	w := ready(t, startServer(t, ""), "", gameRuns)
 	for _, width := range []int64{1400, 800, 400} {
 		w.do(chromedp.EmulateViewport(width, 900))
 		w.wait("the canvas follows", fmt.Sprintf("innerWidth === %d && elevator.width === Math.round(elevator.clientWidth * devicePixelRatio)", width), 5*time.Second)
@@ -571,7 +556,7 @@ func TestScreenshots(t *testing.T) {
 	if *screenshots == "" {
 		t.Skip("only with -screenshots")
 	}
-	s := startServer(t, all)
+	s := startServer(t, "")
 	w := ready(t, s, "", gameRuns)
 	ready(t, s, "", gameRuns)
 	time.Sleep(15 * time.Second)

@@ -45,7 +45,7 @@ type told struct {
 }
 
 // inFirefox returns what the page says in a Firefox that ends with the test.
-func inFirefox(t *testing.T, path string, o options) (what told) {
+func inFirefox(t *testing.T, path string, isolated bool) (what told) {
 	heard := make(chan string, 1)
 	ear := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if text := r.FormValue("told"); text != "" { // and no icon
@@ -56,15 +56,21 @@ func inFirefox(t *testing.T, path string, o options) (what told) {
 	p, err := built()
 	exampletest.Must(t, err)
 	p = maps.Clone(p)
-	index, err := static.ReadFile("static/index.html")
+	profile := t.TempDir()
+	index, err := os.ReadFile("static/index.html")
 	exampletest.Must(t, err)
-	p["firefox.html"] = bytes.Replace(index, []byte("</body>"), []byte(`<script type="module" src="firefox.js"></script></body>`), 1)
-	p["firefox.js"] = fmt.Appendf(nil, toldScript, stampsKnown, patience.Milliseconds(), measureFor.Milliseconds(), ear.URL)
-	s, err := serve("127.0.0.1:0", p, o)
+	for name, b := range map[string][]byte{
+		"firefox.html": bytes.Replace(index, []byte("</body>"), []byte(`<script type="module" src="firefox.js"></script></body>`), 1),
+		"firefox.js":   fmt.Appendf(nil, toldScript, stampsKnown, patience.Milliseconds(), measureFor.Milliseconds(), ear.URL),
+	} {
+		p[name] = filepath.Join(profile, name)
+		exampletest.Must(t, os.WriteFile(p[name], b, 0o600))
+	}
+	s, err := serve("127.0.0.1:0", p, "")
 	exampletest.Must(t, err)
+	s.isolated = isolated
 	defer s.close()
 
-	profile := t.TempDir()
 	const quiet = `user_pref("datareporting.policy.dataSubmissionEnabled", false); user_pref("browser.aboutwelcome.enabled", false);`
 	exampletest.Must(t, os.WriteFile(filepath.Join(profile, "user.js"), []byte(quiet), 0o600))
 	command := exec.CommandContext(t.Context(), path, "--headless", "--no-remote", "--profile", profile, s.address()+"firefox.html?"+perfect)
@@ -86,7 +92,7 @@ func TestFirefox(t *testing.T) {
 	path := installed(t, "Firefox (apt-get install firefox-esr, or set FIREFOX)", os.Getenv("FIREFOX"), "firefox-esr", "firefox")
 	for _, isolated := range []bool{true, false} {
 		t.Run(map[bool]string{true: "isolated", false: "not isolated"}[isolated], func(t *testing.T) {
-			told := inFirefox(t, path, options{isolated: isolated, webTransport: true})
+			told := inFirefox(t, path, isolated)
 			t.Logf("readings lag behind by up to %v ms; %s", told.Step, told.Status)
 			if told.Isolated != isolated || isolated && told.Step > 0.2 || !isolated && (told.Step < 0.9 || told.Step > 2.1) {
 				t.Errorf("isolated %v, readings lag behind by up to %v ms", told.Isolated, told.Step)

@@ -16,43 +16,47 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
-// page is what the browser loads besides the embedded files, by name.
-type page map[string][]byte
+// page says in which files there is what the browser loads besides those of the folder static, by name.
+type page map[string]string
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address of the page; port 0 takes a free one")
 	record := flag.String("record", "", "record what the clocks are told into files in this `folder`, one for each WebTransport session")
 	flag.Parse()
 
-	start := time.Now()
-	fmt.Print("building the page, which takes a while the first time ...")
-	p, err := buildPage()
-	if err != nil {
+	if err := run(*addr, *record); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf(" %.1f MB in %.1f s\n", float64(len(p["page.wasm"]))/1e6, time.Since(start).Seconds())
+}
 
-	s, err := serve(*addr, p, options{isolated: true, webTransport: true, record: *record})
+// run serves the page until it is interrupted.
+func run(addr, record string) error {
+	dir, err := os.MkdirTemp("", "timesync")
 	if err != nil {
-		log.Fatal(err)
+		return err
+	}
+	defer os.RemoveAll(dir)
+	fmt.Println("building the page, which takes a while the first time ...")
+	p, err := buildPage(dir)
+	if err != nil {
+		return err
+	}
+	s, err := serve(addr, p, record)
+	if err != nil {
+		return err
 	}
 	defer s.close()
 	fmt.Println("open", s.address(), "in a browser, and once more in another window; Ctrl+C ends it")
 	interrupt := make(chan os.Signal, 1)
 	signal.Notify(interrupt, os.Interrupt)
 	<-interrupt
+	return nil
 }
 
-// buildPage compiles the page for the browser. It needs Go and this folder.
-func buildPage() (page, error) {
-	dir, err := os.MkdirTemp("", "timesync")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
+// buildPage compiles the page for the browser into a folder. It needs Go and this folder.
+func buildPage(dir string) (page, error) {
 	wasm := filepath.Join(dir, "page.wasm")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", wasm, "timesync/examples/browser/page")
 	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
@@ -60,18 +64,9 @@ func buildPage() (page, error) {
 		return nil, fmt.Errorf("building the page: %w; is this the folder examples/browser?\n%s", err, out)
 	}
 	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		return nil, fmt.Errorf("go env GOROOT: %w", err)
-	}
-	p := page{}
-	for name, file := range map[string]string{
+	return page{
 		"page.wasm":    wasm,
 		"wasm_exec.js": filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"), // of the Go that built it
 		"timesync.mjs": filepath.Join("..", "js", "timesync.mjs"),                                     // for the page without WebAssembly
-	} {
-		if p[name], err = os.ReadFile(file); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
+	}, err
 }

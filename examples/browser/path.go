@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// conditions is what the sliders of a page say about its path. The server makes the path
+// conditions is what the sliders of a page say, above all about its path. The server makes the path
 // so, since the loopback interface is perfect.
 type conditions struct {
 	Latency float64 `json:"latency"` // ms, each way
 	Uphill  float64 `json:"uphill"`  // ms, more on the way to the server
 	Jitter  float64 `json:"jitter"`  // ms, the mean of what comes on top
 	Loss    float64 `json:"loss"`    // percent
+	Rate    uint32  `json:"rate"`    // ticks a second, for all; 0: as before
 }
 
 const (
@@ -24,40 +25,50 @@ const (
 	// retransmission is by how much the loss of a segment delays a stream, besides a
 	// round trip: Linux waits for at least 200 ms (TCP_RTO_MIN).
 	retransmission = 200 * time.Millisecond
-	// queue messages wait on a stream at most, and as many datagrams. At 120 a second and 6 s
-	// of delay there are 720.
-	queue = 1024
+	// most messages wait on a stream, and as many datagrams. At 120 a second and 6 s of delay there are 720.
+	most = 1024
 )
+
+// queue is what a goroutine does, one after the other.
+type queue chan func()
+
+// newQueue makes one that is worked off until ctx ends.
+func newQueue(ctx context.Context, length int) queue {
+	q := make(queue, length)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case do := <-q:
+				do()
+			}
+		}
+	}()
+	return q
+}
+
+// add drops what the queue has no room for: all here is sent again and again.
+func (q queue) add(do func()) {
+	select {
+	case q <- do:
+	default:
+	}
+}
 
 // path is one way between the server and one page. Datagrams get lost and overtake each
 // other; messages of a stream do not, but a loss delays all that follow.
 type path struct {
 	up     bool
 	is     atomic.Pointer[conditions]
-	stream chan delayed
+	stream queue
 	flying atomic.Int64 // datagrams that wait
-}
-
-type delayed struct {
-	at      time.Time
-	deliver func()
 }
 
 // newPath returns a path that delivers the messages of its stream until ctx ends.
 func newPath(ctx context.Context, up bool) *path {
-	p := &path{up: up, stream: make(chan delayed, queue)}
+	p := &path{up: up, stream: newQueue(ctx, most)}
 	p.is.Store(new(conditions))
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case m := <-p.stream:
-				time.Sleep(time.Until(m.at))
-				m.deliver()
-			}
-		}
-	}()
 	return p
 }
 
@@ -83,7 +94,7 @@ func (p *path) datagram(deliver func()) {
 	case lost:
 	case delay == 0:
 		deliver()
-	case p.flying.Add(1) > queue:
+	case p.flying.Add(1) > most:
 		p.flying.Add(-1)
 	default:
 		time.AfterFunc(delay, func() {
@@ -93,16 +104,15 @@ func (p *path) datagram(deliver func()) {
 	}
 }
 
-// message calls deliver when a message of the stream that is sent now arrives, on the
-// goroutine of the path. When too many wait already it is dropped: everything here is sent
-// again and again.
+// message calls deliver when a message of the stream that is sent now arrives, on the goroutine of the stream.
 func (p *path) message(deliver func()) {
 	delay, lost, roundTrip := p.draw()
 	if lost {
 		delay += roundTrip + retransmission
 	}
-	select {
-	case p.stream <- delayed{time.Now().Add(delay), deliver}:
-	default:
-	}
+	arrives := time.Now().Add(delay)
+	p.stream.add(func() {
+		time.Sleep(time.Until(arrives))
+		deliver()
+	})
 }

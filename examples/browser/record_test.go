@@ -20,13 +20,12 @@ var (
 )
 
 func TestRecord(t *testing.T) {
-	o := all
-	o.record = cmp.Or(*recordTo, t.TempDir())
-	s := startServer(t, o)
+	folder := cmp.Or(*recordTo, t.TempDir())
+	s := startServer(t, folder)
 	ready(t, s, perfect, stampsKnown)
 	time.Sleep(*recordFor)
 	s.close()
-	names, err := filepath.Glob(filepath.Join(o.record, "*.tsr"))
+	names, err := filepath.Glob(filepath.Join(folder, "*.tsr"))
 	if err != nil || len(names) != 1 {
 		t.Fatalf("%q, %v", names, err)
 	}

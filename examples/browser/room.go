@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"timesync/examples/browser/game"
@@ -19,8 +20,8 @@ type room struct {
 	ctx   context.Context // ends the game
 	clock func() uint64   // the server's clock, us
 
-	mu    sync.Mutex
-	game  *tick.Server
+	game  atomic.Pointer[tick.Server]
+	mu    sync.Mutex          // guards what follows, and that game stays the same
 	hz    uint32              // its rate
 	end   context.CancelFunc  // ends its ticks
 	seats map[string]*visitor // by key
@@ -43,8 +44,8 @@ func (r *room) setRate(hz uint32) {
 		return
 	}
 	config := tick.ServerConfig{Config: tick.Config{Rate: tick.Hz(hz), Clock: r.clock}}
-	if r.game != nil {
-		now, _ := r.game.SharedTime(r.clock())
+	if before := r.game.Load(); before != nil {
+		now, _ := before.SharedTime(r.clock())
 		config.FirstTick = config.Rate.Ticks(now.Duration())
 		r.end()
 	}
@@ -54,7 +55,8 @@ func (r *room) setRate(hz uint32) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	server.Start(r.clock())
 	go server.Run(ctx)
-	r.game, r.hz, r.end = server, hz, cancel
+	r.game.Store(server)
+	r.hz, r.end = hz, cancel
 	for _, v := range r.seats {
 		clear(v.inputs)
 		r.welcome(v)
@@ -68,6 +70,7 @@ func (r *room) join(v *visitor) {
 	r.last++
 	v.player, v.figure.X = r.last, float32(game.Start(r.last))
 	r.seats[v.key] = v
+	v.out.add(v.greet) // before anything else
 	r.welcome(v)
 }
 
@@ -76,7 +79,7 @@ func (r *room) leave(v *visitor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.seats, v.key)
-	r.game.Forget(uint64(v.player))
+	r.game.Load().Forget(uint64(v.player))
 }
 
 // visitor returns who has a key, or nil.
@@ -86,16 +89,9 @@ func (r *room) visitor(key string) *visitor {
 	return r.seats[key]
 }
 
-// greet sends a visitor the Welcome that it needs to begin.
-func (r *room) greet(v *visitor) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.welcome(v)
-}
-
-// welcome is greet with mu held.
+// welcome sends a visitor the Welcome that it needs to begin.
 func (r *room) welcome(v *visitor) {
-	if w, ok := r.game.Announce(uint64(v.player), r.clock()); ok {
+	if w, ok := r.game.Load().Announce(uint64(v.player), r.clock()); ok {
 		b, _ := w.AppendBinary([]byte{game.KindWelcome}) // which never fails
 		v.send(b)
 	}
@@ -105,7 +101,7 @@ func (r *room) welcome(v *visitor) {
 func (r *room) tick(server *tick.Server, s tick.Info) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if server != r.game {
+	if server != r.game.Load() {
 		return // the rate was just changed
 	}
 	epoch, _ := server.Epoch()
@@ -140,10 +136,10 @@ func (r *room) receive(v *visitor, b []byte) {
 	if hello, ok := bytes.CutPrefix(b, []byte{game.KindHello}); ok {
 		var h tick.Hello
 		if h.UnmarshalBinary(hello) == nil {
-			_ = r.game.OnHello(uint64(v.player), h) // one of another epoch comes again
+			_ = r.game.Load().OnHello(uint64(v.player), h) // one of another epoch comes again
 		}
 	} else if m, ok := game.ReadInput(b); ok {
-		inTime, late := r.game.AcceptInput(uint64(v.player), m.Epoch, m.Tick, r.clock())
+		inTime, late := r.game.Load().AcceptInput(uint64(v.player), m.Epoch, m.Tick, r.clock())
 		if late {
 			v.late++
 		}

@@ -3,14 +3,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
-	"embed"
 	"fmt"
-	"io/fs"
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
@@ -21,33 +18,21 @@ import (
 	"github.com/quic-go/quic-go/http3"
 	"github.com/quic-go/webtransport-go"
 
+	"timesync/examples/browser/client"
 	"timesync/examples/browser/game"
 	"timesync/examples/internal/program"
 	"timesync/tick"
 )
 
-//go:embed static
-var static embed.FS
-
-// options is what tests change, and who records.
-type options struct {
-	// isolated sends the headers that make the page's clock finer: it steps by 5 us, not by 100.
-	isolated     bool
-	webTransport bool // listen for it
-	// record is the folder for recordings of sessions; empty: none.
-	record string
-}
-
 // server serves the page, and the game to it.
 type server struct {
-	options
-	clock program.Clock // starts anywhere, as that of another machine
-	// unixAtZero is the time of day when clock was 0, us since 1970.
-	unixAtZero  int64
-	pingSession uint32 // of package ping: a later server is another
-	room        *room
+	clock    program.Clock   // starts anywhere, as that of another machine
+	greeting client.Greeting // but for the player's number and key
+	room     *room
+	// isolated sends the headers that make the page's clock finer: it steps by 5 us, not by 100. A test changes it.
+	isolated bool
+	record   string // the folder for recordings of sessions; empty: none
 
-	hash     [32]byte // of the certificate
 	wt       *webtransport.Server
 	udp      net.PacketConn
 	http     *http.Server
@@ -57,13 +42,8 @@ type server struct {
 }
 
 // serve starts a server at an address, of which the port may be 0.
-func serve(addr string, p page, o options) (*server, error) {
-	s := &server{
-		options:     o,
-		clock:       program.Clock{Start: mathrand.Uint64N(1 << 50)},
-		pingSession: mathrand.Uint32(),
-	}
-	s.unixAtZero = time.Now().UnixMicro() - int64(s.clock.Now())
+func serve(addr string, p page, record string) (*server, error) {
+	s := &server{clock: program.Clock{Start: mathrand.Uint64N(1 << 50)}, isolated: true, record: record}
 	var err error
 	if s.listener, s.udp, err = listen(addr); err != nil {
 		return nil, err
@@ -72,7 +52,13 @@ func serve(addr string, p page, o options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.hash = sha256.Sum256(cert.Certificate[0])
+	hash := sha256.Sum256(cert.Certificate[0])
+	s.greeting = client.Greeting{
+		PingSession: mathrand.Uint32(), // a later server is another
+		UnixAtZero:  time.Now().UnixMicro() - int64(s.clock.Now()),
+		URL:         fmt.Sprintf("https://%s/stamps?key=", s.listener.Addr()),
+		Hash:        hash[:],
+	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.room = &room{ctx: s.ctx, clock: s.clock.Now, seats: map[string]*visitor{}}
 	s.room.setRate(defaultRate)
@@ -111,9 +97,7 @@ func (s *server) serveWebTransport(cert tls.Certificate) {
 		Handler: http.HandlerFunc(s.onSession),
 	}}
 	webtransport.ConfigureHTTP3Server(s.wt.H3)
-	if s.webTransport {
-		go s.wt.Serve(s.udp)
-	}
+	go s.wt.Serve(s.udp)
 }
 
 // address returns where the page is.
@@ -129,13 +113,10 @@ func (s *server) close() {
 
 // routes says what is where.
 func (s *server) routes(p page) http.Handler {
-	files, _ := fs.Sub(static, "static") // it is embedded above
 	mux := http.NewServeMux()
-	mux.Handle("/", http.FileServerFS(files))
-	for name, b := range p {
-		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) {
-			http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(b))
-		})
+	mux.Handle("/", http.FileServer(http.Dir("static")))
+	for name, file := range p {
+		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, file) })
 	}
 	mux.HandleFunc("/game", s.onWebSocket)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -167,10 +148,12 @@ func (s *server) onWebSocket(w http.ResponseWriter, r *http.Request) {
 		ws:     ws,
 		up:     newPath(ctx, true),
 		down:   newPath(ctx, false),
-		out:    make(chan []byte, outbox),
+		out:    newQueue(ctx, outbox),
 		inputs: map[tick.Tick]game.Figure{},
 	}
-	v.serve()
+	s.room.join(v)
+	defer s.room.leave(v)
+	v.readMessages()
 }
 
 // onSession lets the WebTransport session of a page in.

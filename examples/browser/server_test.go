@@ -1,95 +1,101 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// These tests prove the server and package client without a browser: a page in Go connects
-// by the same WebSocket and WebTransport. They need no built page.
+// These tests prove the server without a browser, by the same WebSocket and WebTransport. They need no
+// built page.
 package main
 
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
-	"math"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 	"github.com/coder/websocket/wsjson"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/webtransport-go"
 
-	"timesync/clock"
 	"timesync/examples/browser/client"
+	"timesync/examples/browser/game"
 	"timesync/examples/internal/exampletest"
+	"timesync/tick"
 )
 
-// nativePage is a page in Go.
-type nativePage struct {
-	t        *testing.T
-	client   *client.Client
-	ws       *websocket.Conn
-	session  *webtransport.Session
-	greeting greeting
-	arrivals chan func() // each hands over what has come
-}
-
-// rawUsec is a clock as of another machine.
-func rawUsec() uint64 { return clock.Now() + 1<<45 }
-
 // startBare starts a server without a page.
-func startBare(t *testing.T, o options) *server {
+func startBare(t *testing.T) *server {
 	t.Helper()
-	s, err := serve("127.0.0.1:0", nil, o)
+	s, err := serve("127.0.0.1:0", nil, "")
 	exampletest.Must(t, err)
 	t.Cleanup(s.close)
 	return s
 }
 
-// connect connects a page in Go.
-func connect(t *testing.T, s *server, stamped bool) *nativePage {
+// gamePath is where the WebSocket is.
+func gamePath(s *server) string { return strings.Replace(s.address(), "http", "ws", 1) + "game" }
+
+// player is a page that only listens.
+type player struct {
+	t        *testing.T
+	ctx      context.Context
+	ws       *websocket.Conn
+	greeting client.Greeting
+}
+
+// connect connects one.
+func connect(t *testing.T, s *server) *player {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testTime)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	p := &nativePage{t: t, arrivals: make(chan func(), 1000)}
-	var err error
-	p.ws, _, err = websocket.Dial(ctx, strings.Replace(s.address(), "http", "ws", 1)+"game", nil)
+	ws, _, err := websocket.Dial(ctx, gamePath(s), nil)
 	exampletest.Must(t, err)
-	t.Cleanup(func() { p.ws.CloseNow() })
-	exampletest.Must(t, wsjson.Read(ctx, p.ws, &p.greeting))
-	p.client = client.New(rawUsec, client.Network{
-		Datagram: func(b []byte) { _ = p.session.SendDatagram(b) }, // a loss is a loss
-		Message:  func(b []byte) { _ = p.ws.Write(ctx, websocket.MessageBinary, b) },
-	})
-	go p.read(p.client.OnMessage, func() ([]byte, error) { _, b, err := p.ws.Read(ctx); return b, err })
-	if stamped {
-		p.session, err = dialStamps(t, p.greeting)
-		exampletest.Must(t, err)
-		t.Cleanup(func() { p.session.CloseWithError(0, "") })
-		go p.read(p.client.OnDatagram, func() ([]byte, error) { return p.session.ReceiveDatagram(ctx) })
-	}
-	p.client.Connect(p.greeting.Greeting, stamped)
+	t.Cleanup(func() { ws.CloseNow() })
+	p := &player{t: t, ctx: ctx, ws: ws}
+	exampletest.Must(t, wsjson.Read(ctx, ws, &p.greeting))
 	return p
 }
 
-// dialStamps opens the WebTransport session of a greeting, as a browser does: it trusts the
-// certificate by its hash.
-func dialStamps(t *testing.T, g greeting) (*webtransport.Session, error) {
-	verify := func(raw [][]byte, _ [][]*x509.Certificate) error {
-		if hash := sha256.Sum256(raw[0]); !bytes.Equal(hash[:], g.Hash) {
-			t.Error("another certificate")
+func (p *player) send(kind websocket.MessageType, b []byte) {
+	p.t.Helper()
+	exampletest.Must(p.t, p.ws.Write(p.ctx, kind, b))
+}
+
+// wait waits for a message that is so.
+func (p *player) wait(what string, is func(b []byte) bool) {
+	p.t.Helper()
+	for {
+		_, b, err := p.ws.Read(p.ctx)
+		if err != nil {
+			p.t.Fatalf("%s: %v", what, err)
 		}
-		cert, err := x509.ParseCertificate(raw[0])
-		if err == nil && cert.NotAfter.Sub(cert.NotBefore) >= 14*24*time.Hour {
-			t.Error("no browser takes a certificate of 14 days")
+		if is(b) {
+			return
 		}
-		return err
 	}
+}
+
+// players says of a message whether it is a state of so many, the server's figure among them.
+func players(n int) func(b []byte) bool {
+	return func(b []byte) bool {
+		state, ok := game.ReadState(b)
+		return ok && len(state.Players) == n
+	}
+}
+
+// rate says of a message whether it is a Welcome of a game with so many ticks a second.
+func rate(hz uint32) func(b []byte) bool {
+	return func(b []byte) bool {
+		var w tick.Welcome
+		return b[0] == game.KindWelcome && w.UnmarshalBinary(b[1:]) == nil && w.Rate == tick.Hz(hz)
+	}
+}
+
+// dialStamps opens the WebTransport session of a greeting. That the certificate is one that a browser takes by its
+// hash, the tests in Chromium prove.
+func dialStamps(t *testing.T, g client.Greeting) (*webtransport.Session, error) {
 	dialer := &webtransport.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}, VerifyPeerCertificate: verify},
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}},
 		QUICConfig:      &quic.Config{EnableDatagrams: true, EnableStreamResetPartialDelivery: true},
 	}
 	t.Cleanup(func() { dialer.Close() })
@@ -97,146 +103,58 @@ func dialStamps(t *testing.T, g greeting) (*webtransport.Session, error) {
 	return session, err
 }
 
-// read hands over what comes, with the time.
-func (p *nativePage) read(take func([]byte, uint64), next func() ([]byte, error)) {
-	for b, err := next(); err == nil; b, err = next() {
-		now := rawUsec()
-		p.arrivals <- func() { take(b, now) }
-	}
-}
-
-// play lets the page run until done, and reports whether that came in time.
-func (p *nativePage) play(atMost time.Duration, done func() bool) bool {
-	work := time.NewTicker(5 * time.Millisecond)
-	defer work.Stop()
-	for end := time.Now().Add(atMost); time.Now().Before(end); {
-		select {
-		case take := <-p.arrivals:
-			take()
-		case <-work.C:
-			p.client.Advance(rawUsec())
-			if done() {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func (p *nativePage) sample() client.Sample {
-	return p.client.Sample(rawUsec(), float64(time.Now().UnixMicro()))
-}
-
-// within reports whether a reading is known, and wrong by less than a millisecond and its
-// bound. (Both are read on one machine, 100 us apart at most.)
-func within(r client.Reading) bool {
-	return r.Bound > 0 && math.Abs(r.Error) < 1000 && math.Abs(r.Error) < r.Bound+100
-}
-
-// A page knows the server's time, plays, and is right again after its clock was set. Its session is recorded.
-func TestNativePage(t *testing.T) {
-	for _, stamped := range []bool{true, false} {
-		o := all
-		o.record = t.TempDir()
-		p := connect(t, startBare(t, o), stamped)
-		right := func() bool {
-			now := p.sample()
-			return within(now.Ping) && (!stamped || within(now.Stamps)) && p.client.Frame(rawUsec()).Ready
-		}
-		if !p.play(10*time.Second, right) {
-			t.Fatalf("stamped %v: not synchronized: %+v, %v", stamped, p.sample(), p.client.Events())
-		}
-		p.client.StepClock(100 * time.Second)
-		p.play(1100*time.Millisecond, func() bool { return false })
-		if !p.play(10*time.Second, right) {
-			t.Errorf("stamped %v: not right after a step: %+v, %v", stamped, p.sample(), p.client.Events())
-		}
-		if !stamped {
-			continue
-		}
-		p.ws.CloseNow()
-		exampletest.Eventually(t, "30 datagrams were recorded", func() bool {
-			names, _ := filepath.Glob(filepath.Join(o.record, "*.tsr"))
-			if len(names) != 1 {
-				return false
-			}
-			n := exampletest.Recording(t, names[0])
-			return n >= 30
-		})
-	}
-}
-
-// Two pages see each other, the tick rate is that of both, and who leaves is gone.
-func TestNativePlayers(t *testing.T) {
-	s := startBare(t, all)
-	a, b := connect(t, s, true), connect(t, s, false)
-	sees := func(n int) bool {
-		return a.play(10*time.Second, func() bool { return len(a.client.Frame(rawUsec()).Drawn) == n })
-	}
-	if !sees(3) {
-		t.Fatalf("player %d does not see player %d", a.greeting.Player, b.greeting.Player)
-	}
-	exampletest.Must(t, a.ws.Write(t.Context(), websocket.MessageText, []byte(`{"rate":30,"latency":20}`)))
-	if !a.play(10*time.Second, func() bool { return a.client.Frame(rawUsec()).Rate == 30 }) {
-		t.Errorf("the tick rate does not change: %v", a.client.Events())
-	}
+// The tick rate is that of all players, and who leaves is gone.
+func TestPlayers(t *testing.T) {
+	s := startBare(t)
+	a, b := connect(t, s), connect(t, s)
+	a.wait("three on the platform", players(3))
+	b.send(websocket.MessageText, []byte(`{"rate":30,"latency":20}`))
+	a.wait("another tick rate", rate(30))
 	b.ws.CloseNow()
-	if !sees(2) {
-		t.Error("who has left is still there")
-	}
+	a.wait("who has left is gone", players(2))
 }
 
 // Nothing that a page sends does harm.
 func TestBadInput(t *testing.T) {
-	s := startBare(t, all)
-	p := connect(t, s, true)
+	s := startBare(t)
+	p := connect(t, s)
+	session, err := dialStamps(t, p.greeting)
+	exampletest.Must(t, err)
+	defer session.CloseWithError(0, "")
 	for _, text := range []string{"", "{", `{"rate":-1}`, `{"rate":4000000000}`, `{"latency":1e300}`, `{"loss":-5}`, `[]`} {
-		exampletest.Must(t, p.ws.Write(t.Context(), websocket.MessageText, []byte(text)))
+		p.send(websocket.MessageText, []byte(text))
 	}
 	for first := range 256 {
 		for _, n := range []int{0, 1, 12, 13, 17, 25, 60} {
 			b := bytes.Repeat([]byte{byte(first)}, n)
-			exampletest.Must(t, p.ws.Write(t.Context(), websocket.MessageBinary, b))
-			_ = p.session.SendDatagram(b) // some are too many
-			p.client.OnDatagram(b, rawUsec())
-			p.client.OnMessage(b, rawUsec())
+			p.send(websocket.MessageBinary, b)
+			_ = session.SendDatagram(b) // some are too many
 		}
 	}
-	if !p.play(10*time.Second, func() bool { return p.client.Frame(rawUsec()).Rate == defaultRate }) {
-		t.Error("the game is over")
-	}
+	connect(t, s).wait("the game goes on", rate(defaultRate))
 }
 
 // Only the page that was given the key opens a session, and only pages of this server a
 // WebSocket.
 func TestStrangers(t *testing.T) {
-	s := startBare(t, all)
-	p := connect(t, s, false)
-	wrong := p.greeting
+	s := startBare(t)
+	wrong := connect(t, s).greeting
 	wrong.URL = strings.Replace(wrong.URL, "key=", "key=x", 1)
 	if _, err := dialStamps(t, wrong); err == nil {
 		t.Error("a wrong key opens a session")
 	}
-	address := strings.Replace(s.address(), "http", "ws", 1) + "game"
-	_, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"http://example.com"}}})
+	_, _, err := websocket.Dial(t.Context(), gamePath(s), &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"http://example.com"}}})
 	if err == nil {
 		t.Error("a page from elsewhere opens a WebSocket")
 	}
 }
 
-// The files of the page are there, and a browser is told to load none from elsewhere.
-func TestFiles(t *testing.T) {
-	s := startBare(t, all)
-	for path, kind := range map[string]string{
-		"": "text/html", "plain.html": "text/html", "page.js": "text/javascript", "plain.js": "text/javascript",
-		"style.css": "text/css", "icon.svg": "image/svg+xml",
-	} {
-		r, err := http.Get(s.address() + path)
-		exampletest.Must(t, err)
-		r.Body.Close()
-		policy := r.Header.Get("Content-Security-Policy")
-		if r.StatusCode != http.StatusOK || !strings.HasPrefix(r.Header.Get("Content-Type"), kind) || !strings.HasPrefix(policy, "default-src 'self';") {
-			t.Errorf("/%s: %s, %v", path, r.Status, r.Header)
-		}
+// A browser is told to load nothing from elsewhere.
+func TestPolicy(t *testing.T) {
+	r, err := http.Get(startBare(t).address() + "plain.html")
+	exampletest.Must(t, err)
+	r.Body.Close()
+	if policy := r.Header.Get("Content-Security-Policy"); r.StatusCode != http.StatusOK || !strings.HasPrefix(policy, "default-src 'self';") {
+		t.Errorf("%s: %q", r.Status, policy)
 	}
 }

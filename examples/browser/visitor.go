@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log"
 	"sync/atomic"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/coder/websocket/wsjson"
 	"github.com/quic-go/webtransport-go"
 
-	"timesync/examples/browser/client"
 	"timesync/examples/browser/game"
 	"timesync/examples/channel"
 	"timesync/examples/internal/program"
@@ -23,7 +21,7 @@ import (
 )
 
 const (
-	// outbox messages wait for the goroutine that stamps them. More wait only if it hangs.
+	// outbox messages wait to be stamped. More wait only if a connection takes no more.
 	outbox = 64
 	// writeTimeout is how long a page may refuse to read before it is sent away. A frozen
 	// tab still has buffers.
@@ -43,7 +41,7 @@ type visitor struct {
 	ws       *websocket.Conn
 	up, down *path
 	stamped  atomic.Pointer[channel.Peer] // over the WebTransport session
-	out      chan []byte                  // of the game
+	out      queue                        // what is to be sent of the game
 
 	// These are the room's.
 	player uint32
@@ -52,56 +50,23 @@ type visitor struct {
 	late   uint32                    // inputs that came after their tick
 }
 
-// wishes is what a page sends when a slider moves.
-type wishes struct {
-	conditions
-	Rate uint32 `json:"rate"` // ticks a second
-}
-
-// greeting is the first message of a WebSocket. It tells what the server knows better.
-type greeting struct {
-	client.Greeting
-	URL  string `json:"url"`  // of the WebTransport session
-	Hash []byte `json:"hash"` // of its certificate
-}
-
-// serve serves a visitor until its WebSocket ends.
-func (v *visitor) serve() {
-	v.server.room.join(v)
-	defer v.server.room.leave(v)
-	greeting := greeting{
-		Greeting: client.Greeting{Player: v.player, PingSession: v.server.pingSession, UnixAtZero: v.server.unixAtZero},
-		URL:      fmt.Sprintf("https://%s/stamps?key=%s", v.server.listener.Addr(), v.key),
-		Hash:     v.server.hash[:],
-	}
-	if wsjson.Write(v.ctx, v.ws, greeting) == nil {
-		go v.sendAll()
-		v.readMessages()
-	}
+// greet sends the greeting.
+func (v *visitor) greet() {
+	g := v.server.greeting
+	g.Player = v.player
+	g.URL += v.key
+	_ = wsjson.Write(v.ctx, v.ws, g) // the reader sees what is wrong
 }
 
 // send sends a message of the game, some day.
 func (v *visitor) send(b []byte) {
-	select {
-	case v.out <- b:
-	default:
-	}
-}
-
-// sendAll sends the messages of the game.
-func (v *visitor) sendAll() {
-	for {
-		select {
-		case <-v.ctx.Done():
-			return
-		case b := <-v.out:
-			if peer := v.stamped.Load(); peer != nil {
-				_ = peer.Send(b, v.server.clock.Now()) // it never fails, see readDatagrams
-			} else {
-				v.message(b)
-			}
+	v.out.add(func() {
+		if peer := v.stamped.Load(); peer != nil {
+			_ = peer.Send(b, v.server.clock.Now()) // it never fails, see readDatagrams
+		} else {
+			v.message(b)
 		}
-	}
+	})
 }
 
 // message sends a message over the WebSocket.
@@ -125,11 +90,11 @@ func (v *visitor) readMessages() {
 			v.up.message(func() { v.onMessage(b) })
 			continue
 		}
-		var w wishes
-		if json.Unmarshal(b, &w) == nil {
-			v.up.is.Store(&w.conditions)
-			v.down.is.Store(&w.conditions)
-			v.server.room.setRate(w.Rate)
+		var c conditions
+		if json.Unmarshal(b, &c) == nil {
+			v.up.is.Store(&c)
+			v.down.is.Store(&c)
+			v.server.room.setRate(c.Rate)
 		}
 	}
 }
@@ -137,11 +102,11 @@ func (v *visitor) readMessages() {
 // onMessage takes a binary message of the WebSocket that has arrived.
 func (v *visitor) onMessage(b []byte) {
 	received := v.server.clock.Received()
-	if reply, ok := ping.AppendReply(nil, b, v.server.pingSession, received, v.server.clock.Now()); ok {
+	if reply, ok := ping.AppendReply(nil, b, v.server.greeting.PingSession, received, v.server.clock.Now()); ok {
 		v.message(reply)
-		return
+	} else {
+		v.server.room.receive(v, b)
 	}
-	v.server.room.receive(v, b)
 }
 
 // readDatagrams reads the session until it ends.
@@ -161,7 +126,7 @@ func (v *visitor) readDatagrams(session *webtransport.Session) {
 		}
 	}()
 	v.stamped.Store(peer)
-	v.server.room.greet(v)
+	v.server.room.welcome(v)
 	for {
 		b, err := session.ReceiveDatagram(v.ctx)
 		if err != nil {

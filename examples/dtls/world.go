@@ -25,34 +25,35 @@ func connect(ctx context.Context, r *channelbench.Run) error {
 	}
 	context.AfterFunc(ctx, func() { listener.Close() })
 	for _, clock := range channelbench.ClientClocks {
-		accepted := make(chan error, 1)
-		var server *Peer
-		go func() {
+		client, server := r.Ends(clock)
+		r.Go(func() error {
 			conn, err := listener.Accept()
-			if err == nil {
-				server, err = NewPeer(ctx, conn.(*dtls.Conn), channelbench.ServerClock.Now)
+			if err != nil {
+				return err
 			}
-			accepted <- err
-		}()
+			return run(ctx, conn.(*dtls.Conn), server)
+		})
 		conn, err := Dial(listener.Addr().String(), options)
 		if err != nil {
 			return err
 		}
-		client, err := NewPeer(ctx, conn, clock.Now)
-		if err != nil {
+		if err := run(ctx, conn, client); err != nil {
 			return err
 		}
-		if err := <-accepted; err != nil {
-			return err
-		}
-		r.Client(&client.Peer, clock).Serve(ctx, client.Receive, client.Close)
-		r.Server(&server.Peer, clock).Serve(ctx, server.Receive, server.Close)
-		if r.Up {
-			r.Every(ctx, time.Millisecond, client.pour)
-		}
-		if r.Down {
-			r.Every(ctx, time.Millisecond, server.pour)
-		}
+	}
+	return nil
+}
+
+// run lets an end of a connection send, receive and pour until ctx is done.
+func run(ctx context.Context, conn *dtls.Conn, e *channelbench.End) error {
+	p, err := NewPeer(ctx, conn, e.Clock.Now)
+	if err != nil {
+		return err
+	}
+	e.Peer = &p.Peer
+	e.Serve(ctx, p.Receive, p.Close)
+	if e.Fill {
+		e.Every(ctx, time.Millisecond, p.pour)
 	}
 	return nil
 }

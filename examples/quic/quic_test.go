@@ -31,13 +31,11 @@ func timeout(t *testing.T) context.Context {
 // detector objects to quic-go here (github.com/quic-go/quic-go/issues/4303).
 func TestZeroRTT(t *testing.T) {
 	ctx := timeout(t)
-	serverTLS, clientTLS, err := certificate()
-	exampletest.Must(t, err)
-	clientTLS.ClientSessionCache = tls.NewLRUClientSessionCache(1)
 	config := &quic.Config{EnableDatagrams: true, Allow0RTT: true}
-	listener, err := quic.ListenAddrEarly("127.0.0.1:0", serverTLS, config)
+	listener, clientTLS, err := listen(config)
 	exampletest.Must(t, err)
 	defer listener.Close()
+	clientTLS.ClientSessionCache = tls.NewLRUClientSessionCache(1)
 	for i, want := range []error{nil, errReplayable} { // the second connection resumes the first
 		client, err := quic.DialAddrEarly(ctx, listener.Addr().String(), clientTLS, config)
 		exampletest.Must(t, err)
@@ -102,7 +100,7 @@ func TestTooLong(t *testing.T) {
 
 // pair is two peers on one clock.
 func pair(t *testing.T, ctx context.Context) (client, server *Peer) {
-	listener, clientTLS, err := listen()
+	listener, clientTLS, err := listen(config)
 	exampletest.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	client, server, err = join(ctx, listener, clientTLS, clock.Received, clock.Received)

@@ -15,96 +15,83 @@ import (
 	"timesync/examples/internal/program"
 )
 
-const (
-	protocol = "timesync-example" // both ends of QUIC must name one
-	chunk    = 64 << 10           // bytes of bulk in a write
+const chunk = 64 << 10 // bytes of bulk in a write
+
+var (
+	config    = &quic.Config{EnableDatagrams: true}
+	protocols = []string{"timesync-example"} // both ends of QUIC must name one
 )
 
 // connect is a channelbench.Connect: a server on loopback, and its clients.
 func connect(ctx context.Context, r *channelbench.Run) error {
-	listener, clientTLS, err := listen()
+	listener, trusts, err := listen(config)
 	if err != nil {
 		return err
 	}
 	context.AfterFunc(ctx, func() { listener.Close() })
 	for _, clock := range channelbench.ClientClocks {
-		client, server, err := join(ctx, listener, clientTLS, clock.Received, channelbench.ServerClock.Received)
+		client, server := r.Ends(clock)
+		dialled, accepted, err := join(ctx, listener, trusts, client.Clock.Received, server.Clock.Received)
 		if err != nil {
 			return err
 		}
-		run(ctx, r, client, r.Client(&client.Peer, clock), r.Up, r.Down)
-		run(ctx, r, server, r.Server(&server.Peer, clock), r.Down, r.Up)
+		run(ctx, dialled, client)
+		run(ctx, accepted, server)
 	}
 	return nil
 }
 
-var config = &quic.Config{EnableDatagrams: true}
-
-// listen starts a server, and returns what its clients trust.
-func listen() (*quic.Listener, *tls.Config, error) {
-	serverTLS, clientTLS, err := certificate()
+// listen starts a server, and returns what its clients trust: its certificate and no other.
+func listen(config *quic.Config) (*quic.EarlyListener, *tls.Config, error) {
+	own, roots, err := program.Certificate()
 	if err != nil {
 		return nil, nil, err
 	}
-	listener, err := quic.ListenAddr("127.0.0.1:0", serverTLS, config)
-	return listener, clientTLS, err
+	serves := &tls.Config{Certificates: []tls.Certificate{own}, NextProtos: protocols}
+	listener, err := quic.ListenAddrEarly("127.0.0.1:0", serves, config)
+	return listener, &tls.Config{RootCAs: roots, NextProtos: protocols}, err
 }
 
 // join connects a client to a server, both with a clock for times of receipt.
-func join(ctx context.Context, listener *quic.Listener, trusts *tls.Config, clientUsec, serverUsec func() uint64) (client, server *Peer, err error) {
+func join(ctx context.Context, listener *quic.EarlyListener, trusts *tls.Config, clientUsec, serverUsec func() uint64) (client, server *Peer, err error) {
 	dialled, err := quic.DialAddr(ctx, listener.Addr().String(), trusts, config)
 	if err != nil {
-		return nil, nil, err
-	}
-	if client, err = NewPeer(dialled, clientUsec); err != nil {
 		return nil, nil, err
 	}
 	accepted, err := listener.Accept(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err = NewPeer(accepted, serverUsec)
-	return client, server, err
+	client, err1 := NewPeer(dialled, clientUsec)
+	server, err2 := NewPeer(accepted, serverUsec)
+	return client, server, errors.Join(err1, err2)
 }
 
 // run receives at one end, and moves bulk, until ctx is done: the end of the connection is no failure then.
-func run(ctx context.Context, r *channelbench.Run, p *Peer, e *channelbench.End, fill, drain bool) {
+func run(ctx context.Context, p *Peer, e *channelbench.End) {
+	e.Peer = &p.Peer
 	receive := func() (channel.Received, error) { return p.Receive(ctx) }
 	e.Serve(ctx, receive, func() error { return p.conn.CloseWithError(0, "measured") })
-	if fill {
-		r.Go(func() error { return pour(ctx, p.conn) })
-	}
-	if drain {
-		r.Go(func() error { return swallow(ctx, p.conn, r) })
+	e.Go(func() error { return swallow(ctx, p.conn, e) })
+	if e.Fill {
+		e.Go(func() error { return pour(ctx, p.conn) })
 	}
 }
 
 // pour fills a stream as fast as it takes bytes.
 func pour(ctx context.Context, conn *quic.Conn) error {
 	stream, err := conn.OpenUniStreamSync(ctx)
-	if err != nil {
-		return err
+	for b := make([]byte, chunk); err == nil; {
+		_, err = stream.Write(b)
 	}
-	for b := make([]byte, chunk); ; {
-		if _, err := stream.Write(b); err != nil {
-			return err
-		}
-	}
+	return err
 }
 
 // swallow reads what the other end pours.
 func swallow(ctx context.Context, conn *quic.Conn, to io.Writer) error {
 	stream, err := conn.AcceptUniStream(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = io.CopyBuffer(to, stream, make([]byte, chunk))
 	}
-	_, err = io.CopyBuffer(to, stream, make([]byte, chunk))
-	return errors.Join(err, errors.New("the stream of bulk has ended"))
-}
-
-// certificate makes one for the server, and a client that trusts no other.
-func certificate() (server, client *tls.Config, err error) {
-	own, roots, err := program.Certificate()
-	server = &tls.Config{Certificates: []tls.Certificate{own}, NextProtos: []string{protocol}}
-	return server, &tls.Config{RootCAs: roots, NextProtos: []string{protocol}}, err
+	return err
 }

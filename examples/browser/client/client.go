@@ -20,10 +20,11 @@ import (
 	"timesync/tick"
 )
 
-// Network is how the client sends.
-type Network struct {
-	Datagram func(b []byte) // over WebTransport
-	Message  func(b []byte) // over the WebSocket
+// Page is what the client calls.
+type Page struct {
+	Datagram func(b []byte)    // sends over WebTransport
+	Message  func(b []byte)    // sends over the WebSocket
+	Event    func(line string) // says what has happened
 }
 
 const (
@@ -41,18 +42,16 @@ type Client struct {
 	raw func() uint64
 	// step is by how much raw may lag behind, us, rounded up.
 	step uint64
-	net  Network
+	page Page
 
 	ahead uint64 // local clock minus raw
 
-	player     uint32
-	unixAtZero int64 // of the server's clock
-	connected  bool
-	stamped    bool       // over WebTransport
-	link       *link.Link // of this connection
-	delay      time.Duration
-	sentAt     uint64 // local: the last datagram
-	ping       ping.Clock
+	greeting  Greeting
+	connected bool
+	stamped   bool       // over WebTransport
+	link      *link.Link // of this connection
+	sentAt    uint64     // local: the last datagram
+	ping      ping.Clock
 
 	game   *tick.Client
 	rate   tick.Rate
@@ -61,14 +60,11 @@ type Client struct {
 	late   uint32
 	x, was float64 // where the player is, and was a tick ago
 	walk   float64 // -1 left, +1 right
-
-	events []string
-	steps  [2]uint32 // of stamps and ping: so many are told
 }
 
 // New returns a client that is not connected. raw reads the browser's clock.
-func New(raw func() uint64, network Network) *Client {
-	c := &Client{raw: raw, net: network, link: new(link.Link), states: map[tick.Tick]game.State{}}
+func New(raw func() uint64, page Page) *Client {
+	c := &Client{raw: raw, page: page, link: new(link.Link), states: map[tick.Tick]game.State{}}
 	c.step = uint64((clock.Step() + time.Microsecond - 1).Microseconds())
 	c.game, _ = tick.NewClient(tick.ClientConfig{ // a constant configuration, and a right one
 		Config:   tick.Config{OnMismatch: tick.MismatchAdjust, StallThreshold: stall},
@@ -77,22 +73,23 @@ func New(raw func() uint64, network Network) *Client {
 	return c
 }
 
-// Greeting is what the server says first.
+// Greeting is what the server says first, as the first message of a WebSocket: what it knows better.
 type Greeting struct {
 	Player      uint32 `json:"player"`
 	PingSession uint32 `json:"pingSession"`
 	// UnixAtZero is for the graph of the error alone: the time of day when the server's
 	// clock was 0, us since 1970. A page on the same machine reads the same time of day.
-	UnixAtZero int64 `json:"unixAtZero"`
+	UnixAtZero int64  `json:"unixAtZero"`
+	URL        string `json:"url"`  // of the WebTransport session
+	Hash       []byte `json:"hash"` // of its certificate
 }
 
 // Connect begins a connection. What kept time on the one before is forgotten.
 func (c *Client) Connect(g Greeting, stamped bool) {
-	c.player, c.unixAtZero, c.stamped = g.Player, g.UnixAtZero, stamped
-	c.connected, c.late = true, 0
+	c.greeting, c.stamped, c.connected, c.late = g, stamped, true, 0
 	c.x = game.Start(g.Player)
 	c.was = c.x
-	c.link, c.steps[0], c.delay = new(link.Link), 0, 0
+	c.link = new(link.Link)
 	c.ping.Reset(g.PingSession)
 	var remote tick.RemoteClock = &c.ping
 	over := "ping over WebSocket"
@@ -117,14 +114,9 @@ func (c *Client) OnDatagram(b []byte, raw uint64) {
 	if !c.connected {
 		return
 	}
-	payload, delay, known, err := c.link.Open(b, c.received(raw))
-	if err != nil {
-		return
+	if payload, _, _, err := c.link.Open(b, c.received(raw)); err == nil {
+		c.receive(payload, raw)
 	}
-	if known {
-		c.delay = delay
-	}
-	c.receive(payload, raw)
 }
 
 // OnMessage takes a message of the WebSocket, which arrived at raw.
@@ -145,12 +137,11 @@ func (c *Client) Advance(raw uint64) {
 		return
 	}
 	if c.ping.Next(now) == 0 {
-		c.net.Message(c.ping.AppendRequest(nil, c.local(c.raw())))
+		c.page.Message(c.ping.AppendRequest(nil, c.local(c.raw())))
 	}
 	if c.stamped && now-c.sentAt >= idle {
 		c.send(nil) // to have something to synchronize by
 	}
-	c.watch(now)
 }
 
 // send sends a message of the game over what there is.
@@ -159,12 +150,12 @@ func (c *Client) send(payload []byte) {
 		return
 	}
 	if !c.stamped {
-		c.net.Message(payload)
+		c.page.Message(payload)
 		return
 	}
 	b := make([]byte, 0, link.MaxHeader+len(payload))
 	c.sentAt = c.local(c.raw())
-	c.net.Datagram(append(c.link.AppendHeader(b, c.sentAt), payload...))
+	c.page.Datagram(append(c.link.AppendHeader(b, c.sentAt), payload...))
 }
 
 // local returns the local clock.
@@ -180,39 +171,7 @@ func (c *Client) StepClock(by time.Duration) {
 	c.say("my clock was set by %+v", by)
 }
 
-// maxEvents lines wait for the page at most.
-const maxEvents = 100
-
-func (c *Client) say(format string, args ...any) {
-	if len(c.events) < maxEvents {
-		c.events = append(c.events, fmt.Sprintf(format, args...))
-	}
-}
-
-// Events returns what has happened since the last call, in words.
-func (c *Client) Events() []string {
-	events := c.events
-	c.events = nil
-	return events
-}
-
-// known returns what is known of the server's clock, by stamps and by ping.
-func (c *Client) known(now uint64) (known [2]timesync.Snapshot) {
-	known[0], _ = c.link.Snapshot(now)
-	known[1], _ = c.ping.Snapshot(now)
-	return known
-}
-
-// watch says when a reading of the server's clock was allowed to jump: a clock was set, or the
-// page connected anew.
-func (c *Client) watch(now uint64) {
-	for i, s := range c.known(now) {
-		if s.ErrorBound > 0 && s.Steps != c.steps[i] {
-			c.steps[i] = s.Steps
-			c.say("%s: the reading of the server's clock jumped", [2]string{"stamps", "ping"}[i])
-		}
-	}
-}
+func (c *Client) say(format string, args ...any) { c.page.Event(fmt.Sprintf(format, args...)) }
 
 // Reading is how well the server's clock is known in one way. All are microseconds.
 type Reading struct {
@@ -220,26 +179,23 @@ type Reading struct {
 	Error float64
 	// Bound is how large the error can be, as far as the client knows; 0: it knows nothing.
 	Bound float64
-	// Delay is one way: of the last datagram, or half of the mean round trip of 8 exchanges.
+	// Delay is one way, on average of late: of datagrams, or half of the round trip of 8 exchanges.
 	Delay float64
 	// Steps is how often the reading was allowed to jump.
 	Steps float64
 }
 
-// Sample is a point of the graph.
-type Sample struct{ Stamps, Ping Reading }
-
 // Sample returns how well the server's clock is known at raw, when the time of day is
 // unixUsec, microseconds since 1970.
-func (c *Client) Sample(raw uint64, unixUsec float64) Sample {
+func (c *Client) Sample(raw uint64, unixUsec float64) (stamps, pings Reading) {
 	now := c.local(raw) + c.step/2 // so old a reading is on average
-	truth := unixUsec - float64(c.unixAtZero)
-	reading := func(k timesync.Snapshot, delay time.Duration) Reading {
-		return Reading{float64(k.RemoteUsec) - truth, us(k.ErrorBound), us(delay), float64(k.Steps)}
+	truth := unixUsec - float64(c.greeting.UnixAtZero)
+	reading := func(k timesync.Snapshot) Reading {
+		return Reading{float64(k.RemoteUsec) - truth, us(k.ErrorBound), us(k.MinimumOneWayDelay + k.Jitter), float64(k.Steps)}
 	}
-	known := c.known(now)
-	ping := known[1]
-	return Sample{reading(known[0], c.delay), reading(ping, ping.MinimumOneWayDelay+ping.Jitter)}
+	stamped, _ := c.link.Snapshot(now)
+	asked, _ := c.ping.Snapshot(now)
+	return reading(stamped), reading(asked)
 }
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

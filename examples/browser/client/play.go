@@ -58,11 +58,7 @@ func (c *Client) tick(s tick.Info) {
 }
 
 // Walk sets where the player walks: -1 left, 0 nowhere, +1 right.
-func (c *Client) Walk(direction float64) {
-	if direction >= -1 && direction <= 1 { // and no NaN
-		c.walk = direction
-	}
-}
+func (c *Client) Walk(direction float64) { c.walk = direction }
 
 // SetBuffers sets how far the three clocks are apart besides the delays.
 func (c *Client) SetBuffers(client, server time.Duration) error {
@@ -89,20 +85,20 @@ func (c *Client) Frame(raw uint64) Frame {
 	if !ok {
 		return Frame{}
 	}
-	f := Frame{Ready: true, Late: c.late, Own: c.player}
+	f := Frame{Ready: true, Late: c.late, Own: c.greeting.Player}
 	f.Rate = float64(c.rate.Num) / float64(max(c.rate.Den, 1))
 	for i, t := range []tick.Time{clocks.ServerTime, clocks.SharedTime, clocks.PredictedTime} {
 		f.Times[i] = t.Duration().Seconds()
 		f.Levels[i] = game.Platform(t.Duration())
 	}
 	for _, p := range c.seen(clocks.ServerTime) {
-		if p.Number != c.player {
+		if p.Number != c.greeting.Player {
 			f.Drawn = append(f.Drawn, p)
 		}
 	}
 	x := c.was + (c.x-c.was)*c.game.Fraction(now)
 	me := game.Figure{X: float32(x), Height: float32(f.Levels[2])}
-	f.Drawn = append(f.Drawn, game.Player{Number: c.player, Figure: me})
+	f.Drawn = append(f.Drawn, game.Player{Number: c.greeting.Player, Figure: me})
 	return f
 }
 

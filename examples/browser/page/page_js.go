@@ -38,11 +38,12 @@ func sender(to js.Value) func([]byte) {
 
 func main() {
 	performance := js.Global().Get("performance")
-	page := js.Global().Get("timesyncPage") // {sendDatagram, sendMessage, ready}
-	c := client.New(
-		func() uint64 { return rawUsec(performance.Call("now")) },
-		client.Network{Datagram: sender(page.Get("sendDatagram")), Message: sender(page.Get("sendMessage"))},
-	)
+	page := js.Global().Get("timesyncPage") // {sendDatagram, sendMessage, event, ready}
+	c := client.New(func() uint64 { return rawUsec(performance.Call("now")) }, client.Page{
+		Datagram: sender(page.Get("sendDatagram")),
+		Message:  sender(page.Get("sendMessage")),
+		Event:    func(line string) { page.Call("event", line) },
+	})
 	for name, f := range functions(c) {
 		page.Set(name, js.FuncOf(func(_ js.Value, args []js.Value) any { return f(args) }))
 	}
@@ -71,15 +72,8 @@ func functions(c *client.Client) map[string]func(args []js.Value) any {
 		"setBuffers": func(a []js.Value) any { return c.SetBuffers(milliseconds(a[0]), milliseconds(a[1])) == nil },
 		"frame":      func(a []js.Value) any { return frame(c.Frame(rawUsec(a[0]))) },
 		"sample": func(a []js.Value) any {
-			s := c.Sample(rawUsec(a[0]), a[1].Float()*1000)
-			return map[string]any{"stamps": reading(s.Stamps), "ping": reading(s.Ping)}
-		},
-		"events": func([]js.Value) any {
-			lines := []any{}
-			for _, line := range c.Events() {
-				lines = append(lines, line)
-			}
-			return lines
+			stamps, pings := c.Sample(rawUsec(a[0]), a[1].Float()*1000)
+			return map[string]any{"stamps": reading(stamps), "ping": reading(pings)}
 		},
 	}
 }

@@ -22,6 +22,13 @@ let socket = null, writer = null; // what there is to send by
 const client = window.timesyncPage = {
 	sendDatagram: bytes => writer?.write(bytes).catch(() => {}), // the reader sees the end
 	sendMessage: bytes => { if (socket?.readyState === WebSocket.OPEN) socket.send(bytes); },
+	event: line => {
+		demo.events.push(line);
+		const item = document.createElement('li');
+		item.textContent = `${(performance.now() / 1000).toFixed(1)} s: ${line}`;
+		byId('events').prepend(item);
+		while (byId('events').childElementCount > 100) byId('events').lastChild.remove();
+	},
 };
 
 // load starts the client, and says how far it is.
@@ -130,13 +137,6 @@ function show() {
 
 // tell brings the text up to date. Nobody reads faster.
 function tell() {
-	for (const line of client.events()) {
-		demo.events.push(line);
-		const item = document.createElement('li');
-		item.textContent = `${(performance.now() / 1000).toFixed(1)} s: ${line}`;
-		byId('events').prepend(item);
-	}
-	while (byId('events').childElementCount > 100) byId('events').lastChild.remove();
 	for (const series of ['stamps', 'ping']) tellNumbers(series);
 	if (!demo.transport) return;
 	const {frame} = demo;

@@ -41,8 +41,8 @@ var (
 
 // Load is what goes on beside the datagrams.
 type Load struct {
-	Name     string
-	Up, Down bool  // bulk from each client to the server, and back
+	name     string
+	up, down bool  // bulk from each client to the server, and back
 	busy     int   // goroutines that never pause
 	limit    int64 // how wrong the 99th percentile of the offset may be, us
 }
@@ -50,29 +50,27 @@ type Load struct {
 // Loads are the rows of the table.
 func Loads(bulk string) []Load {
 	return []Load{
-		{Name: "idle", limit: 2000},
-		{Name: bulk + " up", Up: true, limit: 5000},
-		{Name: bulk + " both ways", Up: true, Down: true, limit: 5000},
-		{Name: "2 busy goroutines", busy: cores, limit: 5000},
+		{name: "idle", limit: 2000},
+		{name: bulk + " up", up: true, limit: 5000},
+		{name: bulk + " both ways", up: true, down: true, limit: 5000},
+		{name: "2 busy goroutines", busy: cores, limit: 5000},
 	}
 }
 
-// A Connect connects a server and a client for each of ClientClocks, adds both ends of each
-// connection to r, starts what sends, receives and loads them, and returns. It stops all
-// that when ctx is done. All goroutines are started with r.Go.
+// A Connect connects a server and a client for each of ClientClocks, lets both ends of each
+// connection send, receive and load it, and returns. It stops all that when ctx is done.
 type Connect func(ctx context.Context, r *Run) error
 
 // Run is one row: connections under one load.
 type Run struct {
 	Load
-	ends  []*End
-	bulk  atomic.Int64 // bytes received
-	tasks sync.WaitGroup
-	stop  context.CancelCauseFunc
+	bulk    atomic.Int64 // bytes received
+	tasks   sync.WaitGroup
+	stop    context.CancelCauseFunc
+	settled chan struct{} // gets one of each end, with its first datagram that is judged
 
 	mu             sync.Mutex
 	client, server Found // the ends of all connections together
-	over           bool  // what a transport still brings is not judged
 	// mbps are the megabytes (10^6) of bulk received each second, of all connections.
 	mbps float64
 }
@@ -83,7 +81,8 @@ var errOver = errors.New("bench: measured")
 // Measure connects, waits until all ends were judged for length, and closes all.
 func Measure(ctx context.Context, load Load, length time.Duration, connect Connect) (*Run, error) {
 	ctx, stop := context.WithCancelCause(ctx)
-	r := &Run{Load: load, stop: stop}
+	ends := 2 * len(ClientClocks)
+	r := &Run{Load: load, stop: stop, settled: make(chan struct{}, ends)}
 	defer r.tasks.Wait()
 	defer stop(errOver)
 	settling := time.AfterFunc(patience, func() {
@@ -99,9 +98,9 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 		})
 	}
 	begin := time.Now()
-	for _, e := range r.ends {
+	for range ends {
 		select {
-		case <-e.settled:
+		case <-r.settled:
 		case <-ctx.Done():
 		}
 	}
@@ -110,19 +109,17 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 	stop(errOver) // unless it has ended for another reason
 	r.mbps = float64(r.bulk.Load()) / 1e6 / time.Since(begin).Seconds()
 	r.tasks.Wait()
-	r.mu.Lock()
-	r.over = true
-	r.mu.Unlock()
 	switch err := context.Cause(ctx); {
 	case err != errOver:
-		return nil, fmt.Errorf("%s: %w", load.Name, err)
-	case (load.Up || load.Down) && r.mbps == 0:
-		return nil, fmt.Errorf("%s: no bulk arrived", load.Name)
+		return nil, fmt.Errorf("%s: %w", load.name, err)
+	case (load.up || load.down) && r.mbps == 0:
+		return nil, fmt.Errorf("%s: no bulk arrived", load.name)
 	}
 	return r, nil
 }
 
-// Go runs task in a goroutine, and fails with its error, unless the measurement is over.
+// Go runs task in a goroutine that ends when ctx of the Connect is done. It fails with its error, unless the
+// measurement is over.
 func (r *Run) Go(task func() error) {
 	r.tasks.Go(func() {
 		if err := task(); err != nil {

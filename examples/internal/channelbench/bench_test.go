@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"timesync/examples/channel"
+	"timesync/internal/stat"
 )
 
 // TestUnequal has a transport that takes 10 ms longer to the server than back. So the offset
@@ -30,7 +31,7 @@ func TestUnequal(t *testing.T) {
 	for _, f := range []Found{r.client, r.server} {
 		// The shortest delays are as short as the timers were once punctual.
 		for _, s := range []Series{f.OffsetError, f.OneWayDelayError, f.TS23Error} {
-			if usec := s.Quantile(0.5); usec < 3000 || usec > 8000 || len(s) < 10 || f.Outside > 0 {
+			if usec := stat.Quantile(s, 0.5); usec < 3000 || usec > 8000 || len(s) < 10 || f.Outside > 0 {
 				t.Errorf("an error of %d us, want about 5000: %+v", usec, f)
 			}
 		}
@@ -41,22 +42,21 @@ func TestUnequal(t *testing.T) {
 func wires(longer func() time.Duration) Connect {
 	return func(ctx context.Context, r *Run) error {
 		for _, clock := range ClientClocks {
-			client, server := &channel.Peer{ReceivedUsec: clock.Now}, &channel.Peer{ReceivedUsec: ServerClock.Now}
-			c, s := r.Client(client, clock), r.Server(server, clock)
-			client.Write = func(b []byte) error { return wire(r, b, s, longer()) }
-			server.Write = func(b []byte) error { return wire(r, b, c, 0) }
-			c.Send(ctx)
-			s.Send(ctx)
+			client, server := r.Ends(clock)
+			client.Peer = &channel.Peer{ReceivedUsec: clock.Now, Write: func(b []byte) error { return wire(b, server, longer()) }}
+			server.Peer = &channel.Peer{ReceivedUsec: ServerClock.Now, Write: func(b []byte) error { return wire(b, client, 0) }}
+			client.Send(ctx)
+			server.Send(ctx)
 		}
 		return nil
 	}
 }
 
 // wire carries a datagram to an end, which a measurement waits for.
-func wire(r *Run, datagram []byte, to *End, delay time.Duration) error {
-	r.Go(func() error {
+func wire(datagram []byte, to *End, delay time.Duration) error {
+	to.Go(func() error {
 		time.Sleep(delay)
-		received, err := to.channel.Take(datagram)
+		received, err := to.Peer.Take(datagram)
 		if err == nil {
 			to.Judge(received)
 		}
@@ -71,12 +71,12 @@ func TestStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		stalled := func() time.Duration { return max(0, 5*time.Second-time.Since(begin)) }
-		r, err := Measure(t.Context(), Load{Name: "x"}, time.Second, wires(stalled))
+		r, err := Measure(t.Context(), Load{name: "x"}, time.Second, wires(stalled))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range []Found{r.client, r.server} {
-			if len(f.OffsetError) < 100 || f.OffsetError.Quantile(0.99) > 100 || f.Outside > 0 {
+			if len(f.OffsetError) < 100 || stat.Quantile(f.OffsetError, 0.99) > 100 || f.Outside > 0 {
 				t.Errorf("after the stall %+v", f)
 			}
 		}
@@ -88,10 +88,7 @@ func TestFailures(t *testing.T) { synctest.Test(t, testFailures) }
 
 func testFailures(t *testing.T) {
 	broken := errors.New("broken")
-	silent := func(_ context.Context, r *Run) error {
-		r.Client(new(channel.Peer), ClientClocks[0])
-		return nil
-	}
+	silent := func(context.Context, *Run) error { return nil }
 	distant := func() time.Duration { return 5 * time.Second }
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -106,9 +103,9 @@ func testFailures(t *testing.T) {
 		"interrupt": {cancelled, Load{}, silent, "context canceled"},
 		"silence":   {t.Context(), Load{}, silent, "not all ends knew"},
 		"vague":     {t.Context(), Load{}, wires(distant), "not all ends knew"},
-		"no bulk":   {t.Context(), Load{Up: true}, wires(func() time.Duration { return 0 }), "no bulk arrived"},
+		"no bulk":   {t.Context(), Load{up: true}, wires(func() time.Duration { return 0 }), "no bulk arrived"},
 	} {
-		test.load.Name = "x"
+		test.load.name = "x"
 		if _, err := Measure(test.ctx, test.load, 0, test.connect); err == nil || !strings.HasPrefix(err.Error(), "x: "+test.want) {
 			t.Errorf("%s: %v, want %s", name, err, test.want)
 		}
@@ -119,17 +116,17 @@ func testFailures(t *testing.T) {
 func TestLimits(t *testing.T) {
 	for _, load := range Loads("bulk") {
 		want := int64(5000)
-		if load.Name == "idle" {
+		if load.name == "idle" {
 			want = 2000
 		}
 		r := Run{Load: load, client: Found{OffsetError: Series{want}}, server: Found{OffsetError: Series{want}}}
-		if err := errors.Join(r.Check(), r.CheckBounds()); err != nil {
+		if err := r.Check(); err != nil || r.Outside() != 0 {
 			t.Error(err)
 		}
 		for _, end := range []*Found{&r.client, &r.server} {
 			end.OffsetError[0], end.Outside = want+1, 1
-			if r.Check() == nil || r.CheckBounds() == nil {
-				t.Errorf("%s: an error of %d us passes, or an offset outside its bound", load.Name, want+1)
+			if r.Check() == nil || r.Outside() != 1 {
+				t.Errorf("%s: an error of %d us passes, or an offset outside its bound", load.name, want+1)
 			}
 			end.OffsetError[0], end.Outside = want, 0
 		}

@@ -14,30 +14,21 @@ import (
 
 // End is one end of a connection, measured.
 type End struct {
-	run         *Run
-	clock, peer program.Clock
-	channel     *channel.Peer
-	found       *Found        // of its side
-	settled     chan struct{} // closed when the first datagram is judged
+	*Run
+	Clock program.Clock
+	Peer  *channel.Peer // to be set before Serve or Judge
+	Fill  bool          // this end sends bulk
 
-	// run.mu guards these.
+	other  program.Clock
+	found  *Found    // of its side
 	knows  time.Time // when it first knew the other's clock
-	judged int       // datagrams
+	judged bool
 }
 
-// Client and Server add an end. A connection has one of each; clock is the client's.
-func (r *Run) Client(p *channel.Peer, clock program.Clock) *End {
-	return r.add(&End{channel: p, clock: clock, peer: ServerClock, found: &r.client})
-}
-
-func (r *Run) Server(p *channel.Peer, clock program.Clock) *End {
-	return r.add(&End{channel: p, clock: ServerClock, peer: clock, found: &r.server})
-}
-
-func (r *Run) add(e *End) *End {
-	e.run, e.settled = r, make(chan struct{})
-	r.ends = append(r.ends, e)
-	return e
+// Ends returns both ends of a connection; clock is the client's.
+func (r *Run) Ends(clock program.Clock) (client, server *End) {
+	return &End{Run: r, Clock: clock, other: ServerClock, Fill: r.up, found: &r.client},
+		&End{Run: r, Clock: ServerClock, other: clock, Fill: r.down, found: &r.server}
 }
 
 // A payload is the sender's clock, for the judge, and the same instant as a TS23, once the
@@ -47,7 +38,7 @@ const plainPayload, stampedPayload = 8, 8 + 3
 // Serve sends, and judges what receive returns, until ctx is done, and then closes the connection.
 func (e *End) Serve(ctx context.Context, receive func() (channel.Received, error), closes func() error) {
 	e.Send(ctx)
-	e.run.Go(func() error {
+	e.Go(func() error {
 		for {
 			r, err := receive()
 			if err != nil {
@@ -56,7 +47,7 @@ func (e *End) Serve(ctx context.Context, receive func() (channel.Received, error
 			e.Judge(r)
 		}
 	})
-	e.run.Go(func() error {
+	e.Go(func() error {
 		<-ctx.Done()
 		return closes()
 	})
@@ -64,13 +55,13 @@ func (e *End) Serve(ctx context.Context, receive func() (channel.Received, error
 
 // Send sends payloads until ctx is done.
 func (e *End) Send(ctx context.Context) {
-	e.run.Every(ctx, every, func() error {
-		now := e.clock.Now()
+	e.Every(ctx, every, func() error {
+		now := e.Clock.Now()
 		payload := binary.LittleEndian.AppendUint64(make([]byte, 0, stampedPayload), now)
-		if ts, ok := e.channel.ToRemoteTime23(now); ok {
+		if ts, ok := e.Peer.ToRemoteTime23(now); ok {
 			payload, _ = ts.AppendBinary(payload) // which never fails
 		}
-		return e.channel.Send(payload, now)
+		return e.Peer.Send(payload, now)
 	})
 }
 
@@ -78,35 +69,36 @@ func (e *End) Send(ctx context.Context) {
 // payload is bulk.
 func (e *End) Judge(r channel.Received) {
 	now := program.True().Microseconds()
-	remote, ok := e.channel.RemoteTime(e.clock.At(now))
-	bound, _ := e.channel.ErrorBound(e.clock.At(now))
+	remote, ok := e.Peer.RemoteTime(e.Clock.At(now))
+	bound, _ := e.Peer.ErrorBound(e.Clock.At(now))
 	if len(r.Payload) > stampedPayload {
-		e.run.Write(r.Payload)
+		e.Write(r.Payload)
 	}
 	if !ok || !r.Known || len(r.Payload) != stampedPayload {
 		return
 	}
-	sent := e.peer.True(binary.LittleEndian.Uint64(r.Payload))
-	received := e.clock.True(r.At)
+	sent := e.other.True(binary.LittleEndian.Uint64(r.Payload))
+	received := e.Clock.True(r.At)
 	event := timesync.FromLocalTime23(r.At, timesync.ReadCounter23(r.Payload[plainPayload:]))
-	offset := size(int64(remote - e.peer.At(now)))
+	offset := size(int64(remote - e.other.At(now)))
 
-	e.run.mu.Lock()
-	defer e.run.mu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if e.knows.IsZero() && bound <= vague {
 		e.knows = time.Now()
 	}
-	if e.run.over || e.knows.IsZero() || time.Since(e.knows) < settle {
+	if e.knows.IsZero() || time.Since(e.knows) < settle {
 		return
 	}
-	if e.judged++; e.judged == 1 {
-		close(e.settled)
+	if !e.judged {
+		e.judged = true
+		e.settled <- struct{}{}
 	}
 	delay, f := received-sent, e.found
 	f.OffsetError = append(f.OffsetError, offset)
 	f.OneWayDelay = append(f.OneWayDelay, delay)
 	f.OneWayDelayError = append(f.OneWayDelayError, size(r.Delay.Microseconds()-delay))
-	f.TS23Error = append(f.TS23Error, size(int64(event-e.clock.At(sent))))
+	f.TS23Error = append(f.TS23Error, size(int64(event-e.Clock.At(sent))))
 	f.ErrorBound = append(f.ErrorBound, bound.Microseconds())
 	if offset > bound.Microseconds()+1 {
 		f.Outside++
