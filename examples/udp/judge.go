@@ -31,10 +31,9 @@ const (
 // cannot: true time, and what was really sent. Errors are in microseconds.
 type judge struct {
 	*peer
-	name     string
-	way      relay.Way // to the peer
-	other    *judge
-	recorded func() error // ends its recording
+	name  string
+	way   relay.Way // to the peer
+	other *judge
 	// Payloads that were sent; the other peer may take each once.
 	underWay sync.Map
 

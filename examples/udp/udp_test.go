@@ -78,7 +78,6 @@ func TestDemo(t *testing.T) {
 	w, err := newWorld(exampletest.Config(t, (*config).flags, (*config).check, "-seed 7"))
 	exampletest.Must(t, err)
 	begun, lost := time.Now(), stalls(t.Context())
-	w.start(200)
 	exampletest.Eventually(t, "each kind rejected, and enough to judge", func() bool {
 		for _, j := range w.judges {
 			for _, k := range kinds {
@@ -122,8 +121,8 @@ func TestDemo(t *testing.T) {
 		if j.tally(seal.ErrForged).n != w.injected(j, 0) || rejected < injected-3 {
 			t.Errorf("%s: not all that was injected is rejected\n%s", j.name, table.String())
 		}
-		if accepted := j.tally(nil).n; accepted > j.sent*3/2 {
-			t.Errorf("%s: sent %d, accepted %d from one that sends as many", j.name, j.sent, accepted)
+		if accepted := j.tally(nil).n; accepted > int(j.sent.Load())*3/2 {
+			t.Errorf("%s: sent %d, accepted %d from one that sends as many", j.name, j.sent.Load(), accepted)
 		}
 	}
 	genuine := w.judges[0].payload(time.Second)
@@ -144,8 +143,8 @@ func TestLive(t *testing.T) {
 	t.Parallel()
 	listener, err := newLive(config{Flags: program.Flags{Listen: "127.0.0.1:0", Key: testKey}})
 	exampletest.Must(t, err)
-	listener.start(100)
-	at := relay.Addr(listener.conn).String()
+	listener.start()
+	at := relay.Addr(listener.UDP).String()
 	var first seal.Peer
 	for life := range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -180,8 +179,7 @@ func TestLive(t *testing.T) {
 			t.Errorf("the listener serves another %d us after it has heard the first", waited)
 		}
 	}
-	close(listener.stop)
-	listener.close()
+	exampletest.Must(t, listener.close())
 }
 
 // TestFailures: what cannot work ends with status 1 and says why; the waiting end says where it is.
