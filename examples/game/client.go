@@ -45,7 +45,6 @@ type playerSide struct {
 	newest  tick.Tick
 	states  map[tick.Tick]state // what the server said
 	latest  tick.Tick           // of states
-	showing bool                // the others have been shown
 }
 
 // moment is what was held in a tick, and where that led.
@@ -72,7 +71,6 @@ func newPlayer(n *node, key [32]byte, id byte) *playerSide {
 func (p *playerSide) forget() {
 	p.past, p.newest, p.release = map[tick.Tick]moment{}, 0, 0
 	p.states, p.latest = map[tick.Tick]state{}, 0
-	p.showing = false
 }
 
 // knock sends while there are no ticks to send at: clocks are compared by datagrams.
@@ -158,8 +156,7 @@ func (p *playerSide) tick(s tick.Info) {
 	p.sendInput(s)
 	if _, ok := p.seen(s.ServerTime); ok {
 		p.counts.Shown++
-		p.showing = true
-	} else if p.showing {
+	} else if s.ServerTime.Tick() >= p.latest {
 		p.counts.Frozen++
 	}
 	maps.DeleteFunc(p.past, func(n tick.Tick, _ moment) bool { return n < s.Tick-kept })

@@ -40,14 +40,12 @@ type node struct {
 	mu     sync.Mutex // guards the state of the game, and what follows
 	ledger ledger.Ledger
 	counts counts
-	lates  []span // of a server: from a tick to its late input
 }
 
 // counts counts inputs, at the server, each of a tick that has run once, and what players see.
 type counts struct {
 	InTime    uint64 // inputs that came before their tick
-	Late      uint64 // and after it
-	Missing   uint64 // and never, though a later one did
+	Late      uint64 // and after it, or never
 	Corrected uint64 // states in which the own figure was not where predicted
 	Shown     uint64 // ticks for which the state of the others had arrived
 	Frozen    uint64 // and for which it had not
@@ -56,7 +54,6 @@ type counts struct {
 func (c *counts) add(o counts) {
 	c.InTime += o.InTime
 	c.Late += o.Late
-	c.Missing += o.Missing
 	c.Corrected += o.Corrected
 	c.Shown += o.Shown
 	c.Frozen += o.Frozen

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"time"
 
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/tick"
 )
@@ -43,12 +42,11 @@ type player struct {
 	heard   time.Time // when last
 	playing bool      // an input has come; first is the first one's tick
 	first   tick.Tick
-	newest  tick.Tick // the newest input's tick
 	// In the last tick: what is missing is taken to be the same.
 	held   buttons
 	inputs map[tick.Tick]buttons // for ticks to come
-	missed map[tick.Tick]bool    // ticks that ran without an input; it may come yet
-	// An input came too late, and the player is not told yet.
+	missed map[tick.Tick]bool    // ticks that ran without an input
+	// An input was not there in time, and the player is not told yet.
 	behind bool
 }
 
@@ -58,8 +56,8 @@ func peer(i int) uint64 { return uint64(i) + 1 }
 // silence is how long a player may be silent and is still sent to.
 const silence = 3 * time.Second
 
-// overdue is after how many ticks an input is taken to be lost: more than any datagram
-// is held back.
+// overdue is after how many ticks without an input a player is taken to play no more: more than any
+// datagram is held back.
 const overdue = ticksPerSecond
 
 func newServer(n *node, key [32]byte) *serverSide {
@@ -119,48 +117,28 @@ func (p *player) reset(session uint32) {
 	p.inputs, p.missed = map[tick.Tick]buttons{}, map[tick.Tick]bool{}
 }
 
-// enter takes the inputs of a datagram, and counts those that come too late.
+// enter takes the inputs of a datagram, and counts those that are late: the player went on, so it has
+// sent what was not there in time, or would have.
 func (s *serverSide) enter(p *player, m input, recvUsec uint64) {
 	if !p.playing {
-		p.playing, p.first, p.newest = true, m.Newest, m.Newest
+		p.playing, p.first = true, m.Newest
 	}
-	p.newest = max(p.newest, m.Newest)
 	for i, held := range m.Held {
 		n := m.Newest - tick.Tick(i)
 		if n < p.first {
 			break
 		}
-		switch ok, late := s.ticks.AcceptInput(peer(p.id), m.Epoch, n, recvUsec); {
-		case ok:
+		if ok, _ := s.ticks.AcceptInput(peer(p.id), m.Epoch, n, recvUsec); ok {
 			p.inputs[n] = held
-		case late && p.missed[n]:
+		}
+	}
+	for n := range p.missed {
+		if n <= m.Newest {
 			delete(p.missed, n)
 			p.behind = true
-			s.late(n)
+			s.counts.Late++
 		}
 	}
-	s.giveUp(p, p.newest-overdue)
-}
-
-// giveUp forgets the inputs that are missing before a tick. They count as missing if the
-// player went on: one that is not in step sends none.
-func (s *serverSide) giveUp(p *player, before tick.Tick) {
-	for n := range p.missed {
-		if n < before {
-			delete(p.missed, n)
-			if n < p.newest {
-				s.counts.Missing++
-			}
-		}
-	}
-}
-
-// late counts an input that came after its tick.
-func (s *serverSide) late(n tick.Tick) {
-	now, at := s.clock.Now(), program.True()
-	start, _ := s.ticks.StartUsec(n, now)
-	s.counts.Late++
-	s.lates = append(s.lates, span{at - time.Duration(now-start)*time.Microsecond, at})
 }
 
 // tick moves the figures and tells everybody.
@@ -177,7 +155,7 @@ func (s *serverSide) tick(t tick.Info) {
 		case p.playing && t.Tick >= p.first && p.present():
 			p.missed[t.Tick] = true
 		}
-		s.giveUp(p, t.Tick-overdue)
+		maps.DeleteFunc(p.missed, func(n tick.Tick, _ bool) bool { return n < t.Tick-overdue })
 		maps.DeleteFunc(p.inputs, func(n tick.Tick, _ buttons) bool { return n <= t.Tick })
 		s.figures[i] = s.figures[i].move(p.held)
 	}
@@ -208,7 +186,7 @@ func (s *serverSide) report() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.counts
-	s.say("%v; %d playing; inputs: %d in time, %d late, %d missing", s.ledger.Counts, s.present(), c.InTime, c.Late, c.Missing)
+	s.say("%v; %d playing; inputs: %d in time, %d late", s.ledger.Counts, s.present(), c.InTime, c.Late)
 }
 
 // present returns how many players are heard.
