@@ -82,7 +82,6 @@ func playAll(ctx context.Context, c config, out *log.Logger) *result {
 	d.network.Close()
 	d.kill(d.server.node)
 	d.Length = program.True() - begun
-	d.judge()
 	return &d.result
 }
 
@@ -112,7 +111,7 @@ func (d *demo) play(ctx context.Context) {
 // kill ends an end; what it has counted counts.
 func (d *demo) kill(n *node) {
 	r := &d.result
-	r.failed = errors.Join(r.failed, n.kill())
+	r.failed = errors.Join(r.failed, n.End())
 	r.add(n.counts)
 	r.Ticks.Skipped += n.ledger.Counts.Skipped
 	r.Ticks.Repeated += n.ledger.Counts.Repeated
@@ -196,8 +195,7 @@ type result struct {
 	counts
 	Length   time.Duration
 	Meetings []*meeting
-	Waited   uint64        // of the late inputs, those that a stall explains; not in Late
-	Wrong    float64       // percent that were late, of all but those
+	Waited   uint64        // of the late inputs, those that a stall explains
 	Ticks    ledger.Counts // that did not run as they should
 	failed   error         // recordings
 
@@ -226,10 +224,10 @@ func (r *result) ran(looked, now time.Duration, late uint64) {
 	r.lateThen = late
 }
 
-// judge asks how many inputs were late that no stall explains.
-func (r *result) judge() {
-	r.Late -= r.Waited
-	r.Wrong = 100 * float64(r.Late) / float64(max(r.InTime+r.Late, 1))
+// wrong returns how many inputs were late that no stall explains, and their percentage.
+func (r *result) wrong() (late uint64, percent float64) {
+	late = r.Late - r.Waited
+	return late, 100 * float64(late) / float64(max(r.InTime+late, 1))
 }
 
 // check says what is wrong.
@@ -257,8 +255,8 @@ func (r *result) print(out io.Writer, seed uint64) {
 			fmt.Fprintf(out, "not in step after %.1f s\n", m.Length.Seconds())
 		}
 	}
-	fmt.Fprintf(out, "inputs   %d in time, %d late: %.2f %%; besides, %d waited for a processor\n",
-		r.InTime, r.Late, r.Wrong, r.Waited)
+	late, percent := r.wrong()
+	fmt.Fprintf(out, "inputs   %d in time, %d late: %.2f %%; besides, %d waited for a processor\n", r.InTime, late, percent, r.Waited)
 	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Ticks.Skipped, r.Ticks.Repeated, r.Ticks.Unreported)
 	fmt.Fprintf(out, "others   %d times shown, %d frozen; own figure %d times corrected\n", r.Shown, r.Frozen, r.Corrected)
 }

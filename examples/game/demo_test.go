@@ -65,8 +65,8 @@ func TestStalls(t *testing.T) {
 	} {
 		r.ran(time.Duration(at.looked)*time.Millisecond, time.Duration(at.now)*time.Millisecond, at.late)
 	}
-	r.judge()
-	if r.Late != 3 || r.Waited != 3 || r.Wrong != 3 || r.long != second/10 || r.busy != 260*time.Millisecond {
+	late, percent := r.wrong()
+	if late != 3 || r.Waited != 3 || percent != 3 || r.long != second/10 || r.busy != 260*time.Millisecond {
 		t.Errorf("%+v", r)
 	}
 }

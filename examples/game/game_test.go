@@ -31,7 +31,8 @@ func TestGame(t *testing.T) {
 	}
 	for try := range 2 {
 		r := runGame(t, length)
-		inputs := r.InTime + r.Late + r.Waited
+		inputs := r.InTime + r.Late
+		_, late := r.wrong()
 		mayBeLate, busy := 1.0, 100*float64(r.busy)/float64(r.Length)
 		if busy > 10 {
 			mayBeLate = 5
@@ -40,7 +41,7 @@ func TestGame(t *testing.T) {
 		case float64(inputs) < 60*r.Length.Seconds() && busy <= 80:
 			// Of 120, less the time that they are not in step.
 			t.Errorf("%d inputs in %v", inputs, r.Length)
-		case r.Wrong < mayBeLate && 3*r.Frozen < r.Shown && 2*r.Waited < inputs:
+		case late < mayBeLate && 3*r.Frozen < r.Shown && 2*r.Waited < inputs:
 			return
 		case try == 0:
 		case 2*r.Waited >= inputs || busy > 80:

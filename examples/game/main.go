@@ -95,5 +95,5 @@ func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	}
 	s := start(c, udp, server, out)
 	program.Every(ctx.Done(), time.Second, s.report)
-	return s.kill()
+	return s.End()
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"math/rand/v2"
@@ -31,9 +30,7 @@ type node struct {
 	rng    *rand.Rand
 	server netip.AddrPort // where a player sends to
 
-	folder     string         // of the recordings; empty: none
-	recordings []func() error // end them; of the goroutine that receives, once it runs
-
+	folder string // of the recordings; empty: none
 	clocks clocks
 	out    *log.Logger
 
@@ -95,18 +92,16 @@ func (n *node) ran(at tick.Tick) {
 // record records a link into a file of its own, whose name says what it is and when it began.
 func (n *node) record(l *link.Link, name string) {
 	began := time.Now().UTC().Format("20060102T150405Z")
-	end, err := program.Record(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
-	if err != nil {
+	if err := n.Record(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr"); err != nil {
 		n.say("not recorded: %v", err)
 	}
-	n.recordings = append(n.recordings, end)
 }
 
 // side is a server or a player.
 type side interface {
 	take(b []byte, from netip.AddrPort, recvUsec uint64) // a datagram
 	report()                                             // says how it is
-	kill() error
+	End() error
 }
 
 // start starts a player of the server there, or a server if it is not valid.
@@ -122,15 +117,6 @@ func start(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger) (
 	n.Go(func() { seal.Receive(n.Rx, s.take) })
 	n.Go(func() { _ = n.clocks.Run(n.Ctx) }) // its error is that of Ctx
 	return s
-}
-
-// kill closes a side, and its recordings.
-func (n *node) kill() (err error) {
-	n.Close()
-	for _, end := range n.recordings {
-		err = errors.Join(err, end())
-	}
-	return err
 }
 
 // clocks is what a tick.Server and a tick.Client have in common here.

@@ -67,7 +67,7 @@ func newWorld(c config) (w *world, err error) {
 func (w *world) close() error {
 	w.relay.Close()
 	time.Sleep(50 * time.Millisecond)
-	return errors.Join(w.judges[0].close(), w.judges[1].close())
+	return errors.Join(w.judges[0].End(), w.judges[1].End())
 }
 
 func demo(ctx context.Context, c config, stdout io.Writer) error {

@@ -80,5 +80,5 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	} else if !c.json {
 		fmt.Fprintf(stdout, "offset %+.6f s, at most %.3f ms wrong\n", float64(s.OffsetUsec)/1e6, s.ErrorBound.Seconds()*1e3)
 	}
-	return errors.Join(err, p.close())
+	return errors.Join(err, p.End())
 }

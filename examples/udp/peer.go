@@ -30,9 +30,8 @@ type peer struct {
 	// Where to send; not valid: it listens, and sends to who calls.
 	dial netip.AddrPort
 	// Nil between two machines: then the datagrams carry stamps only.
-	judge    *judge
-	recorded func() error  // ends its recording
-	begun    time.Duration // true time
+	judge *judge
+	begun time.Duration // true time
 
 	sent atomic.Int64
 	mu   sync.Mutex
@@ -47,27 +46,21 @@ type tally struct {
 }
 
 // newPeer makes one. If it is to be recorded, the file has a name of that pattern.
-func newPeer(c config, udp *net.UDPConn, dial netip.AddrPort, own program.Clock, pattern string) (p *peer, err error) {
-	p = &peer{Socket: program.NewSocket(udp, own.Reads), clock: own, dial: dial, begun: program.True()}
+func newPeer(c config, udp *net.UDPConn, dial netip.AddrPort, own program.Clock, pattern string) (*peer, error) {
+	p := &peer{Socket: program.NewSocket(udp, own.Reads), clock: own, dial: dial, begun: program.True()}
 	p.opened = map[error]tally{}
 	direction := uint64(0)
 	if !dial.IsValid() {
 		direction = 1
 	}
 	p.end = seal.New(c.Key, direction)
-	p.recorded, err = program.Record(&p.end.Link, c.record, pattern)
-	return p, err
+	return p, p.Record(&p.end.Link, c.record, pattern)
 }
 
-// start sends and receives until close.
+// start sends and receives until End.
 func (p *peer) start() {
 	p.Go(func() { p.end.Serve(p.Rx, p.UDP, quiet, p.take) })
 	p.Every(time.Second/rate, p.send)
-}
-
-func (p *peer) close() error {
-	p.Close()
-	return p.recorded()
 }
 
 // send sends a datagram, if there is somebody to send to.

@@ -179,7 +179,7 @@ func TestLive(t *testing.T) {
 			t.Errorf("the listener serves another %d us after it has heard the first", waited)
 		}
 	}
-	exampletest.Must(t, listener.close())
+	exampletest.Must(t, listener.End())
 }
 
 // TestFailures: what cannot work ends with status 1 and says why; the waiting end says where it is.
