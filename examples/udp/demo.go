@@ -44,10 +44,10 @@ func newWorld(c config) (w *world, err error) {
 	files := [2]string{"udp-a-*.tsr", "udp-b-*.tsr"}
 	for i, dial := range [2]netip.AddrPort{w.relay.Addr(), {}} {
 		j := &judge{name: [...]string{"peer A", "peer B"}[i], way: relay.Way(i)}
-		j.rng = rand.New(rand.NewPCG(c.Network.Seed, 1+uint64(i)))
+		rng := rand.New(rand.NewPCG(c.Network.Seed, 1+uint64(i)))
 		// Its clock is its own: a process that counts from its start, or a machine that has booted,
 		// begins somewhere else. Half of the skew is A's, slow, and half B's, fast.
-		own := program.Clock{Start: j.rng.Uint64(), PPM: c.Skew * (float64(i) - 0.5)}
+		own := program.Clock{Start: rng.Uint64(), PPM: c.Skew * (float64(i) - 0.5)}
 		if j.peer, err = newPeer(c, sockets[i], dial, own, files[i]); err != nil {
 			return nil, err
 		}
@@ -116,12 +116,6 @@ func (w *world) table(out io.Writer) {
 	title := func(text string) { fmt.Fprintf(out, "%s\n%s\n", strings.Repeat("-", 60), text) }
 	fmt.Fprintln(out)
 	row("", func(j *judge) any { return j.name })
-	row("time to first sync", func(j *judge) any {
-		if j.firstSync == 0 {
-			return "never"
-		}
-		return j.firstSync
-	})
 	row("error bound at the end", func(j *judge) any { return j.state().ErrorBound })
 	row("shortest one-way delay", func(j *judge) any { return j.state().MinimumOneWayDelay })
 	title(fmt.Sprintf("errors after %v, in us: median/p99/max", settling))
@@ -153,7 +147,7 @@ func (w *world) failure() (err error) {
 		if j.intruders > 0 {
 			err = errors.Join(err, fmt.Errorf("%s took %d datagrams that nobody had sent", j.name, j.intruders))
 		}
-		if j.firstSync == 0 {
+		if !j.end.Link.IsSynchronized() {
 			err = errors.Join(err, fmt.Errorf("%s never synchronized", j.name))
 		}
 	}

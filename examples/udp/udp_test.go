@@ -85,9 +85,9 @@ func TestDemo(t *testing.T) {
 					return false
 				}
 			}
-			j.lock.Lock()
+			j.mu.Lock()
 			enough := len(j.event) >= 100
-			j.lock.Unlock()
+			j.mu.Unlock()
 			if !enough {
 				return false
 			}
@@ -191,7 +191,7 @@ func TestFailures(t *testing.T) {
 	exampletest.Must(t, os.WriteFile(nowhere, nil, 0o600)) // no folder can be there
 	for _, c := range []struct{ args, stdout, stderr string }{
 		{"-record " + nowhere + " -for 200ms", "", "udp: "},
-		{"-loss 100 -for 200ms", "never", "never synchronized"},
+		{"-loss 100 -for 200ms", "peer A", "never synchronized"},
 		{"-listen 127.0.0.1:0 -for 50ms -key " + hexKey, "listening at 127.0.0.1:", "never synchronized"},
 		{"-listen 127.0.0.1:0 -for 50ms -key " + hexKey, "receive times are ", "never synchronized"},
 		{"-listen 127.0.0.1:0 -for 50ms -key " + hexKey + " -record " + nowhere, "", "udp: "},
@@ -258,7 +258,7 @@ func TestSignal(t *testing.T) {
 		return
 	}
 	said := []string{
-		"-seed 7", "receive times are ", ", bound ", "time to first sync", "median/p99/max", "error bound at the end",
+		"-seed 7", "receive times are ", ", bound ", "median/p99/max", "error bound at the end",
 		"payload timestamp", "accepted, but never sent", "forged", "replayed", "One way takes 20ms longer",
 	}
 	signals := map[syscall.Signal][]string{syscall.SIGTERM: said, syscall.SIGKILL: nil}
