@@ -186,7 +186,7 @@ func TestCorrect(t *testing.T) {
 	p.correct(7, 100) // the first word of the server
 	for n := tick.Tick(10); n <= 20; n++ {
 		p.me, p.newest = p.me.move(right), n
-		p.past[n] = moment{right, p.me}
+		p.past[n] = right
 	}
 	p.correct(12, 100+3*stride)
 	if p.counts.Corrected != 0 || p.me != 100+11*stride {
