@@ -21,7 +21,7 @@ const (
 	slewPPM       = 50_000
 	hardThreshold = 100 * time.Millisecond
 
-	// kept is how many ticks a player remembers: more than any round trip.
+	// kept is how many ticks a player and the server remember: more than any round trip.
 	kept = 2 * ticksPerSecond
 
 	// A player holds the same buttons for heldLeast to twice as many ticks.

@@ -42,7 +42,7 @@ type node struct {
 // counts counts inputs, at the server, each of a tick that has run once, and what players see.
 type counts struct {
 	InTime    uint64 // inputs that came before their tick
-	Late      uint64 // and after it, or never
+	Late      uint64 // and after it
 	Corrected uint64 // states in which the own figure was not where predicted
 	Shown     uint64 // ticks for which the state of the others had arrived
 	Frozen    uint64 // and for which it had not

@@ -44,10 +44,8 @@ type player struct {
 	first   tick.Tick
 	// In the last tick: what is missing is taken to be the same.
 	held   buttons
-	inputs map[tick.Tick]buttons // for ticks to come
-	missed map[tick.Tick]bool    // ticks that ran without an input
-	// An input was not there in time, and the player is not told yet.
-	behind bool
+	inputs map[tick.Tick]buttons // for ticks to come, and those that came for the last ones
+	behind bool                  // an input came too late, and the player is not told yet
 }
 
 // peer is what tick calls a player: by the number that people know.
@@ -55,10 +53,6 @@ func peer(i int) uint64 { return uint64(i) + 1 }
 
 // silence is how long a player may be silent and is still sent to.
 const silence = 3 * time.Second
-
-// overdue is after how many ticks without an input a player is taken to play no more: more than any
-// datagram is held back.
-const overdue = ticksPerSecond
 
 func newServer(n *node, key [32]byte) *serverSide {
 	s := &serverSide{node: n}
@@ -113,12 +107,10 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 }
 
 func (p *player) reset(session uint32) {
-	*p = player{id: p.id, end: p.end, known: p.known, session: session}
-	p.inputs, p.missed = map[tick.Tick]buttons{}, map[tick.Tick]bool{}
+	*p = player{id: p.id, end: p.end, known: p.known, session: session, inputs: map[tick.Tick]buttons{}}
 }
 
-// enter takes the inputs of a datagram, and counts those that are late: the player went on, so it has
-// sent what was not there in time, or would have.
+// enter takes the inputs of a datagram, and counts those that come too late. Each travels in several.
 func (s *serverSide) enter(p *player, m input, recvUsec uint64) {
 	if !p.playing {
 		p.playing, p.first = true, m.Newest
@@ -128,15 +120,13 @@ func (s *serverSide) enter(p *player, m input, recvUsec uint64) {
 		if n < p.first {
 			break
 		}
-		if ok, _ := s.ticks.AcceptInput(peer(p.id), m.Epoch, n, recvUsec); ok {
-			p.inputs[n] = held
-		}
-	}
-	for n := range p.missed {
-		if n <= m.Newest {
-			delete(p.missed, n)
+		ok, late := s.ticks.AcceptInput(peer(p.id), m.Epoch, n, recvUsec)
+		if _, known := p.inputs[n]; late && !known {
 			p.behind = true
 			s.counts.Late++
+		}
+		if ok || late {
+			p.inputs[n] = held
 		}
 	}
 }
@@ -147,16 +137,11 @@ func (s *serverSide) tick(t tick.Info) {
 	defer s.mu.Unlock()
 	s.ran(t.Tick)
 	for i, p := range s.players {
-		held, ok := p.inputs[t.Tick]
-		switch {
-		case ok:
+		if held, ok := p.inputs[t.Tick]; ok {
 			p.held = held
 			s.counts.InTime++
-		case p.playing && t.Tick >= p.first && p.present():
-			p.missed[t.Tick] = true
 		}
-		maps.DeleteFunc(p.missed, func(n tick.Tick, _ bool) bool { return n < t.Tick-overdue })
-		maps.DeleteFunc(p.inputs, func(n tick.Tick, _ buttons) bool { return n <= t.Tick })
+		maps.DeleteFunc(p.inputs, func(n tick.Tick, _ buttons) bool { return n < t.Tick-kept })
 		s.figures[i] = s.figures[i].move(p.held)
 	}
 	s.send(t.Tick)

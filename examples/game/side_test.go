@@ -88,12 +88,9 @@ func TestInputs(t *testing.T) {
 			enter(21, at+100) // with 20: both are late
 		case 30:
 			enter(30, at+2_000) // late
-		case 35:
-			p.missed[8] = true // as if that had never come
 		}
 	}
-	enter(41+overdue, s.start(41))
-	if want := (counts{InTime: 28, Late: 4}); s.counts != want {
+	if want := (counts{InTime: 28, Late: 3}); s.counts != want {
 		t.Errorf("%+v, want %+v", s.counts, want)
 	}
 	// What was held goes on while nothing comes.
@@ -102,20 +99,15 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// A player that was playing and then only knocks takes no memory for it.
-func TestKnocking(t *testing.T) {
+// What is over takes no memory.
+func TestMemory(t *testing.T) {
 	s := newServerSide(t)
 	for n := tick.Tick(1); n <= 6000; n++ {
-		m := input{}
-		if n < 100 {
-			m.Epoch, m.Newest = s.epoch, n+1
-		}
-		s.send(0, encode(m), s.start(n))
+		s.send(0, encode(input{Epoch: s.epoch, Newest: n + 1}), s.start(n))
 		s.ticks.Advance(s.start(n))
 	}
-	p := s.players[0]
-	if n := len(p.missed) + len(p.inputs); n > overdue+resent || !p.playing || s.counts.Late > 0 {
-		t.Errorf("%d ticks are remembered, playing %v, %+v", n, p.playing, s.counts)
+	if n := len(s.players[0].inputs); n > kept+resent || s.counts != (counts{InTime: 5999}) {
+		t.Errorf("%d ticks are remembered, %+v", n, s.counts)
 	}
 }
 
@@ -154,7 +146,7 @@ func TestAnyBytes(t *testing.T) {
 	if ticks := s.ledger.Counts; ticks.Ran != 150 || ticks.Unreported != 0 || s.counts.InTime != before+50 || s.present() != 1 {
 		t.Errorf("%+v, %+v", s.ledger.Counts, s.counts)
 	}
-	if n := len(s.players[0].inputs) + len(s.players[0].missed); n > 500 {
+	if n := len(s.players[0].inputs); n > 500 {
 		t.Errorf("%d inputs are remembered", n)
 	}
 }
