@@ -42,7 +42,6 @@ type demo struct {
 	config
 	out     *log.Logger
 	network *relay.Relay
-	started uint64         // ends, of all lives
 	server  *serverSide    // the one that runs
 	players [2]*playerSide // those that run
 	lasting [2]*meeting    // of these players with this server
@@ -71,11 +70,29 @@ func (m *meeting) see(now, stalled, apart time.Duration, same bool, tolerance ti
 	}
 }
 
-// playAll plays the whole game, and judges it. If ctx ends, it plays for less long.
+// playAll plays the whole game, and judges it: it kills the server after a third and a player after two
+// thirds of the time, and starts them anew. If ctx ends, it plays for less long.
 func playAll(ctx context.Context, c config, out *log.Logger) *result {
 	d := &demo{config: c, out: out}
 	begun := program.True()
-	d.play(ctx)
+	d.serve()
+	d.network = relay.New(d.Network, relay.Addr(d.server.UDP))
+	for i := range d.players {
+		d.join(i)
+	}
+	if d.watch(ctx) {
+		out.Print("server   is killed and started anew")
+		old := d.server.node
+		d.kill(old)
+		d.serve()
+		d.network.Move(relay.Addr(old.UDP), relay.Addr(d.server.UDP))
+	}
+	if d.watch(ctx) {
+		out.Print("player 1 is killed and started anew")
+		d.kill(d.players[0].node)
+		d.join(0)
+	}
+	d.watch(ctx)
 	for _, p := range d.players {
 		d.kill(p.node)
 	}
@@ -83,29 +100,6 @@ func playAll(ctx context.Context, c config, out *log.Logger) *result {
 	d.kill(d.server.node)
 	d.Length = program.True() - begun
 	return &d.result
-}
-
-// play starts everything, kills the server after a third and a player after two thirds
-// of the time, and starts them anew.
-func (d *demo) play(ctx context.Context) {
-	d.serve()
-	d.network = relay.New(d.Network, relay.Addr(d.server.UDP))
-	for i := range d.players {
-		d.join(i)
-	}
-	if d.watch(ctx) {
-		d.out.Print("server   is killed and started anew")
-		old := d.server.node
-		d.kill(old)
-		d.serve()
-		d.network.Move(relay.Addr(old.UDP), relay.Addr(d.server.UDP))
-	}
-	if d.watch(ctx) {
-		d.out.Print("player 1 is killed and started anew")
-		d.kill(d.players[0].node)
-		d.join(0)
-	}
-	d.watch(ctx)
 }
 
 // kill ends an end; what it has counted counts.
@@ -118,17 +112,10 @@ func (d *demo) kill(n *node) {
 	r.Ticks.Unreported += n.ledger.Counts.Unreported
 }
 
-// end returns the configuration of the next end to start.
-func (d *demo) end() config {
-	d.started++
-	c := d.config
-	c.Network.Seed += d.started
-	return c
-}
-
 // serve starts a server. All players meet it.
 func (d *demo) serve() {
-	c := d.end()
+	d.Network.Seed++ // each end draws others
+	c := d.config
 	c.Skew = 0
 	d.server = start(c, relay.Loopback(), netip.AddrPort{}, d.out).(*serverSide)
 	for i, p := range d.players {
@@ -140,9 +127,9 @@ func (d *demo) serve() {
 
 // join starts player i + 1.
 func (d *demo) join(i int) {
-	c := d.end()
-	c.player = i + 1
-	d.players[i] = start(c, relay.Loopback(), d.network.Addr(), d.out).(*playerSide)
+	d.Network.Seed++
+	d.player = i + 1
+	d.players[i] = start(d.config, relay.Loopback(), d.network.Addr(), d.out).(*playerSide)
 	d.meet(i, d.players[i].who)
 }
 

@@ -170,16 +170,12 @@ func (s *serverSide) send(n tick.Tick) {
 func (s *serverSide) report() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.counts
-	s.say("%v; %d playing; inputs: %d in time, %d late", s.ledger.Counts, s.present(), c.InTime, c.Late)
-}
-
-// present returns how many players are heard.
-func (s *serverSide) present() (n int) {
+	playing := 0
 	for _, p := range s.players {
 		if p.present() {
-			n++
+			playing++
 		}
 	}
-	return n
+	c := s.counts
+	s.say("%v; %d playing; inputs: %d in time, %d late", s.ledger.Counts, playing, c.InTime, c.Late)
 }
