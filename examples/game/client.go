@@ -57,7 +57,6 @@ func newPlayer(n *node, key [32]byte, id byte) *playerSide {
 		SlewPPM:       slewPPM,
 		HardThreshold: hardThreshold,
 	}, &p.end.Link)
-	n.clocks = p.ticks
 	return p
 }
 

@@ -60,10 +60,10 @@ type meeting struct {
 	Apart   time.Duration // the shared clocks, at most, then
 }
 
-// see takes how far the shared clocks are apart at a time, if both ends are in one game, and how long
+// see takes how far the shared clocks are apart at a time, if the player's is known, and how long
 // the long stalls were so far.
-func (m *meeting) see(now, stalled, apart time.Duration, same bool, tolerance time.Duration) {
-	if m.Length = now - m.begun; same && apart <= tolerance {
+func (m *meeting) see(now, stalled, apart time.Duration, known bool, tolerance time.Duration) {
+	if m.Length = now - m.begun; known && apart <= tolerance {
 		m.Apart = max(m.Apart, apart)
 	} else {
 		m.Out, m.Stalled, m.Apart = m.Length, stalled-m.before, 0
@@ -168,12 +168,13 @@ func (d *demo) look(looked, now time.Duration) {
 	d.server.mu.Unlock()
 	d.ran(looked, now, d.Late+late)
 	usec := clock.Now()
-	truth, epoch := d.server.game(usec)
+	truth, _ := d.server.ticks.SharedTime(d.server.clock.Reads(usec))
 	// What the two ways differ by cannot be known, and half of it comes on top.
 	tolerance := tickLength + max(d.Network.Up.By, d.Network.Down.By)/2
 	for i, m := range d.lasting {
-		game, own := d.players[i].game(usec)
-		m.see(program.Elapsed(usec), d.long, (game - truth).Abs(), own != 0 && own == epoch, tolerance)
+		p := d.players[i]
+		own, known := p.ticks.SharedTime(p.clock.Reads(usec))
+		m.see(program.Elapsed(usec), d.long, (own.Duration() - truth.Duration()).Abs(), known, tolerance)
 	}
 }
 

@@ -31,7 +31,6 @@ type node struct {
 	server netip.AddrPort // where a player sends to
 
 	folder string // of the recordings; empty: none
-	clocks clocks
 	out    *log.Logger
 
 	mu     sync.Mutex // guards the state of the game, and what follows
@@ -107,31 +106,16 @@ type side interface {
 // start starts a player of the server there, or a server if it is not valid.
 func start(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger) (s side) {
 	n := newNode(c, udp, server, out)
-	if !server.IsValid() {
-		s = newServer(n, c.Key)
-	} else {
+	var run func(context.Context) error
+	if server.IsValid() {
 		p := newPlayer(n, c.Key, byte(c.player-1))
 		n.Every(tickLength, p.knock)
-		s = p
+		s, run = p, p.ticks.Run
+	} else {
+		served := newServer(n, c.Key)
+		s, run = served, served.ticks.Run
 	}
 	n.Go(func() { seal.Receive(n.Rx, s.take) })
-	n.Go(func() { _ = n.clocks.Run(n.Ctx) }) // its error is that of Ctx
+	n.Go(func() { _ = run(n.Ctx) }) // its error is that of Ctx
 	return s
-}
-
-// clocks is what a tick.Server and a tick.Client have in common here.
-type clocks interface {
-	Run(ctx context.Context) error
-	SharedTime(nowUsec uint64) (tick.Time, bool)
-	Epoch() (uint64, bool)
-}
-
-// game returns the game time at a reading of package clock, and its epoch: 0 while that is not known.
-func (n *node) game(usec uint64) (at time.Duration, epoch uint64) {
-	shared, ok := n.clocks.SharedTime(n.clock.Reads(usec))
-	if !ok {
-		return 0, 0
-	}
-	epoch, _ = n.clocks.Epoch()
-	return shared.Duration(), epoch
 }

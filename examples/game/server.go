@@ -64,7 +64,6 @@ func newServer(n *node, key [32]byte) *serverSide {
 		Config:   tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.Now},
 		Handlers: tick.Handlers{Tick: s.tick, Event: s.told},
 	})
-	n.clocks = s.ticks
 	return s
 }
 
