@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -25,9 +24,8 @@ import (
 	"timesync/internal/stat"
 )
 
-// These tests run over real sockets on machines that may be busy. They judge by the
-// jitter of the relay, which is far above what a loaded machine adds to a minimum,
-// and wait for events instead of assuming when they come.
+// The machine may be busy. They judge by the jitter of the relay, which is far above what a loaded
+// machine adds to a minimum, and wait for events instead of assuming when they come.
 
 const (
 	jitter = 10 * time.Millisecond
@@ -48,28 +46,9 @@ func testAccuracy(t *testing.T, j *judge) {
 			t.Errorf("%s: %s error %+v, want a median below the jitter of %v", j.name, what, s, jitter)
 		}
 	}
-	s := j.state()
-	if s.MinimumOneWayDelay < delay {
-		t.Errorf("%s: minimum one-way delay %v is below what the relay adds, %v", j.name, s.MinimumOneWayDelay, delay)
+	if s := j.state(); s.MinimumOneWayDelay < delay || s.ErrorBound < delay || s.ErrorBound > 2*delay {
+		t.Errorf("%s: %v; want what the relay adds, %v, and a bound of about half the round trip", j.name, s, delay)
 	}
-	if s.ErrorBound < delay || s.ErrorBound > 2*delay {
-		t.Errorf("%s: error bound %v, want about half the round trip", j.name, s.ErrorBound)
-	}
-}
-
-// stalls adds up how long sleeps took that were more than 10 ms too long, until the test ends.
-func stalls(ctx context.Context) (lost *atomic.Int64) {
-	lost = new(atomic.Int64)
-	go func() {
-		for ctx.Err() == nil {
-			slept := time.Now()
-			time.Sleep(time.Millisecond)
-			if took := time.Since(slept); took > 10*time.Millisecond {
-				lost.Add(int64(took))
-			}
-		}
-	}()
-	return lost
 }
 
 // TestDemo is the whole of it: synchronized, accurate, and nothing got through; and the judge would have noticed.
@@ -77,40 +56,31 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(exampletest.Config(t, (*config).flags, (*config).check, "-seed 7"))
 	exampletest.Must(t, err)
-	begun, lost := time.Now(), stalls(t.Context())
+	begun, lost := time.Now(), time.Duration(0)
+	asked := begun
 	exampletest.Eventually(t, "each kind rejected, and enough to judge", func() bool {
+		if took := time.Since(asked); took > 15*time.Millisecond { // 5 ms are to be slept
+			lost += took
+		}
+		asked = time.Now()
 		for _, j := range w.judges {
 			for _, k := range kinds {
-				if j.tally(k.err).n < 5 {
+				if j.tally(k.err).n < 5 || j.tally(nil).n < 300 {
 					return false
 				}
-			}
-			j.mu.Lock()
-			enough := len(j.event) >= 100
-			j.mu.Unlock()
-			if !enough {
-				return false
 			}
 		}
 		return true
 	})
-	share := float64(lost.Load()) / float64(time.Since(begun))
+	share := float64(lost) / float64(time.Since(begun))
 	if share >= 0.1 { // what is read late tells how busy the machine is
 		t.Logf("NOT TESTED: the accuracy, as the machine stalled for %.0f %% of the time", 100*share)
 	}
-	if err := w.close(); err != nil {
-		t.Error(err)
-	}
-	if err := w.failure(); err != nil {
-		t.Error(err)
-	}
+	exampletest.Must(t, w.close())
+	exampletest.Must(t, w.failure())
 	var table strings.Builder
 	w.table(&table)
-	for line := range strings.Lines(table.String()) {
-		if len(strings.TrimSpace(line)) > 60 { // as wide as a narrow terminal
-			t.Errorf("%d columns: %s", len(line), line)
-		}
-	}
+	t.Log(table.String())
 	for _, j := range w.judges {
 		if share < 0.1 {
 			testAccuracy(t, j)
@@ -119,10 +89,10 @@ func TestDemo(t *testing.T) {
 		// that is taken: few overtake each other just then.
 		rejected, injected := j.tally(seal.ErrReplayed).n+j.tally(seal.ErrUnproven).n, w.injected(j, 1)+w.injected(j, 2)
 		if j.tally(seal.ErrForged).n != w.injected(j, 0) || rejected < injected-3 {
-			t.Errorf("%s: not all that was injected is rejected\n%s", j.name, table.String())
+			t.Errorf("%s: not all that was injected is rejected", j.name)
 		}
 		if accepted := j.tally(nil).n; accepted > int(j.sent.Load())*3/2 {
-			t.Errorf("%s: sent %d, accepted %d from one that sends as many", j.name, j.sent.Load(), accepted)
+			t.Errorf("%s: accepted %d from one that sends as many", j.name, accepted)
 		}
 	}
 	genuine := w.judges[0].payload(time.Second)
