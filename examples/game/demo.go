@@ -139,23 +139,13 @@ func (d *demo) meet(i int, after string) {
 	d.Meetings = append(d.Meetings, d.lasting[i])
 }
 
-// watch looks for a third of the time, and prints how everybody is, once a second. It reports
-// whether the game goes on.
+// watch looks for a third of the time. It reports whether the game goes on.
 func (d *demo) watch(ctx context.Context) bool {
 	third, cancel := context.WithTimeout(ctx, d.For/3)
 	defer cancel()
 	looked := program.True()
-	printed := looked
 	program.Every(third.Done(), lookEvery, func() {
-		now := program.True()
-		d.look(looked, now)
-		if now-printed >= time.Second {
-			printed = now
-			d.server.report()
-			for _, p := range d.players {
-				p.report()
-			}
-		}
+		d.look(looked, program.True())
 		looked = program.True()
 	})
 	return ctx.Err() == nil

@@ -94,6 +94,6 @@ func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 		return err
 	}
 	s := start(c, udp, server, out)
-	program.Every(ctx.Done(), time.Second, s.report)
+	<-ctx.Done()
 	return s.End()
 }

@@ -116,6 +116,7 @@ func start(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger) (
 		s, run = served, served.ticks.Run
 	}
 	n.Go(func() { seal.Receive(n.Rx, s.take) })
+	n.Every(time.Second, s.report)
 	n.Go(func() { _ = run(n.Ctx) }) // its error is that of Ctx
 	return s
 }
