@@ -7,7 +7,7 @@ package main
 import (
 	"io"
 	"log"
-	"math/rand/v2"
+	"math/rand"
 	"net/netip"
 	"testing"
 	"time"
@@ -114,15 +114,14 @@ func TestMemory(t *testing.T) {
 // Whatever comes, sealed or not, is refused or played, and neither side fails.
 func TestAnyBytes(t *testing.T) {
 	s, p := newServerSide(t), newPlayerSide(t)
-	seed := uint64(time.Now().UnixNano())
+	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := rand.New(rand.NewSource(seed))
 	for i := range 5000 {
-		b := make([]byte, rng.IntN(120))
-		for i := range b {
-			b[i] = byte(rng.Uint32())
-		}
+		b := make([]byte, rng.Intn(120))
+		rng.Read(b)
 		now := s.start(tick.Tick(i / 50))
+		newest := tick.Tick(i/50 + rng.Intn(100) - 50)
 		switch i % 4 {
 		case 0:
 			s.take(b, somewhere, now)
@@ -130,9 +129,9 @@ func TestAnyBytes(t *testing.T) {
 		case 1:
 			s.send(0, b, now)
 		case 2: // right, but for the numbers
-			s.send(0, append(encode(input{Epoch: s.epoch, Newest: tick.Tick(rng.Uint64())}), b...), now)
+			newest = tick.Tick(rng.Uint64())
+			fallthrough
 		case 3:
-			newest := tick.Tick(i/50 + rng.IntN(100) - 50)
 			s.send(0, append(encode(input{Epoch: s.epoch, Newest: newest}), b...), now)
 		}
 		s.ticks.Advance(now)

@@ -119,16 +119,14 @@ func BenchmarkDatagramsBesideScrape(b *testing.B) {
 	scrapes := 0
 	for b.Loop() {
 		took[0] = g.open(took[0], func() bool { return true })
-		var n atomic.Int64
-		done := make(chan struct{})
+		var over atomic.Bool
 		go func() {
-			defer close(done)
-			for n.Add(1) <= 3 {
+			for range 3 {
 				scrape(discard{})
 			}
+			over.Store(true)
 		}()
-		took[1] = g.open(took[1], func() bool { return n.Load() > 3 })
-		<-done
+		took[1] = g.open(took[1], over.Load)
 		scrapes += 3
 	}
 	for i, name := range [2]string{"alone", "scraped"} {
