@@ -74,7 +74,6 @@ func (m *meeting) see(now, stalled, apart time.Duration, known bool, tolerance t
 // thirds of the time, and starts them anew. If ctx ends, it plays for less long.
 func playAll(ctx context.Context, c config, out *log.Logger) *result {
 	d := &demo{config: c, out: out}
-	begun := program.True()
 	d.serve()
 	d.network = relay.New(d.Network, relay.Addr(d.server.UDP))
 	for i := range d.players {
@@ -98,7 +97,6 @@ func playAll(ctx context.Context, c config, out *log.Logger) *result {
 	}
 	d.network.Close()
 	d.kill(d.server.node)
-	d.Length = program.True() - begun
 	return &d.result
 }
 
@@ -171,7 +169,6 @@ func (d *demo) look(looked, now time.Duration) {
 // result is what comes out: what all ends have counted, and how they met.
 type result struct {
 	counts
-	Length   time.Duration
 	Meetings []*meeting
 	Waited   uint64        // of the late inputs, those that a stall explains
 	Ticks    ledger.Counts // that did not run as they should
@@ -223,7 +220,7 @@ func (r *result) check() (err error) {
 }
 
 func (r *result) print(out io.Writer, seed uint64) {
-	fmt.Fprintf(out, "\n%.1f s; -seed %d\n", r.Length.Seconds(), seed)
+	fmt.Fprintf(out, "\n%.1f s; -seed %d\n", program.True().Seconds(), seed)
 	for _, m := range r.Meetings {
 		fmt.Fprintf(out, "%s, since the start of %s: ", m.player, m.After)
 		if m.Out < m.Length {

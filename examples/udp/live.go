@@ -43,21 +43,16 @@ func (s state) String() string {
 	return line
 }
 
-// newLive opens one end. Its clock is the wall clock of now and never set again, so the
-// offset is by how much the two machines' clocks differed when they started, and what they drift
-// apart since then.
-func newLive(c config) (*peer, error) {
+// live runs one end, and prints what it knows each second. Its clock is the wall clock of now and never
+// set again, so the offset is by how much the two machines' clocks differed when they started, and what
+// they drift apart since then.
+func live(ctx context.Context, c config, stdout io.Writer) error {
 	udp, dial, err := program.Open(c.Listen, c.Dial)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	begun := time.Now().Add(-program.True())
-	return newPeer(c, udp, dial, program.Clock{Start: uint64(begun.UnixMicro()), PPM: c.Skew}, "udp-*.tsr")
-}
-
-// live runs one end, and prints what it knows each second.
-func live(ctx context.Context, c config, stdout io.Writer) error {
-	p, err := newLive(c)
+	p, err := newPeer(c, udp, dial, program.Clock{Start: uint64(begun.UnixMicro()), PPM: c.Skew}, "udp-*.tsr")
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,8 @@ func TestDemo(t *testing.T) {
 // waited for the first.
 func TestLive(t *testing.T) {
 	t.Parallel()
-	listener, err := newLive(config{Flags: program.Flags{Listen: "127.0.0.1:0", Key: testKey}})
+	wall := program.Clock{Start: uint64(time.Now().Add(-program.True()).UnixMicro())}
+	listener, err := newPeer(config{Flags: program.Flags{Key: testKey}}, relay.Loopback(), netip.AddrPort{}, wall, "")
 	exampletest.Must(t, err)
 	listener.start()
 	at := relay.Addr(listener.UDP).String()
