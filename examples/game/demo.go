@@ -162,7 +162,8 @@ func (d *demo) look(looked, now time.Duration) {
 	for i, m := range d.lasting {
 		p := d.players[i]
 		own, known := p.ticks.SharedTime(p.clock.Reads(usec))
-		m.see(program.Elapsed(usec), d.long, (own.Duration() - truth.Duration()).Abs(), known, tolerance)
+		apart := (own.Duration() - truth.Duration()).Abs()
+		m.see(program.Elapsed(usec), d.long, apart, known, tolerance)
 	}
 }
 
@@ -231,7 +232,8 @@ func (r *result) print(out io.Writer, seed uint64) {
 		}
 	}
 	late, percent := r.wrong()
-	fmt.Fprintf(out, "inputs   %d in time, %d late: %.2f %%; besides, %d waited for a processor\n", r.InTime, late, percent, r.Waited)
+	fmt.Fprintf(out, "inputs   %d in time, %d late: %.2f %%; besides, ", r.InTime, late, percent)
+	fmt.Fprintf(out, "%d waited for a processor\n", r.Waited)
 	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Ticks.Skipped, r.Ticks.Repeated, r.Ticks.Unreported)
 	fmt.Fprintf(out, "others   %d times shown, %d frozen; own figure %d times corrected\n", r.Shown, r.Frozen, r.Corrected)
 }

@@ -90,8 +90,8 @@ func (n *node) ran(at tick.Tick) {
 
 // record records a link into a file of its own, whose name says what it is and when it began.
 func (n *node) record(l *link.Link, name string) {
-	began := time.Now().UTC().Format("20060102T150405Z")
-	if err := n.Record(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr"); err != nil {
+	began := time.Now().UTC().Format("-20060102T150405Z-*.tsr")
+	if err := n.Record(l, n.folder, strings.ReplaceAll(name, " ", "-")+began); err != nil {
 		n.say("not recorded: %v", err)
 	}
 }

@@ -53,7 +53,7 @@ func newWorld(c config) (w *world, err error) {
 		}
 		j.peer.judge, w.judges[i] = j, j
 		// An earlier life of the peer, of which the attacker has kept a datagram.
-		w.relay.Recordings[1-i] = seal.New(c.Key, uint64(i)).Seal(nil, make([]byte, payloadLen), 12345)
+		w.relay.Recordings[1-i] = seal.New(c.Key, uint64(i)).Seal(nil, make([]byte, payloadLen), 1)
 	}
 	w.judges[0].other, w.judges[1].other = w.judges[1], w.judges[0]
 	w.relay.Attack.Store(true)
