@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net/netip"
 	"time"
 
 	"timesync/clock"
@@ -62,7 +61,7 @@ type meeting struct {
 
 // see takes how far the shared clocks are apart at a time, if the player's is known, and how long
 // the long stalls were so far.
-func (m *meeting) see(now, stalled, apart time.Duration, known bool, tolerance time.Duration) {
+func (m *meeting) see(now, stalled, apart, tolerance time.Duration, known bool) {
 	if m.Length = now - m.begun; known && apart <= tolerance {
 		m.Apart = max(m.Apart, apart)
 	} else {
@@ -115,7 +114,7 @@ func (d *demo) serve() {
 	d.Network.Seed++ // each end draws others
 	c := d.config
 	c.Skew = 0
-	d.server = start(c, relay.Loopback(), netip.AddrPort{}, d.out).(*serverSide)
+	d.server = startServer(c, relay.Loopback(), d.out)
 	for i, p := range d.players {
 		if p != nil {
 			d.meet(i, "server")
@@ -127,7 +126,7 @@ func (d *demo) serve() {
 func (d *demo) join(i int) {
 	d.Network.Seed++
 	d.player = i + 1
-	d.players[i] = start(d.config, relay.Loopback(), d.network.Addr(), d.out).(*playerSide)
+	d.players[i] = startPlayer(d.config, relay.Loopback(), d.network.Addr(), d.out)
 	d.meet(i, d.players[i].who)
 }
 
@@ -163,7 +162,7 @@ func (d *demo) look(looked, now time.Duration) {
 		p := d.players[i]
 		own, known := p.ticks.SharedTime(p.clock.Reads(usec))
 		apart := (own.Duration() - truth.Duration()).Abs()
-		m.see(program.Elapsed(usec), d.long, apart, known, tolerance)
+		m.see(program.Elapsed(usec), d.long, apart, tolerance, known)
 	}
 }
 

@@ -35,7 +35,7 @@ func TestMeeting(t *testing.T) {
 			if i == 50 {
 				apart += tt.after5
 			}
-			m.see(m.begun+time.Duration(i)*second/10, second+tt.stalls, apart, i > tt.unknown, second/60)
+			m.see(m.begun+time.Duration(i)*second/10, second+tt.stalls, apart, second/60, i > tt.unknown)
 		}
 		err := (&result{Meetings: []*meeting{m}}).check()
 		if m.Length != 10*second || m.Out != tt.out || m.Apart != tt.within || (err == nil) != (tt.failed == "") {

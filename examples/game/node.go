@@ -96,27 +96,23 @@ func (n *node) record(l *link.Link, name string) {
 	}
 }
 
-// side is a server or a player.
-type side interface {
-	take(b []byte, from netip.AddrPort, recvUsec uint64) // a datagram
-	report()                                             // says how it is
-	End() error
+// run receives and plays until End, and says once a second how it is.
+func (n *node) run(take func([]byte, netip.AddrPort, uint64), report func(), play func(context.Context) error) {
+	n.Go(func() { seal.Receive(n.Rx, take) })
+	n.Every(time.Second, report)
+	n.Go(func() { _ = play(n.Ctx) }) // its error is that of Ctx
 }
 
-// start starts a player of the server there, or a server if it is not valid.
-func start(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger) (s side) {
-	n := newNode(c, udp, server, out)
-	var run func(context.Context) error
-	if server.IsValid() {
-		p := newPlayer(n, c.Key, byte(c.player-1))
-		n.Every(tickLength, p.knock)
-		s, run = p, p.ticks.Run
-	} else {
-		served := newServer(n, c.Key)
-		s, run = served, served.ticks.Run
-	}
-	n.Go(func() { seal.Receive(n.Rx, s.take) })
-	n.Every(time.Second, s.report)
-	n.Go(func() { _ = run(n.Ctx) }) // its error is that of Ctx
+func startServer(c config, udp *net.UDPConn, out *log.Logger) *serverSide {
+	s := newServer(newNode(c, udp, netip.AddrPort{}, out), c.Key)
+	s.run(s.take, s.report, s.ticks.Run)
 	return s
+}
+
+// startPlayer starts a player of the server there.
+func startPlayer(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger) *playerSide {
+	p := newPlayer(newNode(c, udp, server, out), c.Key, byte(c.player-1))
+	p.Every(tickLength, p.knock)
+	p.run(p.take, p.report, p.ticks.Run)
+	return p
 }

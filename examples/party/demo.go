@@ -23,7 +23,7 @@ import (
 const (
 	size    = 5                // peers
 	ending  = 28 * time.Second // true time
-	settled = 6 * time.Second  // how long after it has started a peer has to agree with others
+	settled = 6 * time.Second  // how long after its start a peer has to agree with others
 	look    = 10 * time.Millisecond
 )
 
@@ -186,7 +186,7 @@ func (r *result) judge(last, reading session.Reading, off int64) {
 }
 
 func (r *result) print(out io.Writer) {
-	fmt.Fprintf(out, "\nfrom %v after a peer has started, two peers are apart, us: ", settled)
+	fmt.Fprintf(out, "\nfrom %v after a start, two peers are apart, us: ", settled)
 	fmt.Fprintf(out, "%v (median/99th percentile/most of %d)\n", r.Apart, r.Apart.Samples)
 	fmt.Fprintf(out, "%d readings beyond the bound, %d went back; ", r.Wrong, r.Back)
 	fmt.Fprintf(out, "%d steps; host %d at the end\n", r.Steps, r.Host)
