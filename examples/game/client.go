@@ -21,7 +21,7 @@ const (
 	slewPPM       = 50_000
 	hardThreshold = 100 * time.Millisecond
 
-	// kept is how many ticks a player remembers: more than any round trip.
+	// kept is how many ticks a player and the server remember: more than any round trip.
 	kept = 2 * ticksPerSecond
 
 	// A player holds the same buttons for heldLeast to twice as many ticks.
@@ -37,21 +37,14 @@ type playerSide struct {
 	ticks *tick.Client
 
 	// Guarded by node.mu.
-	sentAt  time.Time            // when the last datagram was sent
-	held    buttons              // now
-	release tick.Tick            // when other buttons will be held
-	me      figure               // at the newest tick
-	past    map[tick.Tick]moment // what was predicted
+	sentAt  time.Time // when the last datagram was sent
+	held    buttons   // now
+	release tick.Tick // when other buttons will be held
+	me      figure    // at the newest tick
 	newest  tick.Tick
-	states  map[tick.Tick]state // what the server said
-	latest  tick.Tick           // of states
-	showing bool                // the others have been shown
-}
-
-// moment is what was held in a tick, and where that led.
-type moment struct {
-	held buttons
-	me   figure
+	past    map[tick.Tick]buttons // what was held, until then
+	states  map[tick.Tick]state   // what the server said
+	latest  tick.Tick             // of states
 }
 
 func newPlayer(n *node, key [32]byte, id byte) *playerSide {
@@ -64,15 +57,13 @@ func newPlayer(n *node, key [32]byte, id byte) *playerSide {
 		SlewPPM:       slewPPM,
 		HardThreshold: hardThreshold,
 	}, &p.end.Link)
-	n.clocks = p.ticks
 	return p
 }
 
 // forget forgets a game, for the next.
 func (p *playerSide) forget() {
-	p.past, p.newest, p.release = map[tick.Tick]moment{}, 0, 0
+	p.past, p.newest, p.release = map[tick.Tick]buttons{}, 0, 0
 	p.states, p.latest = map[tick.Tick]state{}, 0
-	p.showing = false
 }
 
 // knock sends while there are no ticks to send at: clocks are compared by datagrams.
@@ -124,21 +115,14 @@ func (p *playerSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 }
 
-// correct goes on from where the server says that the own figure was after tick n.
+// correct goes on from where the server says that the own figure was after tick n, with what was held since.
 func (p *playerSide) correct(n tick.Tick, at figure) {
-	then, predicted := p.past[n]
-	if predicted && then.me == at {
-		return
-	}
-	if predicted {
-		p.counts.Corrected++
-		p.past[n] = moment{then.held, at}
-	}
+	_, predicted := p.past[n]
 	for n++; n <= p.newest; n++ {
-		if m, ok := p.past[n]; ok {
-			at = at.move(m.held)
-			p.past[n] = moment{m.held, at}
-		}
+		at = at.move(p.past[n])
+	}
+	if predicted && at != p.me {
+		p.counts.Corrected++
 	}
 	p.me = at
 }
@@ -153,16 +137,15 @@ func (p *playerSide) tick(s tick.Info) {
 		p.held, p.release = buttons(p.rng.IntN(4)), s.Tick+heldLeast+tick.Tick(p.rng.IntN(heldLeast))
 	}
 	p.me, p.newest = p.me.move(p.held), s.Tick
-	p.past[s.Tick] = moment{p.held, p.me}
+	p.past[s.Tick] = p.held
 
 	p.sendInput(s)
 	if _, ok := p.seen(s.ServerTime); ok {
 		p.counts.Shown++
-		p.showing = true
-	} else if p.showing {
+	} else if s.ServerTime.Tick() >= p.latest {
 		p.counts.Frozen++
 	}
-	maps.DeleteFunc(p.past, func(n tick.Tick, _ moment) bool { return n < s.Tick-kept })
+	maps.DeleteFunc(p.past, func(n tick.Tick, _ buttons) bool { return n < s.Tick-kept })
 	maps.DeleteFunc(p.states, func(n tick.Tick, _ state) bool { return n < s.Tick-kept })
 }
 
@@ -171,7 +154,7 @@ func (p *playerSide) sendInput(s tick.Info) {
 	m := input{Newest: s.Tick}
 	m.Epoch, _ = p.ticks.Epoch()
 	for i := range m.Held {
-		m.Held[i] = p.past[s.Tick-tick.Tick(i)].held
+		m.Held[i] = p.past[s.Tick-tick.Tick(i)]
 	}
 	message := encode(m)
 	if hello, ok := p.ticks.Hello(); ok {

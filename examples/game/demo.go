@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net/netip"
-	"slices"
 	"time"
 
 	"timesync/clock"
@@ -33,212 +31,178 @@ const (
 	// longStall is a stall that puts off a start: clocks are compared by datagrams every 17 ms, and for a
 	// few of them shorter ones make no difference.
 	longStall = 100 * time.Millisecond
-	// underWay is how long before its tick an input is sent, at most: predicted time is
-	// ahead by the delay, 34 to 40 ms, and the buffer. While it is under way
-	// a stall of this process may delay it.
+	// underWay is how long an input is under way, at most: the delay, 34 to 40 ms, and what holds it back.
+	// A stall of this process in that time may delay it.
 	underWay = 100 * time.Millisecond
 )
-
-// span is a time, true.
-type span struct{ from, to time.Duration }
 
 // demo is a server, players, and a bad network between them.
 type demo struct {
 	config
 	out     *log.Logger
 	network *relay.Relay
-	started uint64         // ends, of all lives
 	server  *serverSide    // the one that runs
 	players [2]*playerSide // those that run
+	lasting [2]*meeting    // of these players with this server
 	result
 }
 
 // meeting is the time that one life of a server and one of a player have in common.
 type meeting struct {
-	server  *serverSide
-	player  *playerSide
+	player  string
 	After   string // which of the two began it
 	begun   time.Duration
+	before  time.Duration // long stalls
 	Length  time.Duration
 	Out     time.Duration // from the beginning until in step for good
 	Stalled time.Duration // of that, long stalls
 	Apart   time.Duration // the shared clocks, at most, then
 }
 
-// see takes how far the shared clocks are apart at a time, if both ends are in one game.
-func (m *meeting) see(now, apart time.Duration, same bool, tolerance time.Duration) {
-	if m.Length = now - m.begun; same && apart <= tolerance {
+// see takes how far the shared clocks are apart at a time, if the player's is known, and how long
+// the long stalls were so far.
+func (m *meeting) see(now, stalled, apart, tolerance time.Duration, known bool) {
+	if m.Length = now - m.begun; known && apart <= tolerance {
 		m.Apart = max(m.Apart, apart)
 	} else {
-		m.Out, m.Apart = m.Length, 0
+		m.Out, m.Stalled, m.Apart = m.Length, stalled-m.before, 0
 	}
 }
 
-// playAll plays the whole game, and judges it. If ctx ends, it plays for less long.
+// playAll plays the whole game, and judges it: it kills the server after a third and a player after two
+// thirds of the time, and starts them anew. If ctx ends, it plays for less long.
 func playAll(ctx context.Context, c config, out *log.Logger) *result {
 	d := &demo{config: c, out: out}
-	begun := program.True()
-	d.play(ctx)
-	for _, p := range d.players {
-		d.kill(p.node)
-	}
-	d.network.Close()
-	d.kill(d.server.node)
-	d.Length = program.True() - begun
-	d.judge()
-	return &d.result
-}
-
-// play starts everything, kills the server after a third and a player after two thirds
-// of the time, and starts them anew.
-func (d *demo) play(ctx context.Context) {
 	d.serve()
 	d.network = relay.New(d.Network, relay.Addr(d.server.UDP))
 	for i := range d.players {
 		d.join(i)
 	}
 	if d.watch(ctx) {
+		out.Print("server   is killed and started anew")
 		old := d.server.node
-		d.killed(old)
+		d.kill(old)
 		d.serve()
 		d.network.Move(relay.Addr(old.UDP), relay.Addr(d.server.UDP))
 	}
 	if d.watch(ctx) {
-		d.killed(d.players[0].node)
+		out.Print("player 1 is killed and started anew")
+		d.kill(d.players[0].node)
 		d.join(0)
 	}
 	d.watch(ctx)
-}
-
-// killed is kill in the middle of the game.
-func (d *demo) killed(n *node) {
-	d.out.Printf("%-8s is killed and started anew", n.who)
-	d.kill(n)
+	for _, p := range d.players {
+		d.kill(p.node)
+	}
+	d.network.Close()
+	d.kill(d.server.node)
+	return &d.result
 }
 
 // kill ends an end; what it has counted counts.
 func (d *demo) kill(n *node) {
 	r := &d.result
-	r.failed = errors.Join(r.failed, n.kill())
+	r.failed = errors.Join(r.failed, n.End())
 	r.add(n.counts)
-	r.lates = append(r.lates, n.lates...)
 	r.Ticks.Skipped += n.ledger.Counts.Skipped
 	r.Ticks.Repeated += n.ledger.Counts.Repeated
 	r.Ticks.Unreported += n.ledger.Counts.Unreported
 }
 
-// end returns the configuration of the next end to start.
-func (d *demo) end() config {
-	d.started++
-	c := d.config
-	c.Network.Seed += d.started
-	return c
-}
-
 // serve starts a server. All players meet it.
 func (d *demo) serve() {
-	c := d.end()
+	d.Network.Seed++ // each end draws others
+	c := d.config
 	c.Skew = 0
-	d.server = start(c, relay.Loopback(), netip.AddrPort{}, d.out).(*serverSide)
-	for _, p := range d.players {
+	d.server = startServer(c, relay.Loopback(), d.out)
+	for i, p := range d.players {
 		if p != nil {
-			d.meet(p, "server")
+			d.meet(i, "server")
 		}
 	}
 }
 
 // join starts player i + 1.
 func (d *demo) join(i int) {
-	c := d.end()
-	c.player = i + 1
-	d.players[i] = start(c, relay.Loopback(), d.network.Addr(), d.out).(*playerSide)
-	d.meet(d.players[i], d.players[i].who)
+	d.Network.Seed++
+	d.player = i + 1
+	d.players[i] = startPlayer(d.config, relay.Loopback(), d.network.Addr(), d.out)
+	d.meet(i, d.players[i].who)
 }
 
-// meet begins a meeting with the server.
-func (d *demo) meet(p *playerSide, after string) {
-	d.Meetings = append(d.Meetings, &meeting{server: d.server, player: p, After: after, begun: program.True()})
+// meet begins a meeting of player i + 1 with the server.
+func (d *demo) meet(i int, after string) {
+	d.lasting[i] = &meeting{player: d.players[i].who, After: after, begun: program.True(), before: d.long}
+	d.Meetings = append(d.Meetings, d.lasting[i])
 }
 
-// watch looks for a third of the time, and prints how everybody is, once a second. It reports
-// whether the game goes on.
+// watch looks for a third of the time. It reports whether the game goes on.
 func (d *demo) watch(ctx context.Context) bool {
 	third, cancel := context.WithTimeout(ctx, d.For/3)
 	defer cancel()
 	looked := program.True()
-	printed := looked
 	program.Every(third.Done(), lookEvery, func() {
-		now := program.True()
-		if now-looked > lookEvery+stallLeast {
-			d.stalls = append(d.stalls, span{looked, now})
-		}
-		d.look()
-		if now-printed >= time.Second {
-			printed = now
-			d.server.report()
-			for _, p := range d.players {
-				p.report()
-			}
-		}
+		d.look(looked, program.True())
 		looked = program.True()
 	})
 	return ctx.Err() == nil
 }
 
 // look compares the clocks of the server and all players at one moment.
-func (d *demo) look() {
+func (d *demo) look(looked, now time.Duration) {
+	d.server.mu.Lock()
+	late := d.server.counts.Late
+	d.server.mu.Unlock()
+	d.ran(looked, now, d.Late+late)
 	usec := clock.Now()
-	truth, epoch := d.server.game(usec)
+	truth, _ := d.server.ticks.SharedTime(d.server.clock.Reads(usec))
 	// What the two ways differ by cannot be known, and half of it comes on top.
 	tolerance := tickLength + max(d.Network.Up.By, d.Network.Down.By)/2
-	for _, m := range d.Meetings {
-		if m.server == d.server && slices.Contains(d.players[:], m.player) {
-			game, own := m.player.game(usec)
-			m.see(program.Elapsed(usec), (game - truth).Abs(), own != 0 && own == epoch, tolerance)
-		}
+	for i, m := range d.lasting {
+		p := d.players[i]
+		own, known := p.ticks.SharedTime(p.clock.Reads(usec))
+		apart := (own.Duration() - truth.Duration()).Abs()
+		m.see(program.Elapsed(usec), d.long, apart, tolerance, known)
 	}
 }
 
 // result is what comes out: what all ends have counted, and how they met.
 type result struct {
 	counts
-	Length   time.Duration
 	Meetings []*meeting
-	Waited   uint64        // of the late inputs, those that a stall explains; not in Late
-	Wrong    float64       // percent that were late or missing, of all but those
+	Waited   uint64        // of the late inputs, those that a stall explains
 	Ticks    ledger.Counts // that did not run as they should
-	lates    []span
-	failed   error // recordings
-	// When this process did not run although it wanted to: what happens then says something about the
-	// machine, and nothing about the game.
-	stalls []span
+	failed   error         // recordings
+
+	// While this process stalls, it does not run although it wants to: what happens then says something
+	// about the machine, and nothing about the game.
+	long     time.Duration // long stalls
+	busy     time.Duration // the time in which what is sent meets a stall
+	excused  time.Duration // true time until which a stall explains what is late
+	lateThen uint64        // inputs, at the last look
 }
 
-// judge asks of what went wrong whether a stall explains it.
-func (r *result) judge() {
-	for _, late := range r.lates {
-		if stalled(r.stalls, late.from-underWay, late.to) > 0 {
-			r.Late--
-			r.Waited++
+// ran takes that this process looked at two moments, and how many inputs have been late so far. If it
+// was not so late by itself, it stalled.
+func (r *result) ran(looked, now time.Duration, late uint64) {
+	if stall := now - looked; stall > lookEvery+stallLeast {
+		until := now + underWay
+		r.busy += until - max(looked, r.excused)
+		r.excused = until
+		if stall >= longStall {
+			r.long += stall
 		}
 	}
-	wrong := r.Late + r.Missing
-	r.Wrong = 100 * float64(wrong) / float64(max(r.InTime+wrong, 1))
-	long := slices.DeleteFunc(slices.Clone(r.stalls), func(s span) bool { return s.to-s.from < longStall })
-	for _, m := range r.Meetings {
-		m.Stalled = stalled(long, m.begun, m.begun+m.Out)
+	if now < r.excused {
+		r.Waited += late - r.lateThen
 	}
+	r.lateThen = late
 }
 
-// stalled returns how much of a time was stalled. The stalls are in the order in which
-// they began.
-func stalled(stalls []span, from, to time.Duration) (sum time.Duration) {
-	for _, s := range stalls {
-		until := min(s.to, to)
-		sum += max(until-max(s.from, from), 0)
-		from = max(from, until)
-	}
-	return sum
+// wrong returns how many inputs were late that no stall explains, and their percentage.
+func (r *result) wrong() (late uint64, percent float64) {
+	late = r.Late - r.Waited
+	return late, 100 * float64(late) / float64(max(r.InTime+late, 1))
 }
 
 // check says what is wrong.
@@ -249,16 +213,16 @@ func (r *result) check() (err error) {
 	for _, m := range r.Meetings {
 		if m.Out-m.Stalled > mayTake {
 			err = fmt.Errorf("%s was out of step for %.1f s after the start of %s, of which the machine stalled for %.1f s",
-				m.player.who, m.Out.Seconds(), m.After, m.Stalled.Seconds())
+				m.player, m.Out.Seconds(), m.After, m.Stalled.Seconds())
 		}
 	}
 	return errors.Join(err, r.failed)
 }
 
 func (r *result) print(out io.Writer, seed uint64) {
-	fmt.Fprintf(out, "\n%.1f s; -seed %d\n", r.Length.Seconds(), seed)
+	fmt.Fprintf(out, "\n%.1f s; -seed %d\n", program.True().Seconds(), seed)
 	for _, m := range r.Meetings {
-		fmt.Fprintf(out, "%s, since the start of %s: ", m.player.who, m.After)
+		fmt.Fprintf(out, "%s, since the start of %s: ", m.player, m.After)
 		if m.Out < m.Length {
 			fmt.Fprintf(out, "in step after %.1f s, then within %.1f ms for %.1f s\n",
 				m.Out.Seconds(), m.Apart.Seconds()*1e3, (m.Length - m.Out).Seconds())
@@ -266,7 +230,8 @@ func (r *result) print(out io.Writer, seed uint64) {
 			fmt.Fprintf(out, "not in step after %.1f s\n", m.Length.Seconds())
 		}
 	}
-	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; besides, ", r.InTime, r.Late, r.Missing, r.Wrong)
+	late, percent := r.wrong()
+	fmt.Fprintf(out, "inputs   %d in time, %d late: %.2f %%; besides, ", r.InTime, late, percent)
 	fmt.Fprintf(out, "%d waited for a processor\n", r.Waited)
 	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Ticks.Skipped, r.Ticks.Repeated, r.Ticks.Unreported)
 	fmt.Fprintf(out, "others   %d times shown, %d frozen; own figure %d times corrected\n", r.Shown, r.Frozen, r.Corrected)

@@ -25,22 +25,23 @@ import (
 // must do: with "ServerBuffer: -1" in newPlayer, 15 % and more are late. A run that does not do has a second
 // chance. If most inputs waited, or it stalled for 80 % of the time, nothing can be said.
 func TestGame(t *testing.T) {
-	length := "10s"
+	length := 10 * time.Second
 	if testing.Short() {
-		length = leastDemo.String()
+		length = leastDemo
 	}
 	for try := range 2 {
 		r := runGame(t, length)
-		inputs := r.InTime + r.Late + r.Missing + r.Waited
-		mayBeLate, busy := 1.0, stalledShare(r)
+		inputs := r.InTime + r.Late
+		_, late := r.wrong()
+		mayBeLate, busy := 1.0, 100*float64(r.busy)/float64(length)
 		if busy > 10 {
 			mayBeLate = 5
 		}
 		switch {
-		case float64(inputs) < 60*r.Length.Seconds() && busy <= 80:
+		case float64(inputs) < 60*length.Seconds() && busy <= 80:
 			// Of 120, less the time that they are not in step.
-			t.Errorf("%d inputs in %v", inputs, r.Length)
-		case r.Wrong < mayBeLate && 3*r.Frozen < r.Shown && 2*r.Waited < inputs:
+			t.Errorf("%d inputs in %v", inputs, length)
+		case late < mayBeLate && 3*r.Frozen < r.Shown && 2*r.Waited < inputs:
 			return
 		case try == 0:
 		case 2*r.Waited >= inputs || busy > 80:
@@ -51,20 +52,12 @@ func TestGame(t *testing.T) {
 	}
 }
 
-// stalledShare is the percentage of the time in which an input would be under way in a stall.
-func stalledShare(r *result) float64 {
-	for i := range r.stalls {
-		r.stalls[i].to += underWay
-	}
-	return 100 * float64(stalled(r.stalls, 0, time.Hour)) / float64(r.Length)
-}
-
 // runGame plays and checks what holds on any machine. The recordings can be read and replayed, those of
 // ends that were killed, too.
-func runGame(t *testing.T, length string) *result {
+func runGame(t *testing.T, length time.Duration) *result {
 	t.Helper()
 	folder := t.TempDir()
-	c := exampletest.Config(t, (*config).flags, (*config).check, "-for "+length+" -record "+folder)
+	c := exampletest.Config(t, (*config).flags, (*config).check, "-for "+length.String()+" -record "+folder)
 	var out exampletest.Output
 	r := playAll(t.Context(), c, log.New(&out, "", 0))
 	if err := r.check(); err != nil {
@@ -77,13 +70,8 @@ func runGame(t *testing.T, length string) *result {
 		t.Fatalf("%d meetings of a server and a player", len(r.Meetings))
 	}
 	for _, m := range r.Meetings {
-		if m.Length < r.Length/3-time.Second || m.Apart == 0 && m.Out < m.Length {
+		if m.Length < length/3-time.Second || m.Apart == 0 && m.Out < m.Length {
 			t.Errorf("%+v", m)
-		}
-	}
-	for _, s := range r.stalls {
-		if s.to-s.from < lookEvery+stallLeast {
-			t.Errorf("stalled from and to %v, which is no stall", s)
 		}
 	}
 	names, _ := filepath.Glob(filepath.Join(folder, "*.tsr")) // its error is of the pattern

@@ -93,7 +93,12 @@ func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s := start(c, udp, server, out)
-	program.Every(ctx.Done(), time.Second, s.report)
-	return s.kill()
+	var n *node
+	if c.Listen != "" {
+		n = startServer(c, udp, out).node
+	} else {
+		n = startPlayer(c, udp, server, out).node
+	}
+	<-ctx.Done()
+	return n.End()
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"math/rand/v2"
@@ -31,23 +30,18 @@ type node struct {
 	rng    *rand.Rand
 	server netip.AddrPort // where a player sends to
 
-	folder     string         // of the recordings; empty: none
-	recordings []func() error // end them; of the goroutine that receives, once it runs
-
-	clocks clocks
+	folder string // of the recordings; empty: none
 	out    *log.Logger
 
 	mu     sync.Mutex // guards the state of the game, and what follows
 	ledger ledger.Ledger
 	counts counts
-	lates  []span // of a server: from a tick to its late input
 }
 
 // counts counts inputs, at the server, each of a tick that has run once, and what players see.
 type counts struct {
 	InTime    uint64 // inputs that came before their tick
 	Late      uint64 // and after it
-	Missing   uint64 // and never, though a later one did
 	Corrected uint64 // states in which the own figure was not where predicted
 	Shown     uint64 // ticks for which the state of the others had arrived
 	Frozen    uint64 // and for which it had not
@@ -56,7 +50,6 @@ type counts struct {
 func (c *counts) add(o counts) {
 	c.InTime += o.InTime
 	c.Late += o.Late
-	c.Missing += o.Missing
 	c.Corrected += o.Corrected
 	c.Shown += o.Shown
 	c.Frozen += o.Frozen
@@ -97,58 +90,29 @@ func (n *node) ran(at tick.Tick) {
 
 // record records a link into a file of its own, whose name says what it is and when it began.
 func (n *node) record(l *link.Link, name string) {
-	began := time.Now().UTC().Format("20060102T150405Z")
-	end, err := program.Record(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
-	if err != nil {
+	began := time.Now().UTC().Format("-20060102T150405Z-*.tsr")
+	if err := n.Record(l, n.folder, strings.ReplaceAll(name, " ", "-")+began); err != nil {
 		n.say("not recorded: %v", err)
 	}
-	n.recordings = append(n.recordings, end)
 }
 
-// side is a server or a player.
-type side interface {
-	take(b []byte, from netip.AddrPort, recvUsec uint64) // a datagram
-	report()                                             // says how it is
-	kill() error
+// run receives and plays until End, and says once a second how it is.
+func (n *node) run(take func([]byte, netip.AddrPort, uint64), report func(), play func(context.Context) error) {
+	n.Go(func() { seal.Receive(n.Rx, take) })
+	n.Every(time.Second, report)
+	n.Go(func() { _ = play(n.Ctx) }) // its error is that of Ctx
 }
 
-// start starts a player of the server there, or a server if it is not valid.
-func start(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger) (s side) {
-	n := newNode(c, udp, server, out)
-	if !server.IsValid() {
-		s = newServer(n, c.Key)
-	} else {
-		p := newPlayer(n, c.Key, byte(c.player-1))
-		n.Every(tickLength, p.knock)
-		s = p
-	}
-	n.Go(func() { seal.Receive(n.Rx, s.take) })
-	n.Go(func() { _ = n.clocks.Run(n.Ctx) }) // its error is that of Ctx
+func startServer(c config, udp *net.UDPConn, out *log.Logger) *serverSide {
+	s := newServer(newNode(c, udp, netip.AddrPort{}, out), c.Key)
+	s.run(s.take, s.report, s.ticks.Run)
 	return s
 }
 
-// kill closes a side, and its recordings.
-func (n *node) kill() (err error) {
-	n.Close()
-	for _, end := range n.recordings {
-		err = errors.Join(err, end())
-	}
-	return err
-}
-
-// clocks is what a tick.Server and a tick.Client have in common here.
-type clocks interface {
-	Run(ctx context.Context) error
-	SharedTime(nowUsec uint64) (tick.Time, bool)
-	Epoch() (uint64, bool)
-}
-
-// game returns the game time at a reading of package clock, and its epoch: 0 while that is not known.
-func (n *node) game(usec uint64) (at time.Duration, epoch uint64) {
-	shared, ok := n.clocks.SharedTime(n.clock.Reads(usec))
-	if !ok {
-		return 0, 0
-	}
-	epoch, _ = n.clocks.Epoch()
-	return shared.Duration(), epoch
+// startPlayer starts a player of the server there.
+func startPlayer(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger) *playerSide {
+	p := newPlayer(newNode(c, udp, server, out), c.Key, byte(c.player-1))
+	p.Every(tickLength, p.knock)
+	p.run(p.take, p.report, p.ticks.Run)
+	return p
 }

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"time"
 
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/tick"
 )
@@ -43,13 +42,10 @@ type player struct {
 	heard   time.Time // when last
 	playing bool      // an input has come; first is the first one's tick
 	first   tick.Tick
-	newest  tick.Tick // the newest input's tick
 	// In the last tick: what is missing is taken to be the same.
 	held   buttons
-	inputs map[tick.Tick]buttons // for ticks to come
-	missed map[tick.Tick]bool    // ticks that ran without an input; it may come yet
-	// An input came too late, and the player is not told yet.
-	behind bool
+	inputs map[tick.Tick]buttons // for ticks to come, and those that came for the last ones
+	behind bool                  // an input came too late, and the player is not told yet
 }
 
 // peer is what tick calls a player: by the number that people know.
@@ -57,10 +53,6 @@ func peer(i int) uint64 { return uint64(i) + 1 }
 
 // silence is how long a player may be silent and is still sent to.
 const silence = 3 * time.Second
-
-// overdue is after how many ticks an input is taken to be lost: more than any datagram
-// is held back.
-const overdue = ticksPerSecond
 
 func newServer(n *node, key [32]byte) *serverSide {
 	s := &serverSide{node: n}
@@ -72,7 +64,6 @@ func newServer(n *node, key [32]byte) *serverSide {
 		Config:   tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.Now},
 		Handlers: tick.Handlers{Tick: s.tick, Event: s.told},
 	})
-	n.clocks = s.ticks
 	return s
 }
 
@@ -115,52 +106,28 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 }
 
 func (p *player) reset(session uint32) {
-	*p = player{id: p.id, end: p.end, known: p.known, session: session}
-	p.inputs, p.missed = map[tick.Tick]buttons{}, map[tick.Tick]bool{}
+	*p = player{id: p.id, end: p.end, known: p.known, session: session, inputs: map[tick.Tick]buttons{}}
 }
 
-// enter takes the inputs of a datagram, and counts those that come too late.
+// enter takes the inputs of a datagram, and counts those that come too late. Each travels in several.
 func (s *serverSide) enter(p *player, m input, recvUsec uint64) {
 	if !p.playing {
-		p.playing, p.first, p.newest = true, m.Newest, m.Newest
+		p.playing, p.first = true, m.Newest
 	}
-	p.newest = max(p.newest, m.Newest)
 	for i, held := range m.Held {
 		n := m.Newest - tick.Tick(i)
 		if n < p.first {
 			break
 		}
-		switch ok, late := s.ticks.AcceptInput(peer(p.id), m.Epoch, n, recvUsec); {
-		case ok:
-			p.inputs[n] = held
-		case late && p.missed[n]:
-			delete(p.missed, n)
+		ok, late := s.ticks.AcceptInput(peer(p.id), m.Epoch, n, recvUsec)
+		if _, known := p.inputs[n]; late && !known {
 			p.behind = true
-			s.late(n)
+			s.counts.Late++
+		}
+		if ok || late {
+			p.inputs[n] = held
 		}
 	}
-	s.giveUp(p, p.newest-overdue)
-}
-
-// giveUp forgets the inputs that are missing before a tick. They count as missing if the
-// player went on: one that is not in step sends none.
-func (s *serverSide) giveUp(p *player, before tick.Tick) {
-	for n := range p.missed {
-		if n < before {
-			delete(p.missed, n)
-			if n < p.newest {
-				s.counts.Missing++
-			}
-		}
-	}
-}
-
-// late counts an input that came after its tick.
-func (s *serverSide) late(n tick.Tick) {
-	now, at := s.clock.Now(), program.True()
-	start, _ := s.ticks.StartUsec(n, now)
-	s.counts.Late++
-	s.lates = append(s.lates, span{at - time.Duration(now-start)*time.Microsecond, at})
 }
 
 // tick moves the figures and tells everybody.
@@ -169,16 +136,11 @@ func (s *serverSide) tick(t tick.Info) {
 	defer s.mu.Unlock()
 	s.ran(t.Tick)
 	for i, p := range s.players {
-		held, ok := p.inputs[t.Tick]
-		switch {
-		case ok:
+		if held, ok := p.inputs[t.Tick]; ok {
 			p.held = held
 			s.counts.InTime++
-		case p.playing && t.Tick >= p.first && p.present():
-			p.missed[t.Tick] = true
 		}
-		s.giveUp(p, t.Tick-overdue)
-		maps.DeleteFunc(p.inputs, func(n tick.Tick, _ buttons) bool { return n <= t.Tick })
+		maps.DeleteFunc(p.inputs, func(n tick.Tick, _ buttons) bool { return n < t.Tick-kept })
 		s.figures[i] = s.figures[i].move(p.held)
 	}
 	s.send(t.Tick)
@@ -207,16 +169,12 @@ func (s *serverSide) send(n tick.Tick) {
 func (s *serverSide) report() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.counts
-	s.say("%v; %d playing; inputs: %d in time, %d late, %d missing", s.ledger.Counts, s.present(), c.InTime, c.Late, c.Missing)
-}
-
-// present returns how many players are heard.
-func (s *serverSide) present() (n int) {
+	playing := 0
 	for _, p := range s.players {
 		if p.present() {
-			n++
+			playing++
 		}
 	}
-	return n
+	c := s.counts
+	s.say("%v; %d playing; inputs: %d in time, %d late", s.ledger.Counts, playing, c.InTime, c.Late)
 }

@@ -7,8 +7,9 @@ package main
 import (
 	"io"
 	"log"
-	"math/rand/v2"
+	"math/rand"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,7 +65,7 @@ func open(t *testing.T, server netip.AddrPort) *node {
 	return n
 }
 
-// Each input counts once: in time, late, or missing.
+// Each input counts once: in time or late.
 func TestInputs(t *testing.T) {
 	s := newServerSide(t)
 	p := s.players[0]
@@ -88,16 +89,10 @@ func TestInputs(t *testing.T) {
 			enter(21, at+100) // with 20: both are late
 		case 30:
 			enter(30, at+2_000) // late
-		case 35:
-			p.missed[8] = true // as if that had never come
 		}
 	}
-	enter(41+overdue, s.start(41))
-	if want := (counts{InTime: 28, Late: 3, Missing: 1}); s.counts != want {
+	if want := (counts{InTime: 28, Late: 3}); s.counts != want {
 		t.Errorf("%+v, want %+v", s.counts, want)
-	}
-	if len(s.lates) != 3 || s.lates[0].to < s.lates[0].from {
-		t.Errorf("late from and to %v", s.lates)
 	}
 	// What was held goes on while nothing comes.
 	if got, want := s.figures[0], figure(min(31*stride, yard)); got != want {
@@ -105,35 +100,29 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// A player that was playing and then only knocks takes no memory for it.
-func TestKnocking(t *testing.T) {
+// What is over takes no memory.
+func TestMemory(t *testing.T) {
 	s := newServerSide(t)
 	for n := tick.Tick(1); n <= 6000; n++ {
-		m := input{}
-		if n < 100 {
-			m.Epoch, m.Newest = s.epoch, n+1
-		}
-		s.send(0, encode(m), s.start(n))
+		s.send(0, encode(input{Epoch: s.epoch, Newest: n + 1}), s.start(n))
 		s.ticks.Advance(s.start(n))
 	}
-	p := s.players[0]
-	if n := len(p.missed) + len(p.inputs); n > overdue+resent || !p.playing || s.counts.Missing > 0 {
-		t.Errorf("%d ticks are remembered, playing %v, %+v", n, p.playing, s.counts)
+	if n := len(s.players[0].inputs); n > kept+resent || s.counts != (counts{InTime: 5999}) {
+		t.Errorf("%d ticks are remembered, %+v", n, s.counts)
 	}
 }
 
 // Whatever comes, sealed or not, is refused or played, and neither side fails.
 func TestAnyBytes(t *testing.T) {
 	s, p := newServerSide(t), newPlayerSide(t)
-	seed := uint64(time.Now().UnixNano())
+	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := rand.New(rand.NewSource(seed))
 	for i := range 5000 {
-		b := make([]byte, rng.IntN(120))
-		for i := range b {
-			b[i] = byte(rng.Uint32())
-		}
+		b := make([]byte, rng.Intn(120))
+		rng.Read(b)
 		now := s.start(tick.Tick(i / 50))
+		newest := tick.Tick(i/50 + rng.Intn(100) - 50)
 		switch i % 4 {
 		case 0:
 			s.take(b, somewhere, now)
@@ -141,9 +130,9 @@ func TestAnyBytes(t *testing.T) {
 		case 1:
 			s.send(0, b, now)
 		case 2: // right, but for the numbers
-			s.send(0, append(encode(input{Epoch: s.epoch, Newest: tick.Tick(rng.Uint64())}), b...), now)
+			newest = tick.Tick(rng.Uint64())
+			fallthrough
 		case 3:
-			newest := tick.Tick(i/50 + rng.IntN(100) - 50)
 			s.send(0, append(encode(input{Epoch: s.epoch, Newest: newest}), b...), now)
 		}
 		s.ticks.Advance(now)
@@ -154,10 +143,10 @@ func TestAnyBytes(t *testing.T) {
 		s.send(0, encode(input{Epoch: s.epoch, Newest: n}), s.start(n)-100)
 		s.ticks.Advance(s.start(n))
 	}
-	if ticks := s.ledger.Counts; ticks.Ran != 150 || ticks.Unreported != 0 || s.counts.InTime != before+50 || s.present() != 1 {
+	if ticks := s.ledger.Counts; ticks.Ran != 150 || ticks.Unreported != 0 || s.counts.InTime != before+50 {
 		t.Errorf("%+v, %+v", s.ledger.Counts, s.counts)
 	}
-	if n := len(s.players[0].inputs) + len(s.players[0].missed); n > 500 {
+	if n := len(s.players[0].inputs); n > 500 {
 		t.Errorf("%d inputs are remembered", n)
 	}
 }
@@ -169,12 +158,12 @@ func TestImpostor(t *testing.T) {
 	s.send(1, encode(input{}), now)
 	s.send(maxPlayers, encode(input{}), now)
 	s.take(seal.New([32]byte{9}, fromPlayer).Seal([]byte{0}, encode(input{}), now), somewhere, now)
-	if n := s.present(); n != 0 {
-		t.Errorf("%d players", n)
+	if slices.ContainsFunc(s.players[:], (*player).present) {
+		t.Error("somebody is there")
 	}
 	s.send(0, encode(input{}), now)
-	if n := s.present(); n != 1 {
-		t.Errorf("%d players, want the one", n)
+	if !s.players[0].present() {
+		t.Error("the one player is not")
 	}
 }
 
@@ -189,7 +178,7 @@ func TestCorrect(t *testing.T) {
 	p.correct(7, 100) // the first word of the server
 	for n := tick.Tick(10); n <= 20; n++ {
 		p.me, p.newest = p.me.move(right), n
-		p.past[n] = moment{right, p.me}
+		p.past[n] = right
 	}
 	p.correct(12, 100+3*stride)
 	if p.counts.Corrected != 0 || p.me != 100+11*stride {

@@ -69,7 +69,7 @@ func newPeer(id uint64, key [32]byte, clock program.Clock, at []netip.AddrPort) 
 	p := &peer{id: id, clock: clock, member: session.New(id), started: clock.Now()}
 	p.asked, p.awake, p.announced = p.started, p.started, p.started // a clock may show any time
 	p.old.Store(p.started - uint64(silent.Microseconds()))
-	p.cut, p.founds = func(uint64, uint64) bool { return false }, true
+	p.cut = func(uint64, uint64) bool { return false }
 	for i, to := range at {
 		whose := uint64(i) + 1
 		switch key := pairKey(key, id, whose); {

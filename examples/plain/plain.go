@@ -11,14 +11,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/netip"
 	"os"
-	"os/signal"
 	"time"
 
 	"timesync/clock"
+	"timesync/examples/internal/program"
+	"timesync/examples/internal/relay"
 	"timesync/link"
 )
 
@@ -28,30 +28,26 @@ const (
 )
 
 func main() {
-	listen := flag.String("listen", "127.0.0.1:9700", "loopback `address` to listen on")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *listen); err != nil {
-		log.Fatal(err)
-	}
+	program.Main(program.New("plain", "usage: plain [flags]", flags, check, run))
 }
 
-func run(ctx context.Context, listen string) error {
-	at, err := netip.ParseAddrPort(listen)
-	if err != nil {
-		return err
-	}
-	if !at.Addr().IsLoopback() {
-		return fmt.Errorf("%v is not of this machine only", at)
-	}
-	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+func flags(listen *string, f *flag.FlagSet) {
+	f.StringVar(listen, "listen", "127.0.0.1:9700", "loopback `address` to listen on")
+}
+
+func check(_ *string, f *flag.FlagSet) error { return program.Arguments(f, 0) }
+
+func run(ctx context.Context, listen string, stdout, _ io.Writer) error {
+	conn, _, err := program.Open(listen, "")
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	fmt.Println("listening on", conn.LocalAddr())
-	return serve(ctx, conn, os.Stdout)
+	if !relay.Addr(conn).Addr().IsLoopback() {
+		return fmt.Errorf("%v is not of this machine only", conn.LocalAddr())
+	}
+	fmt.Fprintln(stdout, "listening on", conn.LocalAddr())
+	return serve(ctx, conn, stdout)
 }
 
 // serve answers whoever sent last, until ctx is done.
@@ -79,11 +75,7 @@ func serve(ctx context.Context, conn *net.UDPConn, out io.Writer) error {
 				continue
 			}
 			address = from
-			way := "not known yet"
-			if known {
-				way = delay.String()
-			}
-			show("in", buf[:n-len(payload)], fmt.Sprintf("payload %q, delay %v", payload, way))
+			show("in", buf[:n-len(payload)], fmt.Sprintf("payload %q, delay %v, known %v", payload, delay, known))
 			continue
 		} else if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -36,69 +37,49 @@ type world struct {
 	judges [2]*judge
 }
 
-// newWorld opens the sockets; no peer sends before start.
+// newWorld lets the attacker begin, and then the peers.
 func newWorld(c config) (w *world, err error) {
-	w = &world{}
 	sockets := [2]*net.UDPConn{relay.Loopback(), relay.Loopback()}
-	w.relay = relay.New(c.Network, relay.Addr(sockets[1]))
-	for i, conn := range sockets {
-		p := newPeer(c, i, conn)
-		w.judges[i] = p.judge
-		// An earlier life of the peer, of which the attacker has kept a datagram.
-		w.relay.Recordings[1-i] = seal.New(c.Key, uint64(i)).Seal(nil, make([]byte, payloadLen), 12345)
-		if p.judge.recorded, err = program.Record(&p.end.Link, c.record, [...]string{"udp-a-*.tsr", "udp-b-*.tsr"}[i]); err != nil {
+	w = &world{relay: relay.New(c.Network, relay.Addr(sockets[1]))}
+	files := [2]string{"udp-a-*.tsr", "udp-b-*.tsr"}
+	for i, dial := range [2]netip.AddrPort{w.relay.Addr(), {}} {
+		j := &judge{name: [...]string{"peer A", "peer B"}[i], way: relay.Way(i)}
+		rng := rand.New(rand.NewPCG(c.Network.Seed, 1+uint64(i)))
+		// Its clock is its own: a process that counts from its start, or a machine that has booted,
+		// begins somewhere else. Half of the skew is A's, slow, and half B's, fast.
+		own := program.Clock{Start: rng.Uint64(), PPM: c.Skew * (float64(i) - 0.5)}
+		if j.peer, err = newPeer(c, sockets[i], dial, own, files[i]); err != nil {
 			return nil, err
 		}
+		j.peer.judge, w.judges[i] = j, j
+		// An earlier life of the peer, of which the attacker has kept a datagram.
+		w.relay.Recordings[1-i] = seal.New(c.Key, uint64(i)).Seal(nil, make([]byte, payloadLen), 1)
 	}
-	a, b := w.judges[0], w.judges[1]
-	a.other, b.other = b, a
-	a.dial = w.relay.Addr()
+	w.judges[0].other, w.judges[1].other = w.judges[1], w.judges[0]
+	w.relay.Attack.Store(true)
+	for _, j := range w.judges {
+		j.start()
+	}
 	return w, nil
 }
 
-// newPeer makes peer i. Its clock is its own: a process that counts from its start, or a machine
-// that has booted, begins somewhere else. Half of the skew is A's, slow, and half B's, fast.
-func newPeer(c config, i int, conn *net.UDPConn) *peer {
-	rng := rand.New(rand.NewPCG(c.Network.Seed, 1+uint64(i)))
-	own := program.Clock{Start: rng.Uint64(), PPM: c.Skew * (float64(i) - 0.5)}
-	p := &peer{end: seal.New(c.Key, uint64(i)), conn: conn, clock: own}
-	p.judge = &judge{peer: p, name: [...]string{"peer A", "peer B"}[i], way: relay.Way(i), rng: rng}
-	return p
-}
-
-// start lets the attacker begin, and then the peers.
-func (w *world) start(rate float64) {
-	w.relay.Attack.Store(true)
-	for _, j := range w.judges {
-		j.start(rate)
-	}
-}
-
 // close lets what is on the last yards arrive, so that the counts agree.
-func (w *world) close() (err error) {
-	for _, j := range w.judges {
-		close(j.stop)
-	}
+func (w *world) close() error {
 	w.relay.Close()
 	time.Sleep(50 * time.Millisecond)
-	for _, j := range w.judges {
-		j.close()
-		err = errors.Join(err, j.recorded())
-	}
-	return err
+	return errors.Join(w.judges[0].End(), w.judges[1].End())
 }
 
 func demo(ctx context.Context, c config, stdout io.Writer) error {
+	n := c.Network
+	fmt.Fprintf(stdout, "%v of %d datagrams/s each way, %g %% lost, %g %% overtaken\n", c.For, rate, n.Loss, n.Reorder)
+	fmt.Fprintf(stdout, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(relay.JitterFloor*float64(n.Jitter)), n.Jitter)
+	fmt.Fprintf(stdout, "clocks anywhere and %g ppm apart; -seed %d\n", c.Skew, n.Seed)
 	w, err := newWorld(c)
 	if err != nil {
 		return err
 	}
-	n := c.Network
-	fmt.Fprintf(stdout, "%v of %d datagrams/s each way, %g %% lost, %g %% overtaken\n", c.For, usualRate, n.Loss, n.Reorder)
-	fmt.Fprintf(stdout, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(relay.JitterFloor*float64(n.Jitter)), n.Jitter)
-	fmt.Fprintf(stdout, "clocks anywhere and %g ppm apart; -seed %d\n", c.Skew, n.Seed)
-	w.start(usualRate)
-	fmt.Fprintln(stdout, program.ReceiveTimes(w.judges[0].rx))
+	fmt.Fprintln(stdout, program.ReceiveTimes(w.judges[0].Rx.Conn))
 	fmt.Fprintln(stdout, "each second: the error of each one's idea of the other's clock, and its bound")
 	ctx, stop := c.Limit(ctx)
 	defer stop()
@@ -135,12 +116,6 @@ func (w *world) table(out io.Writer) {
 	title := func(text string) { fmt.Fprintf(out, "%s\n%s\n", strings.Repeat("-", 60), text) }
 	fmt.Fprintln(out)
 	row("", func(j *judge) any { return j.name })
-	row("time to first sync", func(j *judge) any {
-		if j.firstSync == 0 {
-			return "never"
-		}
-		return j.firstSync
-	})
 	row("error bound at the end", func(j *judge) any { return j.state().ErrorBound })
 	row("shortest one-way delay", func(j *judge) any { return j.state().MinimumOneWayDelay })
 	title(fmt.Sprintf("errors after %v, in us: median/p99/max", settling))
@@ -148,7 +123,7 @@ func (w *world) table(out io.Writer) {
 	row("  one-way delay", func(j *judge) any { return stat.SpreadOf(j.owd) })
 	row("  payload timestamp", func(j *judge) any { return stat.SpreadOf(j.event) })
 	title("datagrams")
-	row("  sent", func(j *judge) any { return j.sent })
+	row("  sent", func(j *judge) any { return j.sent.Load() })
 	row("  accepted", func(j *judge) any { return j.tally(nil).n })
 	row("  accepted, but never sent", func(j *judge) any { return j.intruders })
 	title("rejected / injected")
@@ -172,7 +147,7 @@ func (w *world) failure() (err error) {
 		if j.intruders > 0 {
 			err = errors.Join(err, fmt.Errorf("%s took %d datagrams that nobody had sent", j.name, j.intruders))
 		}
-		if j.firstSync == 0 {
+		if !j.end.Link.IsSynchronized() {
 			err = errors.Join(err, fmt.Errorf("%s never synchronized", j.name))
 		}
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/binary"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -15,13 +14,13 @@ import (
 )
 
 const (
-	// A payload is the stamp of an event, whose flag says whether it is known, and the judge's notes:
-	// send time and event time.
+	// A payload is the stamp of an event, whose flag says whether it is known, and the judge's note:
+	// the send time.
 	stampLen   = 3
-	payloadLen = stampLen + 2*8
+	payloadLen = stampLen + 8
 
-	// Events wait for the next datagram at most so long.
-	eventAge = 50 * time.Millisecond
+	// An event has waited so long for its datagram.
+	eventAge = 25 * time.Millisecond
 
 	// settling is how long the start takes, in true time: its errors do not count.
 	settling = 3 * time.Second
@@ -31,59 +30,45 @@ const (
 // cannot: true time, and what was really sent. Errors are in microseconds.
 type judge struct {
 	*peer
-	name     string
-	way      relay.Way // to the peer
-	other    *judge
-	recorded func() error // ends its recording
+	name  string
+	way   relay.Way // to the peer
+	other *judge
 	// Payloads that were sent; the other peer may take each once.
 	underWay sync.Map
 
-	lock      sync.Mutex // of what follows
-	rng       *rand.Rand
-	firstSync time.Duration // since the start; 0: not yet
-	intruders int           // datagrams that got through and must not have
-	// Errors since it has settled.
+	// Guarded by peer.mu: datagrams that got through and must not have, and errors since it has settled.
+	intruders          int
 	offset, owd, event []int64
 }
 
 // payload is an event of a moment ago, stamped in the receiver's time if that is
-// known, and then the judge's own notes.
+// known, and then the judge's own note.
 func (j *judge) payload(sent time.Duration) []byte {
-	j.lock.Lock()
-	defer j.lock.Unlock()
-	happened := max(sent-time.Duration(j.rng.Int64N(int64(eventAge))), 0)
-	event, ok := j.end.Link.ToRemoteTime23(j.clock.At(happened.Microseconds()))
-	b := link.AppendTime23(nil, event, ok)
-	b = binary.LittleEndian.AppendUint64(b, uint64(sent))
-	b = binary.LittleEndian.AppendUint64(b, uint64(happened))
+	event, ok := j.end.Link.ToRemoteTime23(j.clock.At((sent - eventAge).Microseconds()))
+	b := binary.LittleEndian.AppendUint64(link.AppendTime23(nil, event, ok), uint64(sent))
 	j.underWay.Store(string(b), true)
 	return b
 }
 
 // delivered judges what the peer makes of a datagram.
 func (j *judge) delivered(d seal.Datagram, recv time.Duration) {
-	j.lock.Lock()
-	defer j.lock.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if _, ok := j.other.underWay.LoadAndDelete(string(d.Payload)); !ok {
 		j.intruders++
 		return
 	}
-	event, notes := d.Payload[:stampLen], d.Payload[stampLen:]
-	sent := time.Duration(binary.LittleEndian.Uint64(notes))
-	happened := time.Duration(binary.LittleEndian.Uint64(notes[8:]))
-	err, ok := j.offsetError(recv)
-	if ok && j.firstSync == 0 {
-		j.firstSync = recv - j.begun
-	}
+	event, note := d.Payload[:stampLen], d.Payload[stampLen:]
+	sent := time.Duration(binary.LittleEndian.Uint64(note))
 	if recv-j.begun < settling {
 		return
 	}
-	if ok {
+	if err, ok := j.offsetError(recv); ok {
 		j.offset = append(j.offset, err)
 	}
 	if stamp, ok := link.ReadTime23(event); ok {
 		got := timesync.FromLocalTime23(d.RecvUsec, stamp)
-		j.event = append(j.event, int64(got-j.clock.At(happened.Microseconds())))
+		j.event = append(j.event, int64(got-j.clock.At((sent-eventAge).Microseconds())))
 	}
 	if d.Known {
 		j.owd = append(j.owd, (d.OWD - (recv - sent)).Microseconds())

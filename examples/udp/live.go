@@ -12,7 +12,6 @@ import (
 
 	"timesync"
 	"timesync/examples/internal/program"
-	"timesync/examples/seal"
 )
 
 // state is what one end knows: a line each second, and of -json.
@@ -44,58 +43,37 @@ func (s state) String() string {
 	return line
 }
 
-// summary is what remains when the program ends.
-func (s state) summary(out io.Writer) {
-	if s.ErrorBound > 0 {
-		fmt.Fprintf(out, "offset %+.6f s, at most %.3f ms wrong\n", float64(s.OffsetUsec)/1e6, s.ErrorBound.Seconds()*1e3)
-	}
-}
-
-// newLive opens one end. Its clock is the wall clock of now and never set again, so the
-// offset is by how much the two machines' clocks differed when they started, and what they drift
-// apart since then.
-func newLive(c config) (p *peer, err error) {
-	begun := time.Now().Add(-program.True())
-	p = &peer{end: seal.New(c.Key, 1), clock: program.Clock{Start: uint64(begun.UnixMicro()), PPM: c.Skew}}
-	if c.Dial != "" {
-		p.end = seal.New(c.Key, 0)
-	}
-	p.conn, p.dial, err = program.Open(c.Listen, c.Dial)
-	return p, err
-}
-
-// live runs one end, and prints what it knows each second.
+// live runs one end, and prints what it knows each second. Its clock is the wall clock of now and never
+// set again, so the offset is by how much the two machines' clocks differed when they started, and what
+// they drift apart since then.
 func live(ctx context.Context, c config, stdout io.Writer) error {
-	p, err := newLive(c)
+	udp, dial, err := program.Open(c.Listen, c.Dial)
 	if err != nil {
 		return err
 	}
-	recorded, err := program.Record(&p.end.Link, c.record, "udp-*.tsr")
+	begun := time.Now().Add(-program.True())
+	p, err := newPeer(c, udp, dial, program.Clock{Start: uint64(begun.UnixMicro()), PPM: c.Skew}, "udp-*.tsr")
 	if err != nil {
-		p.conn.Close()
 		return err
 	}
-	p.start(usualRate)
+	p.start()
 	say := func() { fmt.Fprintln(stdout, p.state()) }
 	if c.json {
 		say = func() { json.NewEncoder(stdout).Encode(p.state()) }
 	} else {
 		if c.Listen != "" {
-			fmt.Fprintf(stdout, "listening at %v\n", p.conn.LocalAddr())
+			fmt.Fprintf(stdout, "listening at %v\n", p.UDP.LocalAddr())
 		}
 		fmt.Fprintln(stdout, "offset is the peer's clock minus this one")
-		fmt.Fprintln(stdout, program.ReceiveTimes(p.rx))
+		fmt.Fprintln(stdout, program.ReceiveTimes(p.Rx.Conn))
 	}
 	ctx, stop := c.Limit(ctx)
 	defer stop()
 	program.Every(ctx.Done(), time.Second, say)
-	if !c.json {
-		p.state().summary(stdout)
-	}
-	close(p.stop)
-	p.close()
-	if !p.end.Link.IsSynchronized() {
+	if s := p.state(); !p.end.Link.IsSynchronized() {
 		err = errors.New("never synchronized")
+	} else if !c.json {
+		fmt.Fprintf(stdout, "offset %+.6f s, at most %.3f ms wrong\n", float64(s.OffsetUsec)/1e6, s.ErrorBound.Seconds()*1e3)
 	}
-	return errors.Join(err, recorded())
+	return errors.Join(err, p.End())
 }

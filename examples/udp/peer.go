@@ -7,15 +7,15 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
-	"timesync/rxtime"
 )
 
 const (
-	usualRate = 60 // datagrams a second, each way: those of a game
+	rate = 60 // datagrams a second, each way: those of a game
 
 	// quiet is how long nothing must come before a peer is said to be gone. By then a listener
 	// serves another. Far longer than a gap of a network that works.
@@ -24,23 +24,19 @@ const (
 
 // peer is one end: a socket, a clock, and the seal, which has the link.
 type peer struct {
+	*program.Socket
 	end   *seal.End
-	conn  *net.UDPConn
-	rx    *rxtime.Conn // reads conn; from start on
 	clock program.Clock
 	// Where to send; not valid: it listens, and sends to who calls.
 	dial netip.AddrPort
 	// Nil between two machines: then the datagrams carry stamps only.
 	judge *judge
-	begun time.Duration // true time of start
+	begun time.Duration // true time
 
-	stop  chan struct{}
-	tasks sync.WaitGroup
-
-	mu sync.Mutex
+	sent atomic.Int64
+	mu   sync.Mutex
 	// By the error of Open; nil for those it took.
 	opened map[error]tally
-	sent   int
 }
 
 // tally is how many datagrams there were of a kind.
@@ -49,25 +45,27 @@ type tally struct {
 	last time.Duration // true time of the last
 }
 
-// start sends rate datagrams a second and receives.
-func (p *peer) start(rate float64) {
-	p.stop, p.opened, p.begun = make(chan struct{}), map[error]tally{}, program.True()
-	p.rx = rxtime.NewConn(p.conn)
-	p.tasks.Go(func() { p.end.Serve(program.Reader{Conn: p.rx, Reads: p.clock.Reads}, p.conn, quiet, p.take) })
-	p.tasks.Go(func() { program.Every(p.stop, time.Duration(float64(time.Second)/rate), p.send) })
+// newPeer makes one. If it is to be recorded, the file has a name of that pattern.
+func newPeer(c config, udp *net.UDPConn, dial netip.AddrPort, own program.Clock, pattern string) (*peer, error) {
+	p := &peer{Socket: program.NewSocket(udp, own.Reads), clock: own, dial: dial, begun: program.True()}
+	p.opened = map[error]tally{}
+	direction := uint64(0)
+	if !dial.IsValid() {
+		direction = 1
+	}
+	p.end = seal.New(c.Key, direction)
+	return p, p.Record(&p.end.Link, c.record, pattern)
 }
 
-// close ends the receiving. To close stop ends the sending; what is under way still arrives.
-func (p *peer) close() {
-	p.conn.Close()
-	p.tasks.Wait()
+// start sends and receives until End.
+func (p *peer) start() {
+	p.Go(func() { p.end.Serve(p.Rx, p.UDP, quiet, p.take) })
+	p.Every(time.Second/rate, p.send)
 }
-
-func (p *peer) to() netip.AddrPort { return cmp.Or(p.dial, p.end.Peer().Addr) }
 
 // send sends a datagram, if there is somebody to send to.
 func (p *peer) send() {
-	to := p.to()
+	to := cmp.Or(p.dial, p.end.Peer().Addr)
 	if !to.IsValid() {
 		return
 	}
@@ -76,12 +74,8 @@ func (p *peer) send() {
 	if p.judge != nil {
 		payload = p.judge.payload(sent)
 	}
-	datagram := p.end.Seal(nil, payload, p.clock.At(sent.Microseconds()))
-	p.mu.Lock()
-	p.sent++
-	p.mu.Unlock()
-	// An error is a loss like any other; the next datagram may fare better.
-	_, _ = p.conn.WriteToUDPAddrPort(datagram, to)
+	p.Write(p.end.Seal(nil, payload, p.clock.At(sent.Microseconds())), to)
+	p.sent.Add(1)
 }
 
 // take takes a datagram, or hears why it was refused.

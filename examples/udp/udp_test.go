@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -25,9 +24,8 @@ import (
 	"timesync/internal/stat"
 )
 
-// These tests run over real sockets on machines that may be busy. They judge by the
-// jitter of the relay, which is far above what a loaded machine adds to a minimum,
-// and wait for events instead of assuming when they come.
+// The machine may be busy. They judge by the jitter of the relay, which is far above what a loaded
+// machine adds to a minimum, and wait for events instead of assuming when they come.
 
 const (
 	jitter = 10 * time.Millisecond
@@ -48,28 +46,9 @@ func testAccuracy(t *testing.T, j *judge) {
 			t.Errorf("%s: %s error %+v, want a median below the jitter of %v", j.name, what, s, jitter)
 		}
 	}
-	s := j.state()
-	if s.MinimumOneWayDelay < delay {
-		t.Errorf("%s: minimum one-way delay %v is below what the relay adds, %v", j.name, s.MinimumOneWayDelay, delay)
+	if s := j.state(); s.MinimumOneWayDelay < delay || s.ErrorBound < delay || s.ErrorBound > 2*delay {
+		t.Errorf("%s: %v; want what the relay adds, %v, and a bound of about half the round trip", j.name, s, delay)
 	}
-	if s.ErrorBound < delay || s.ErrorBound > 2*delay {
-		t.Errorf("%s: error bound %v, want about half the round trip", j.name, s.ErrorBound)
-	}
-}
-
-// stalls adds up how long sleeps took that were more than 10 ms too long, until the test ends.
-func stalls(ctx context.Context) (lost *atomic.Int64) {
-	lost = new(atomic.Int64)
-	go func() {
-		for ctx.Err() == nil {
-			slept := time.Now()
-			time.Sleep(time.Millisecond)
-			if took := time.Since(slept); took > 10*time.Millisecond {
-				lost.Add(int64(took))
-			}
-		}
-	}()
-	return lost
 }
 
 // TestDemo is the whole of it: synchronized, accurate, and nothing got through; and the judge would have noticed.
@@ -77,41 +56,31 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(exampletest.Config(t, (*config).flags, (*config).check, "-seed 7"))
 	exampletest.Must(t, err)
-	begun, lost := time.Now(), stalls(t.Context())
-	w.start(200)
+	begun, lost := time.Now(), time.Duration(0)
+	asked := begun
 	exampletest.Eventually(t, "each kind rejected, and enough to judge", func() bool {
+		if took := time.Since(asked); took > 15*time.Millisecond { // 5 ms are to be slept
+			lost += took
+		}
+		asked = time.Now()
 		for _, j := range w.judges {
 			for _, k := range kinds {
-				if j.tally(k.err).n < 5 {
+				if j.tally(k.err).n < 5 || j.tally(nil).n < 300 {
 					return false
 				}
-			}
-			j.lock.Lock()
-			enough := len(j.event) >= 100
-			j.lock.Unlock()
-			if !enough {
-				return false
 			}
 		}
 		return true
 	})
-	share := float64(lost.Load()) / float64(time.Since(begun))
+	share := float64(lost) / float64(time.Since(begun))
 	if share >= 0.1 { // what is read late tells how busy the machine is
 		t.Logf("NOT TESTED: the accuracy, as the machine stalled for %.0f %% of the time", 100*share)
 	}
-	if err := w.close(); err != nil {
-		t.Error(err)
-	}
-	if err := w.failure(); err != nil {
-		t.Error(err)
-	}
+	exampletest.Must(t, w.close())
+	exampletest.Must(t, w.failure())
 	var table strings.Builder
 	w.table(&table)
-	for line := range strings.Lines(table.String()) {
-		if len(strings.TrimSpace(line)) > 60 { // as wide as a narrow terminal
-			t.Errorf("%d columns: %s", len(line), line)
-		}
-	}
+	t.Log(table.String())
 	for _, j := range w.judges {
 		if share < 0.1 {
 			testAccuracy(t, j)
@@ -120,10 +89,10 @@ func TestDemo(t *testing.T) {
 		// that is taken: few overtake each other just then.
 		rejected, injected := j.tally(seal.ErrReplayed).n+j.tally(seal.ErrUnproven).n, w.injected(j, 1)+w.injected(j, 2)
 		if j.tally(seal.ErrForged).n != w.injected(j, 0) || rejected < injected-3 {
-			t.Errorf("%s: not all that was injected is rejected\n%s", j.name, table.String())
+			t.Errorf("%s: not all that was injected is rejected", j.name)
 		}
-		if accepted := j.tally(nil).n; accepted > j.sent*3/2 {
-			t.Errorf("%s: sent %d, accepted %d from one that sends as many", j.name, j.sent, accepted)
+		if accepted := j.tally(nil).n; accepted > int(j.sent.Load())*3/2 {
+			t.Errorf("%s: accepted %d from one that sends as many", j.name, accepted)
 		}
 	}
 	genuine := w.judges[0].payload(time.Second)
@@ -142,10 +111,11 @@ func TestDemo(t *testing.T) {
 // waited for the first.
 func TestLive(t *testing.T) {
 	t.Parallel()
-	listener, err := newLive(config{Flags: program.Flags{Listen: "127.0.0.1:0", Key: testKey}})
+	wall := program.Clock{Start: uint64(time.Now().Add(-program.True()).UnixMicro())}
+	listener, err := newPeer(config{Flags: program.Flags{Key: testKey}}, relay.Loopback(), netip.AddrPort{}, wall, "")
 	exampletest.Must(t, err)
-	listener.start(100)
-	at := relay.Addr(listener.conn).String()
+	listener.start()
+	at := relay.Addr(listener.UDP).String()
 	var first seal.Peer
 	for life := range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -180,8 +150,7 @@ func TestLive(t *testing.T) {
 			t.Errorf("the listener serves another %d us after it has heard the first", waited)
 		}
 	}
-	close(listener.stop)
-	listener.close()
+	exampletest.Must(t, listener.End())
 }
 
 // TestFailures: what cannot work ends with status 1 and says why; the waiting end says where it is.
@@ -193,7 +162,7 @@ func TestFailures(t *testing.T) {
 	exampletest.Must(t, os.WriteFile(nowhere, nil, 0o600)) // no folder can be there
 	for _, c := range []struct{ args, stdout, stderr string }{
 		{"-record " + nowhere + " -for 200ms", "", "udp: "},
-		{"-loss 100 -for 200ms", "never", "never synchronized"},
+		{"-loss 100 -for 200ms", "peer A", "never synchronized"},
 		{"-listen 127.0.0.1:0 -for 50ms -key " + hexKey, "listening at 127.0.0.1:", "never synchronized"},
 		{"-listen 127.0.0.1:0 -for 50ms -key " + hexKey, "receive times are ", "never synchronized"},
 		{"-listen 127.0.0.1:0 -for 50ms -key " + hexKey + " -record " + nowhere, "", "udp: "},
@@ -260,16 +229,15 @@ func TestSignal(t *testing.T) {
 		return
 	}
 	said := []string{
-		"-seed 7", "receive times are ", ", bound ", "time to first sync", "median/p99/max", "error bound at the end",
+		"-seed 7", "receive times are ", ", bound ", "median/p99/max", "error bound at the end",
 		"payload timestamp", "accepted, but never sent", "forged", "replayed", "One way takes 20ms longer",
 	}
-	signals := map[syscall.Signal][]string{syscall.SIGTERM: said, syscall.SIGKILL: nil}
-	for signal, want := range signals {
-		var out, errs exampletest.Output
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		var out exampletest.Output
 		folder := t.TempDir()
 		command := exec.Command(os.Args[0], "-for", "1m", "-record", folder, "-down", "20ms@0s", "-seed", "7")
 		command.Env = append(os.Environ(), "UDP_TEST_MAIN=1")
-		command.Stdout, command.Stderr = &out, &errs
+		command.Stdout, command.Stderr = &out, &out
 		exampletest.Must(t, command.Start())
 		var files []string
 		exampletest.Eventually(t, "a line is printed, and some blocks are written", func() bool {
@@ -282,14 +250,10 @@ func TestSignal(t *testing.T) {
 			return len(files) == 2 && strings.Contains(out.String(), ", bound ")
 		})
 		exampletest.Must(t, command.Process.Signal(signal))
-		_ = command.Wait() // -1 if it was killed
-		code := command.ProcessState.ExitCode()
-		if want != nil && (code != 0 || errs.String() != "") {
-			t.Errorf("%v: exit status %d\n%s", signal, code, errs.String())
-		}
-		for _, want := range want {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("%v: %q is missing in\n%s", signal, want, out.String())
+		err := command.Wait()
+		for _, want := range said {
+			if signal == syscall.SIGTERM && (err != nil || !strings.Contains(out.String(), want)) {
+				t.Errorf("%v: %q is missing in\n%s", err, want, out.String())
 			}
 		}
 		for _, name := range files {

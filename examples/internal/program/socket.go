@@ -4,11 +4,13 @@ package program
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
 
+	"timesync/link"
 	"timesync/rxtime"
 )
 
@@ -19,6 +21,7 @@ type Socket struct {
 	Ctx   context.Context // until Close
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
+	ends  []func() error // of recordings
 }
 
 // Machine is package clock, for an end without another clock.
@@ -39,6 +42,13 @@ func (s *Socket) Every(period time.Duration, do func()) {
 	s.Go(func() { Every(s.Ctx.Done(), period, do) })
 }
 
+// Record records a link as the function Record does, until End.
+func (s *Socket) Record(l *link.Link, folder, pattern string) error {
+	end, err := Record(l, folder, pattern)
+	s.ends = append(s.ends, end)
+	return err
+}
+
 // Write sends a datagram, if it is known where to. An error is a loss like any other.
 func (s *Socket) Write(b []byte, to netip.AddrPort) {
 	if to.IsValid() {
@@ -51,4 +61,13 @@ func (s *Socket) Close() {
 	s.stop()
 	s.UDP.Close()
 	s.tasks.Wait()
+}
+
+// End is Close, and ends the recordings.
+func (s *Socket) End() (err error) {
+	s.Close()
+	for _, end := range s.ends {
+		err = errors.Join(err, end())
+	}
+	return err
 }
