@@ -1,6 +1,7 @@
 package ontime
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -38,10 +39,12 @@ var Methods = []Method{
 		return newOurs(s, math.Exp2(-knob)/100)
 	}},
 	{"Netcode for Entities", 2, func(_ *tick.Server, knob float64) Rule {
-		return &netcode{client: rivals.NetcodeForEntities{Rate: rate, Slack: knob}}
+		client := &rivals.NetcodeForEntities{Rate: rate, Slack: knob}
+		return &netcode{client: client, player: player{client: client}}
 	}},
 	{"lightyear", 1, func(_ *tick.Server, knob float64) Rule {
-		return &lightyear{client: rivals.Lightyear{Rate: rate, Margin: knob}}
+		client := &rivals.Lightyear{Rate: rate, Margin: knob}
+		return &lightyear{client: client, player: player{client: client}}
 	}},
 }
 
@@ -105,22 +108,20 @@ func (o *ours) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
 
 // player plays the ticks of a predicted time.
 type player struct {
+	client interface {
+		Frame(sinceLast time.Duration)
+		Predicted() (ticks float64, ok bool)
+	}
 	last   uint64 // the frame before
 	next   int64
 	played []tick.Tick
 }
 
-// elapsed returns the time since the frame before.
-func (p *player) elapsed(nowUsec uint64) (d time.Duration) {
-	if p.last != 0 {
-		d = time.Duration(nowUsec-p.last) * time.Microsecond
-	}
+// Frame plays the ticks that are due: those since the frame before, unless the time was set.
+func (p *player) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
+	p.client.Frame(time.Duration(nowUsec-cmp.Or(p.last, nowUsec)) * time.Microsecond)
 	p.last = nowUsec
-	return d
-}
-
-// play returns the ticks that are due: those since the frame before, unless the time was set.
-func (p *player) play(at float64, ok bool) (float64, []tick.Tick, bool) {
+	at, ok := p.client.Predicted()
 	if !ok {
 		return 0, nil, false
 	}
@@ -155,10 +156,7 @@ func (o *ours) Tick(n tick.Tick, nowUsec uint64) func(nowUsec uint64) {
 		b, _ = w.AppendBinary(b)
 	}
 	return func(nowUsec uint64) {
-		payload, _, _, err := o.atClient.Open(b, nowUsec)
-		if err != nil {
-			return
-		}
+		payload, _, _, _ := o.atClient.Open(b, nowUsec)
 		var w tick.Welcome
 		if w.UnmarshalBinary(payload) == nil {
 			_ = o.client.OnWelcome(w, nowUsec) // one that was overtaken changes nothing
@@ -185,16 +183,11 @@ func (e echo) roundTrip(back, nowUsec uint64) time.Duration {
 
 // netcode is Netcode for Entities.
 type netcode struct {
-	client rivals.NetcodeForEntities
+	client *rivals.NetcodeForEntities
 	age    rivals.CommandAge
 	player
 	newest tick.Tick
 	echo   echo
-}
-
-func (n *netcode) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
-	n.client.Frame(n.elapsed(nowUsec))
-	return n.play(n.client.Predicted())
 }
 
 func (n *netcode) Send(sent uint64) func(first, newest tick.Tick, nowUsec uint64) {
@@ -218,16 +211,11 @@ func (n *netcode) Tick(at tick.Tick, back uint64) func(nowUsec uint64) {
 
 // lightyear is lightyear.
 type lightyear struct {
-	client rivals.Lightyear
+	client *rivals.Lightyear
 	player
 	echo   echo
 	fresh  bool // it was not sent back yet
 	pinged uint64
-}
-
-func (l *lightyear) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
-	l.client.Frame(l.elapsed(nowUsec))
-	return l.play(l.client.Predicted())
 }
 
 func (l *lightyear) Send(nowUsec uint64) func(first, newest tick.Tick, nowUsec uint64) {

@@ -240,9 +240,6 @@ func Sometimes(prob float64, d Delay) Delay {
 // Reorder holds a share prob of the datagrams back by extra.
 func Reorder(prob float64, extra time.Duration) Delay { return Sometimes(prob, Const(extra)) }
 
-// Tail adds the heavy tail Pareto(scale, 1.5) to a share prob of the datagrams.
-func Tail(prob float64, scale time.Duration) Delay { return Sometimes(prob, Pareto(scale, 1.5)) }
-
 // Spike lets every datagram start, with probability prob, a stop of the path for
 // extra; what is sent during a stop arrives at its end.
 func Spike(prob float64, extra time.Duration) Delay {
@@ -433,10 +430,10 @@ type Sample struct {
 	Delay time.Duration // Lost if it did not arrive
 }
 
-// ReadTrace reads a recorded series: a gzip CSV file with the columns send_time_us,
-// owd_us (-1 is lost) and direction. It returns the rows of that direction, in the
+// ReadTrace reads recorded series: a gzip CSV file with the columns send_time_us,
+// owd_us (-1 is lost) and direction. It returns the rows of each direction, in the
 // order of the file.
-func ReadTrace(path, direction string) (series []Sample, err error) {
+func ReadTrace(path string) (series map[string][]Sample, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -446,6 +443,7 @@ func ReadTrace(path, direction string) (series []Sample, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	series = map[string][]Sample{}
 	lines := bufio.NewScanner(z)
 	lines.Scan() // names of the columns
 	for lines.Scan() {
@@ -454,10 +452,8 @@ func ReadTrace(path, direction string) (series []Sample, err error) {
 		if _, err := fmt.Sscan(strings.ReplaceAll(lines.Text(), ",", " "), &at, &owd, &to); err != nil {
 			return nil, fmt.Errorf("%s: row %q: %w", path, lines.Text(), err)
 		}
-		if to == direction {
-			delay := max(time.Duration(owd)*time.Microsecond, Lost)
-			series = append(series, Sample{time.Duration(at) * time.Microsecond, delay})
-		}
+		delay := max(time.Duration(owd)*time.Microsecond, Lost)
+		series[to] = append(series[to], Sample{time.Duration(at) * time.Microsecond, delay})
 	}
 	return series, lines.Err()
 }

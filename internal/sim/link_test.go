@@ -38,7 +38,7 @@ func TestDelays(t *testing.T) {
 		{"Normal", Normal(10*ms, ms), 10, 5.5, 14.5, 0.01, 1},
 		{"LogNormal", LogNormal(ms, 0.5), math.Exp(0.125), 0.1, 8, 0.01, 3},
 		{"Pareto", Pareto(ms, 3), 0.5, 0, 60, 0.05, 60},
-		{"Tail", Tail(0.1, ms), 0.2, 0, 1000, 0.3, 9000},
+		{"Sometimes", Sometimes(0.1, Pareto(ms, 1.5)), 0.2, 0, 1000, 0.3, 9000},
 		{"Reorder", Reorder(0.05, 30*ms), 1.5, 0, 30, 0.05, 0},
 		{"WiFi", WiFi(), 0.3 + 0.5 + 2.1, 0, 300, 0.2, 30},
 		{"Bufferbloat", Bufferbloat(50*ms, 150*ms, 5*sec, 15*sec, 40*sec), 20, 0, 165, 0.3, 25},

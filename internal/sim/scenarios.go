@@ -2,7 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -421,8 +420,8 @@ func mixture() Scenario {
 // usual clocks 40 ppm apart. The shortest delay of a direction counts as its base.
 func Replay(name, path string) (Scenario, error) {
 	s := Scenario{Name: name, Tag: Lossy | Queued, Warmup: 30 * sec}
-	load := func(direction string) (func(uint64) *Link, []time.Duration, error) {
-		series, err := ReadTrace(path, direction)
+	recorded, err := ReadTrace(path)
+	load := func(series []Sample) (func(uint64) *Link, []time.Duration) {
 		least, times := maxDelay, []time.Duration{}
 		for _, x := range series {
 			if x.Delay >= 0 {
@@ -434,12 +433,11 @@ func Replay(name, path string) (Scenario, error) {
 		for i, x := range series {
 			series[i].Delay = max(x.Delay-least, Lost)
 		}
-		return func(uint64) *Link { return &Link{Base: Fixed(least), Delay: Recorded(series)} }, times, err
+		return func(uint64) *Link { return &Link{Base: Fixed(least), Delay: Recorded(series)} }, times
 	}
-	var err1, err2 error
-	s.AB, s.SendAB, err1 = load("up")
-	s.BA, s.SendBA, err2 = load("down")
+	s.AB, s.SendAB = load(recorded["up"])
+	s.BA, s.SendBA = load(recorded["down"])
 	s.A = func(seed uint64) ClockSpec { return quartz(seed, "A", 20) }
 	s.B = func(seed uint64) ClockSpec { return quartz(seed, "B", -20) }
-	return s, errors.Join(err1, err2)
+	return s, err
 }

@@ -85,7 +85,7 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 			func() sim.Delay { return sim.WiFi() },
 			func() sim.Delay { return sim.Queue(logBetween(1e6, 1e8), 0.3+0.65*r.Float64(), 300*ms) },
 			func() sim.Delay { return sim.Sum(sim.Exp(size), sim.Spike(0.003, 10*size)) },
-			func() sim.Delay { return sim.Sum(sim.Exp(size/10), sim.Tail(0.1, size)) },
+			func() sim.Delay { return sim.Sum(sim.Exp(size/10), sim.Sometimes(0.1, sim.Pareto(size, 1.5))) },
 		}[jitter]()}
 		if calm {
 			queue := delays[side][0]
