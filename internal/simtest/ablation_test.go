@@ -279,10 +279,9 @@ var columns = []struct {
 	{"clocks", ofScenarios(tagged(sim.Jumped))},
 	{"coarse", p99Of(coarseWorlds60, ablationSeeds)},
 	{"mixture", mixtureWorlds},
-	{"2 s", twoSecondWorlds}, // reports so often
-	{"steps", stepWorlds},    // time until within 1 ms
-	{"early", earlyWorlds},   // a clock is set in the first seconds: time until right
-	{"fast", fastClocks},     // 300 to 1,000 ppm apart, or slewed by 500
+	{"steps", stepWorlds},  // time until within 1 ms
+	{"early", earlyWorlds}, // a clock is set in the first seconds: time until right
+	{"fast", fastClocks},   // 300 to 1,000 ppm apart, or slewed by 500
 	{"start", startWorlds},
 	{"silence", silenceWorlds},
 	{"outliers", outlierWorlds},
@@ -290,9 +289,8 @@ var columns = []struct {
 	{"beyond", siegeWorlds("beyond", func(o outcome) int64 { return o.beyond })}, // the bound, there and in random worlds
 	{"bound", boundWidths},                                                       // over half the round trip
 	{"beside", besideWorlds},
-	{"traces", p99Of(recordings, 2)},   // the delays are always the same
-	{"shared", p99Of(sharedWorlds, 2)}, // the same at 60 and 200 datagrams a second
-	{"begun", p99Of(begunWorlds, 1)},   // on a busy link
+	{"traces", p99Of(recordings, 2)}, // the delays are always the same
+	{"begun", p99Of(begunWorlds, 1)}, // on a busy link
 	{"ramps", rampWorlds},
 }
 
@@ -378,16 +376,6 @@ func mixtureWorlds() map[string]float64 {
 	return map[string]float64{"p99": e.p99() + 25, "max": e.most() + 100}
 }
 
-func twoSecondWorlds() map[string]float64 {
-	scenarios := slices.DeleteFunc(sim.Scenarios(), func(sc sim.Scenario) bool { return sc.Tag != sim.Jumped && sc.Tag != sim.Routed })
-	for i := range scenarios {
-		scenarios[i].ReportEvery = func(time.Duration) time.Duration { return 2 * sec }
-	}
-	f := p99s(scenarios, ablationSeeds)
-	f["steps"] = stepsWithin(2 * sec)
-	return f
-}
-
 // stepsWithin returns p99 of the time, in s, until an end is within 1 ms after a step.
 func stepsWithin(reports time.Duration) float64 {
 	var within errors
@@ -407,7 +395,7 @@ func stepsWithin(reports time.Duration) float64 {
 }
 
 func stepWorlds() map[string]float64 {
-	return map[string]float64{"500ms": stepsWithin(sec / 2), "1s": stepsWithin(sec)}
+	return map[string]float64{"500ms": stepsWithin(sec / 2), "1s": stepsWithin(sec), "2s": stepsWithin(2 * sec)}
 }
 
 func earlyWorlds() map[string]float64 {
@@ -494,18 +482,6 @@ func recordings() (scenarios []sim.Scenario) {
 			sc.Warmup = 5 * sec
 		}
 		scenarios = append(scenarios, sc)
-	}
-	return scenarios
-}
-
-// sharedWorlds are the recordings at higher rates: neighbours share their delay.
-func sharedWorlds() (scenarios []sim.Scenario) {
-	for _, sc := range recordings() {
-		for _, rate := range []float64{60, 200} {
-			faster := atRate(sc, rate)
-			faster.Name = fmt.Sprintf("%s %.0f/s", sc.Name, rate)
-			scenarios = append(scenarios, faster)
-		}
 	}
 	return scenarios
 }
