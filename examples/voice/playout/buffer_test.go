@@ -164,7 +164,7 @@ func TestLatency(t *testing.T) {
 	between("after a stop", 24*time.Millisecond, 28*time.Millisecond)
 	arrive(100, spread(900_000, 1_000_000))
 	between("a second", 500*time.Millisecond, 500*time.Millisecond)
-	arrive(100_000, spread(0, 1000)) // the weights are scaled down now and then
+	arrive(10_000, spread(0, 1000))
 	between("at once", 10*time.Millisecond, 13*time.Millisecond)
 }
 

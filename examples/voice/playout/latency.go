@@ -29,9 +29,7 @@ const (
 type latency struct {
 	conf     Config
 	now      int64
-	bins     []float64 // the last one has all that are longer
-	total    float64   // of bins
-	weight   float64   // of the next frame, which grows: so the past fades
+	bins     []float64 // the last one has all that are longer; the past fades
 	last     uint64    // arrival that counted
 	lastFor  int64     // and the longest delay of that burst
 	late     int       // frames in a row
@@ -42,7 +40,7 @@ type latency struct {
 
 func newLatency(c Config) latency {
 	bins := make([]float64, c.Most.Microseconds()/binUsec+1)
-	return latency{conf: c, now: cmp.Or(c.Latency, c.Least).Microseconds(), bins: bins, weight: 1}
+	return latency{conf: c, now: cmp.Or(c.Latency, c.Least).Microseconds(), bins: bins}
 }
 
 // arrived takes the one-way delay of a frame that arrived at nowUsec.
@@ -53,21 +51,15 @@ func (l *latency) arrived(nowUsec uint64, delay int64) {
 	case l.conf.Latency > 0, burst && delay <= l.lastFor:
 		return
 	case burst: // as if only this one had come
-		l.weight /= 1 + 1./memory
-		l.bins[l.bin(l.lastFor)] -= l.weight
-		l.total -= l.weight
+		l.bins[l.bin(l.lastFor)]--
 	default:
 		l.last = nowUsec
+		for i := range l.bins {
+			l.bins[i] *= 1 - 1./memory
+		}
 	}
 	l.lastFor = delay
-	l.bins[l.bin(delay)] += l.weight
-	l.total += l.weight
-	if l.weight *= 1 + 1./memory; l.weight > 1e9 {
-		for i := range l.bins {
-			l.bins[i] /= l.weight
-		}
-		l.total, l.weight = l.total/l.weight, 1
-	}
+	l.bins[l.bin(delay)]++
 	wanted := l.quantile()
 	switch {
 	case burst: // the first of it was counted
@@ -96,7 +88,11 @@ func (l *latency) bin(delay int64) int64 { return min(max(delay, 0)/binUsec, int
 
 // quantile returns the delay within which the wanted share of frames arrives.
 func (l *latency) quantile() int64 {
-	rest := l.total * (1 - l.conf.InTime)
+	total := 0.
+	for _, n := range l.bins {
+		total += n
+	}
+	rest := total * (1 - l.conf.InTime)
 	for i := len(l.bins) - 1; i >= 0; i-- {
 		if rest -= l.bins[i]; rest < 0 {
 			return int64(i+1) * binUsec
