@@ -19,6 +19,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"timesync/examples/seal"
+	"timesync/rxtime"
 )
 
 // Config says how bad it is. The zero value delivers everything at once.
@@ -31,7 +34,7 @@ type Config struct {
 	Reorder float64
 	// Up and Down are how much longer the way to the server, and back, takes from a time on.
 	Up, Down Extra
-	Seed     uint64 // makes it the same again; 0: see Draw
+	Seed     uint64 // makes it the same again; 0: see Check
 }
 
 // Extra is a delay that comes later. As a flag it is 50ms@5s.
@@ -40,11 +43,7 @@ type Extra struct {
 	From time.Duration // since the relay was started
 }
 
-// String implements flag.Value.
-func (e *Extra) String() string { return fmt.Sprintf("%v@%v", e.By, e.From) }
-
-// Set implements flag.Value.
-func (e *Extra) Set(text string) error {
+func (e *Extra) parse(text string) error {
 	by, from, _ := strings.Cut(text, "@")
 	var err1, err2 error
 	e.By, err1 = time.ParseDuration(by)
@@ -61,33 +60,27 @@ const JitterFloor = 0.4
 const (
 	reorderHold = 30 * time.Millisecond // 0.5 to 1.5 times so long
 	attackRate  = 0.1                   // injected datagrams for each that is forwarded
-	maxFlows    = 256                   // clients that are remembered
 )
 
 // Flags adds the flags that change c, with what is in c as defaults.
 func (c *Config) Flags(f *flag.FlagSet) {
 	f.DurationVar(&c.Jitter, "jitter", c.Jitter, "largest jitter; each datagram waits 0.4 to 1 times as long")
 	f.Float64Var(&c.Loss, "loss", c.Loss, "`percent` of datagrams lost")
-	f.Var(&c.Up, "up", "how much longer the way to the listener takes from a time on, as `50ms@5s`; 50ms@0s: always")
-	f.Var(&c.Down, "down", "the same for the way back")
+	f.Func("up", "how much longer the way to the listener takes from a time on, as `50ms@5s`; 50ms@0s: always", c.Up.parse)
+	f.Func("down", "the same for the way back", c.Down.parse)
 	f.Uint64Var(&c.Seed, "seed", c.Seed, "makes clocks, network and attacker the same again; 0: draw one")
 }
 
-// Check refuses what cannot be meant, NaN too.
+// Check refuses what cannot be meant, NaN too, and draws the seed if none was given.
 func (c *Config) Check() error {
-	const most = 10 * time.Second
+	c.Seed = cmp.Or(c.Seed, rand.Uint64N(1e9)+1)
 	switch {
-	case c.Jitter < 0 || c.Jitter > most:
-		return fmt.Errorf("-jitter %v: must be from 0 to %v", c.Jitter, most)
+	case c.Jitter < 0 || c.Jitter > 10*time.Second:
+		return fmt.Errorf("-jitter %v: must be from 0 to 10s", c.Jitter)
 	case !(c.Loss >= 0 && c.Loss <= 100):
 		return fmt.Errorf("-loss %v: must be from 0 to 100 percent", c.Loss)
 	}
 	return nil
-}
-
-// Draw chooses the seed if none was given.
-func (c *Config) Draw() {
-	c.Seed = cmp.Or(c.Seed, rand.Uint64N(1e9)+1)
 }
 
 // Way is a direction.
@@ -154,9 +147,9 @@ func New(c Config, server netip.AddrPort) *Relay {
 		config: c, begun: time.Now(), front: Loopback(), server: server,
 		rng: rand.New(rand.NewPCG(c.Seed, 0)), flows: map[netip.AddrPort]*flow{},
 	}
-	r.read(r.front, func(data []byte, from netip.AddrPort, now time.Time) {
+	r.read(r.front, func(data []byte, from netip.AddrPort) {
 		if f := r.flow(from); f != nil {
-			r.forward(f, ToServer, data, from, now)
+			r.forward(parcel{way: ToServer, from: f.back, to: r.server, data: data}, c.Up)
 		}
 	})
 	return r
@@ -204,35 +197,29 @@ type flow struct {
 	back   *net.UDPConn // where the server sees the client
 }
 
-// flow returns that of a client; nil for one too many.
+// flow returns that of a client, new if need be; nil once the relay is closed.
 func (r *Relay) flow(client netip.AddrPort) *flow {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if f, ok := r.flows[client]; ok || len(r.flows) == maxFlows || r.closed {
+	if f, ok := r.flows[client]; ok || r.closed {
 		return f
 	}
 	f := &flow{client: client, back: Loopback()}
 	r.flows[client] = f
-	r.read(f.back, func(data []byte, from netip.AddrPort, now time.Time) { r.forward(f, ToClient, data, from, now) })
+	r.read(f.back, func(data []byte, from netip.AddrPort) {
+		if from == r.server {
+			r.forward(parcel{way: ToClient, from: r.front, to: f.client, data: data}, r.config.Down)
+		}
+	})
 	return f
 }
 
-// read hands over what arrives, until the relay or the socket is closed.
-func (r *Relay) read(conn *net.UDPConn, take func(data []byte, from netip.AddrPort, now time.Time)) {
+// read hands over what arrives, with the lock held, until the socket is closed.
+func (r *Relay) read(conn *net.UDPConn, take func(data []byte, from netip.AddrPort)) {
 	r.tasks.Go(func() {
-		buf := make([]byte, 1<<16)
-		for {
-			n, from, err := conn.ReadFromUDPAddrPort(buf)
-			now := time.Now()
-			switch {
-			case err == nil:
-				take(bytes.Clone(buf[:n]), from, now)
-			case errors.Is(err, net.ErrClosed):
-				return
-			default:
-				time.Sleep(time.Millisecond) // Windows reports here that a port is closed
-			}
-		}
+		seal.Receive(rxtime.NewConn(conn), func(b []byte, from netip.AddrPort, _ uint64) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			take(bytes.Clone(b), from)
+		})
 	})
 }
 
@@ -246,13 +233,54 @@ type parcel struct {
 	kind Kind
 }
 
+// forward takes a datagram that has come now.
+func (r *Relay) forward(p parcel, extra Extra) {
+	now, c := time.Now(), &r.config
+	jitter := float64(c.Jitter) * (JitterFloor + (1-JitterFloor)*r.rng.Float64())
+	p.due = now.Add(c.Delay + time.Duration(jitter))
+	if now.Sub(r.begun) >= extra.From {
+		p.due = p.due.Add(extra.By)
+	}
+	if r.rng.Float64()*100 < c.Reorder {
+		p.due = p.due.Add(time.Duration((0.5 + r.rng.Float64()) * float64(reorderHold)))
+	}
+	lost := r.rng.Float64()*100 < c.Loss
+	if !lost {
+		r.put(p)
+	}
+	if r.Attack.Load() && len(p.data) > 0 && r.rng.Float64() < attackRate {
+		r.inject(p, now, lost)
+	}
+	r.deliver()
+}
+
+// inject takes the kinds in turn. What is made up goes ahead of the true datagram: an
+// early stamp is what would move a clock that believed it.
+func (r *Relay) inject(p parcel, now time.Time, lost bool) {
+	r.turn++
+	p.kind = Genuine + 1 + Kind(r.turn)%(kinds-1)
+	later := p.due.Add(5*time.Millisecond + time.Duration(r.rng.Int64N(3e8)))
+	p.due = now
+	switch p.kind {
+	case Recorded:
+		p.data = r.Recordings[p.way]
+	case Forged:
+		p.data = bytes.Clone(p.data)
+		p.data[r.rng.IntN(len(p.data))] ^= 1 << r.rng.IntN(8)
+	case Cut:
+		p.data = p.data[:r.rng.IntN(len(p.data))]
+	case Replayed:
+		if p.due = later; lost { // nobody has seen it: its copy would be a late delivery
+			return
+		}
+	}
+	r.put(p)
+}
+
 // put adds to what is under way, behind what is due no later.
 func (r *Relay) put(p parcel) {
-	at := slices.IndexFunc(r.queue, func(q parcel) bool { return q.due.After(p.due) })
-	if at < 0 {
-		at = len(r.queue)
-	}
-	r.queue = slices.Insert(r.queue, at, p)
+	r.queue = append(r.queue, p)
+	slices.SortStableFunc(r.queue, func(a, b parcel) int { return a.due.Compare(b.due) })
 	if wait := time.Until(p.due); wait > 0 {
 		// Timers may be a millisecond late where sleeping is counted in milliseconds, so the last one
 		// passes awake.
@@ -275,62 +303,4 @@ func (r *Relay) deliver() {
 		r.injected[p.way][p.kind]++
 		_, _ = p.from.WriteToUDPAddrPort(p.data, p.to) // an error is a loss
 	}
-}
-
-// forward takes a datagram that has come now.
-func (r *Relay) forward(f *flow, way Way, data []byte, from netip.AddrPort, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if way == ToClient && from != r.server {
-		return
-	}
-	c, p := &r.config, parcel{way: way, from: r.front, to: f.client, data: data}
-	extra := c.Down
-	if way == ToServer {
-		p.from, p.to, extra = f.back, r.server, c.Up
-	}
-	jitter := float64(c.Jitter) * (JitterFloor + (1-JitterFloor)*r.rng.Float64())
-	p.due = now.Add(c.Delay + time.Duration(jitter))
-	if now.Sub(r.begun) >= extra.From {
-		p.due = p.due.Add(extra.By)
-	}
-	if r.rng.Float64()*100 < c.Reorder {
-		p.due = p.due.Add(time.Duration((0.5 + r.rng.Float64()) * float64(reorderHold)))
-	}
-	lost := r.rng.Float64()*100 < c.Loss
-	if !lost {
-		r.put(p)
-	}
-	if r.Attack.Load() && r.rng.Float64() < attackRate {
-		r.inject(p, now, lost)
-	}
-	r.deliver()
-}
-
-// inject takes the kinds in turn. What is made up goes ahead of the true datagram: an
-// early stamp is what would move a clock that believed it.
-func (r *Relay) inject(p parcel, now time.Time, lost bool) {
-	r.turn++
-	p.kind = Genuine + 1 + Kind(r.turn)%(kinds-1)
-	if p.kind == Replayed {
-		// A lost one nobody has seen: its copy would be a late delivery.
-		if !lost {
-			p.due = p.due.Add(5*time.Millisecond + time.Duration(r.rng.Int64N(3e8)))
-			r.put(p)
-		}
-		return
-	}
-	p.due = now
-	switch n := len(p.data); {
-	case p.kind == Recorded:
-		p.data = r.Recordings[p.way]
-	case n == 0:
-		return
-	case p.kind == Forged:
-		p.data = bytes.Clone(p.data)
-		p.data[r.rng.IntN(n)] ^= 1 << r.rng.IntN(8)
-	case p.kind == Cut:
-		p.data = p.data[:r.rng.IntN(n)]
-	}
-	r.put(p)
 }
