@@ -5,12 +5,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"timesync/examples/internal/program"
@@ -33,81 +34,64 @@ func (t *tally) add(f figure, took, slack time.Duration) {
 	}
 }
 
-// stage is all three, and the networks between them, when frames were captured, and what the viewer
-// says of them.
+// stage is all three, and the networks between them, and what the viewer says.
 type stage struct {
 	config
 	rng       *rand.Rand
 	networks  [2]*relay.Relay // from the camera, and to the viewer
-	forwarder [2]*leg
-	ends      []*leg // camera and viewer
+	forwarder []*leg
 
-	mu       sync.Mutex
-	captured []uint64 // by true time, us, by number
 	tally
 	void int   // figures that were not to be relied on after all
 	why  error // why the last frame had no figure
 }
 
-func (s *stage) capture(trueUsec uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.captured = append(s.captured, trueUsec)
-}
-
-// judge takes what the viewer says; own is its clock, which is not set.
-func (s *stage) judge(own *clock, v *viewer, certain []figure) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range certain {
-		arrived := uint64(own.True(f.arrivedUsec))
-		took := time.Duration(arrived-s.captured[f.number]) * time.Microsecond
-		s.add(f, took, 10*time.Microsecond) // clocks are read in whole microseconds, and True is right to 1
-	}
-	s.void, s.why = v.void, v.why
-}
-
-func (s *stage) draw(ppm float64) *clock {
-	return &clock{Clock: program.Clock{Start: s.rng.Uint64(), PPM: ppm}}
+func (s *stage) clock(ppm float64) program.Clock {
+	return program.Clock{Start: s.rng.Uint64(), PPM: ppm}
 }
 
 // forward starts the forwarder, or another one in place of it.
 func (s *stage) forward() {
 	sockets := [2]*net.UDPConn{relay.Loopback(), relay.Loopback()}
-	for i, old := range s.forwarder {
-		if at := relay.Addr(sockets[i]); old != nil {
-			s.networks[i].Move(relay.Addr(old.UDP), at)
-		} else {
+	for i, network := range s.networks {
+		if at := relay.Addr(sockets[i]); network == nil {
 			s.networks[i] = relay.New(s.Network, at)
+		} else {
+			network.Move(relay.Addr(s.forwarder[i].UDP), at)
+			s.forwarder[i].Close()
 		}
 	}
-	closeAll(s.forwarder[:])
-	s.forwarder = startForwarder(s.config, sockets, s.draw(0))
-}
-
-func (s *stage) close() {
-	closeAll(append(s.ends, s.forwarder[:]...))
-	for _, n := range s.networks {
-		n.Close()
-	}
+	s.forwarder = startForwarder(s.config, sockets, s.clock(0).Reads)
 }
 
 // demo runs all three.
 func demo(ctx context.Context, c config) *stage {
 	s := &stage{config: c, rng: rand.New(rand.NewPCG(c.Network.Seed, 'r'))}
-	defer s.close()
-	cameraClock, viewerClock := s.draw(40), s.draw(-30)
+	cameraClock, viewerClock := s.clock(40), s.clock(-30)
+	var set atomic.Int64 // by so much the camera's clock, us
 	s.forward()
-	judge := func(v *viewer, certain []figure) { s.judge(viewerClock, v, certain) }
-	s.ends = []*leg{
-		startViewer(c, relay.Loopback(), s.networks[1].Addr(), viewerClock, judge),
-		startCamera(c, relay.Loopback(), s.networks[0].Addr(), cameraClock, s.capture),
-	}
+	viewer := startViewer(c, relay.Loopback(), s.networks[1].Addr(), viewerClock.Reads, func(v *viewer, certain []figure) {
+		for _, f := range certain {
+			took := viewerClock.True(f.arrivedUsec) - int64(binary.LittleEndian.Uint64(f.picture))
+			// Clocks are read in whole microseconds, and True is right to 1.
+			s.add(f, time.Duration(took)*time.Microsecond, 10*time.Microsecond)
+		}
+		s.void, s.why = v.void, v.why
+	})
+	camera := startCamera(c, relay.Loopback(), s.networks[0].Addr(), func(usec uint64) uint64 {
+		return cameraClock.Reads(usec) + uint64(set.Load())
+	})
 	program.Sleep(ctx, c.For/2)
 	s.forward()
 	program.Sleep(ctx, c.For/3)
-	cameraClock.set.Store(-200_000)
+	set.Store(-200_000)
 	program.Sleep(ctx, c.For/6)
+	for _, end := range append(s.forwarder, viewer, camera) {
+		end.Close()
+	}
+	for _, n := range s.networks {
+		n.Close()
+	}
 	return s
 }
 
@@ -117,11 +101,11 @@ func (s *stage) print(out io.Writer) error {
 	if len(s.errs) == 0 {
 		return fmt.Errorf("no frame whose time is certain: %w", s.why)
 	}
-	fmt.Fprintf(out, `%d frames in %v, a bad network on both legs, clocks of 40, 0 and -30 ppm; -seed %d
+	fmt.Fprintf(out, `60 frames a second for %v, a bad network on both legs, clocks of 40, 0 and -30 ppm; -seed %d
 capture to arrival %v, known to within %v (medians); p99 of the error %v
 %d figures, %d more void, %d wrong by more than their bound
 the last frame: %v
-`, len(s.captured), s.For, s.Network.Seed,
+`, s.For, s.Network.Seed,
 		stat.Quantile(s.delays, 0.5), stat.Quantile(s.bounds, 0.5), stat.Quantile(s.errs, 0.99),
 		len(s.errs), s.void, s.beyond, cmp.Or(s.why, errors.New("in time")))
 	if s.beyond > 0 {

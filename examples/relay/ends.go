@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"time"
 
@@ -10,14 +11,17 @@ import (
 	"timesync/examples/seal"
 )
 
-// What a camera sends with a frame, before the picture: its number, and when it was captured, all
-// of the camera's clock. A forwarder puts its view of that clock in front: a relay that serves
-// thousands does not touch the frame, and a viewer that comes later has all it needs.
-const frameLen = 4 + 8
+// What a camera sends with a frame, before the picture: when it was captured, by the camera's clock. A
+// forwarder puts its view of that clock in front: a relay that serves thousands does not touch the
+// frame, and a viewer that comes later has all it needs.
+const (
+	captureLen = 8
+	viewLen    = 55 // of timesync.Snapshot.AppendBinary
+)
 
 // appendFrame appends a frame.
-func appendFrame(b []byte, number uint32, captureUsec uint64) []byte {
-	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(b, number), captureUsec)
+func appendFrame(b []byte, captureUsec uint64, picture []byte) []byte {
+	return append(binary.LittleEndian.AppendUint64(b, captureUsec), picture...)
 }
 
 // forward returns the payload for a viewer: what the forwarder knows of the camera's clock when it
@@ -38,7 +42,7 @@ const (
 
 // figure says how long a frame was under way, on the viewer's clock.
 type figure struct {
-	number      uint32
+	picture     []byte // of the frame
 	arrivedUsec uint64
 	delay       time.Duration // from its capture to its arrival
 	bound       time.Duration // how far off that may be
@@ -57,9 +61,8 @@ type viewer struct {
 
 // take takes what the forwarder sent, and returns the figures that have become certain.
 func (v *viewer) take(d seal.Datagram) (certain []figure) {
-	viewLen := len(d.Payload) - frameLen
 	var view timesync.Snapshot
-	if viewLen < 0 || view.UnmarshalBinary(d.Payload[:viewLen]) != nil {
+	if len(d.Payload) < viewLen+captureLen || view.UnmarshalBinary(d.Payload[:viewLen]) != nil {
 		return nil
 	}
 	frame := d.Payload[viewLen:]
@@ -67,9 +70,9 @@ func (v *viewer) take(d seal.Datagram) (certain []figure) {
 	// From our clock to the relay's, and from that to the camera's.
 	camera := relay.Then(view)
 	if v.why = camera.Within(v.tolerable); v.why == nil {
-		captured := camera.LocalTime(binary.LittleEndian.Uint64(frame[4:]))
+		captured := camera.LocalTime(binary.LittleEndian.Uint64(frame))
 		v.pending = append(v.pending, figure{
-			number:      binary.LittleEndian.Uint32(frame),
+			picture:     bytes.Clone(frame[captureLen:]),
 			arrivedUsec: d.RecvUsec,
 			delay:       time.Duration(d.RecvUsec-captured) * time.Microsecond,
 			bound:       camera.At(captured).ErrorBound,

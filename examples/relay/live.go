@@ -5,15 +5,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"sync/atomic"
 	"time"
 
-	machine "timesync/clock"
+	"timesync/clock"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 )
@@ -27,36 +27,24 @@ const (
 	gone = 5 * time.Second
 )
 
-// clock is one that may be set.
-type clock struct {
-	program.Clock
-	set atomic.Int64 // us
-}
-
-// at returns what it reads at a reading of package clock.
-func (c *clock) at(usec uint64) uint64 {
-	return c.Reads(usec) + uint64(c.set.Load())
-}
-
-func (c *clock) now() uint64 { return c.at(machine.Now()) }
-
 // leg is one end of a connection. Each leg has a key of its own, so that no datagram of the other one
 // passes there.
 type leg struct {
 	*program.Socket
-	end   *seal.End
-	clock *clock
-	to    netip.AddrPort // not valid at the end that is called
+	end *seal.End
+	to  netip.AddrPort // not valid at the end that is called
 }
 
+// reads is the clock of an end, as program.Clock.Reads.
+type reads func(usec uint64) uint64
+
 // newLeg makes an end, of a leg to cameras or viewers, that calls to, or is called where that is not valid.
-func newLeg(c config, of string, udp *net.UDPConn, to netip.AddrPort, own *clock) *leg {
+func newLeg(c config, of string, udp *net.UDPConn, to netip.AddrPort, own reads) *leg {
 	direction := uint64(0)
 	if !to.IsValid() {
 		direction = 1
 	}
-	end := seal.New(program.SubKey(c.Key, of), direction)
-	return &leg{program.NewSocket(udp, own.at), end, own, to}
+	return &leg{program.NewSocket(udp, own), seal.New(program.SubKey(c.Key, of), direction), to}
 }
 
 // listen gives take what comes, until the leg is closed.
@@ -70,57 +58,49 @@ func (l *leg) listen(take func(seal.Datagram)) {
 	})
 }
 
+func (l *leg) now() uint64 { return l.Rx.Reads(clock.Now()) }
+
 // send sends a payload, but to nobody who has gone.
 func (l *leg) send(payload []byte) {
-	to := l.to
-	if peer := l.end.Peer(); !to.IsValid() && int64(l.clock.now()-peer.HeardUsec) < gone.Microseconds() {
+	to, now := l.to, l.now()
+	if peer := l.end.Peer(); !to.IsValid() && int64(now-peer.HeardUsec) < gone.Microseconds() {
 		to = peer.Addr
 	}
-	l.Write(l.end.Seal(nil, payload, l.clock.now()), to)
-}
-
-// closeAll closes legs, of which some may be nil.
-func closeAll(legs []*leg) {
-	for _, l := range legs {
-		if l != nil {
-			l.Close()
-		}
-	}
+	l.Write(l.end.Seal(nil, payload, now), to)
 }
 
 // tell says what time it is, again and again.
 func (l *leg) tell() { l.Every(tellEvery, func() { l.send(nil) }) }
 
-// startCamera captures frames until it is closed. captured is told of each, at true time in us.
-func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, captured func(trueUsec uint64)) *leg {
+// startCamera captures frames until it is closed. In place of a picture each says for the judge when
+// that truly was, in us.
+func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own reads) *leg {
 	l := newLeg(c, "camera", udp, to, own)
 	l.listen(func(seal.Datagram) {})
-	number := uint32(0)
 	l.Every(frameEvery, func() {
-		now := machine.Now()
-		captured(uint64(program.Elapsed(now).Microseconds()))
-		l.send(appendFrame(nil, number, own.at(now)))
-		number++
+		now := clock.Now()
+		truly := binary.LittleEndian.AppendUint64(nil, uint64(program.Elapsed(now).Microseconds()))
+		l.send(appendFrame(nil, own(now), truly))
 	})
 	return l
 }
 
 // startForwarder forwards frames from the leg that it returns first to the second.
-func startForwarder(c config, udp [2]*net.UDPConn, own *clock) (legs [2]*leg) {
+func startForwarder(c config, udp [2]*net.UDPConn, own reads) (legs []*leg) {
 	toCamera := newLeg(c, "camera", udp[0], netip.AddrPort{}, own)
 	toViewer := newLeg(c, "viewer", udp[1], netip.AddrPort{}, own)
 	toViewer.listen(func(seal.Datagram) {})
 	toCamera.listen(func(d seal.Datagram) {
-		if len(d.Payload) == frameLen {
-			toViewer.send(forward(toCamera.end, d.Payload, own.now()))
+		if len(d.Payload) >= captureLen {
+			toViewer.send(forward(toCamera.end, d.Payload, toCamera.now()))
 		}
 	})
 	toCamera.tell()
-	return [2]*leg{toCamera, toViewer}
+	return []*leg{toCamera, toViewer}
 }
 
 // startViewer gives show, at each datagram, the figures that have become certain.
-func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, show func(v *viewer, certain []figure)) *leg {
+func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own reads, show func(v *viewer, certain []figure)) *leg {
 	l := newLeg(c, "viewer", udp, to, own)
 	v := &viewer{relay: l.end, tolerable: c.tolerable}
 	l.listen(func(d seal.Datagram) { show(v, v.take(d)) })
@@ -136,7 +116,7 @@ func alone(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	own := &clock{Clock: program.Clock{PPM: c.Skew}}
+	own := program.Clock{PPM: c.Skew}.Reads
 	var legs []*leg
 	switch {
 	case c.Listen != "":
@@ -144,16 +124,17 @@ func alone(ctx context.Context, c config, stdout, stderr io.Writer) error {
 		if err != nil {
 			return errors.Join(err, udp.Close())
 		}
-		both := startForwarder(c, [2]*net.UDPConn{udp, viewers}, own)
-		legs = both[:]
+		legs = startForwarder(c, [2]*net.UDPConn{udp, viewers}, own)
 	case c.as == "camera":
-		legs = []*leg{startCamera(c, udp, to, own, func(uint64) {})}
+		legs = []*leg{startCamera(c, udp, to, own)}
 	default:
 		legs = []*leg{startViewer(c, udp, to, own, show(stdout))}
 	}
 	fmt.Fprintln(stderr, program.ReceiveTimes(legs[0].Rx.Conn))
 	<-ctx.Done()
-	closeAll(legs)
+	for _, l := range legs {
+		l.Close()
+	}
 	return nil
 }
 

@@ -28,7 +28,7 @@ type world struct {
 	camera                    *seal.End
 	toCamera, toViewer        *seal.End // the forwarder's
 	view                      *viewer
-	captured, arrived         []time.Duration // true times, by number; 0: not yet
+	arrived                   map[time.Duration]time.Duration // true times, by capture
 	tally
 }
 
@@ -45,9 +45,8 @@ func badLink() *sim.Link {
 }
 
 // newWorld makes a world in which the camera's clock is set at those times, and its key.
-func newWorld(t *testing.T, seed uint64, frames int, sets []sim.ClockEvent) *world {
-	w := &world{t: t, world: sim.NewWorld(seed)}
-	w.captured, w.arrived = make([]time.Duration, frames), make([]time.Duration, frames)
+func newWorld(t *testing.T, seed uint64, sets []sim.ClockEvent) *world {
+	w := &world{t: t, world: sim.NewWorld(seed), arrived: map[time.Duration]time.Duration{}}
 	rng := w.world.Rand("clocks")
 	node := func(name string, ppm float64, events []sim.ClockEvent) *sim.Node {
 		spec := sim.ClockSpec{OffsetUsec: rng.Uint64(), SkewPPM: ppm, WanderPPM: 0.01, Events: events}
@@ -91,16 +90,17 @@ func (w *world) birth() {
 	}
 }
 
-// watch judges what the viewer says.
+// watch judges what the viewer says. The picture of a frame is when it was truly captured.
 func (w *world) watch(d seal.Datagram) {
-	if n := len(d.Payload); n >= frameLen {
-		w.arrived[binary.LittleEndian.Uint32(d.Payload[n-frameLen:])] = w.world.Now()
+	capture := func(picture []byte) time.Duration { return time.Duration(binary.LittleEndian.Uint64(picture)) }
+	if len(d.Payload) > viewLen {
+		w.arrived[capture(d.Payload[viewLen+captureLen:])] = w.world.Now()
 	}
 	for _, f := range w.view.take(d) {
-		before := w.beyond
-		w.add(f, w.arrived[f.number]-w.captured[f.number], 2*us) // clocks show whole microseconds
+		before, captured := w.beyond, capture(f.picture)
+		w.add(f, w.arrived[captured]-captured, 2*us) // clocks show whole microseconds
 		if w.beyond > before && w.beyond < 5 {
-			w.t.Errorf("frame %d of %v: off by %v, bound %v", f.number, w.captured[f.number], w.errs[len(w.errs)-1], f.bound)
+			w.t.Errorf("frame of %v: off by %v, bound %v", captured, w.errs[len(w.errs)-1], f.bound)
 		}
 	}
 }
@@ -116,17 +116,16 @@ func TestFrames(t *testing.T) {
 		{At: part, Step: 200 * ms}, {At: 2 * part, Step: -3 * time.Second},
 		{At: 4 * part, Step: -80 * ms}, {At: 5 * part, Step: time.Hour},
 	}
-	w := newWorld(t, seed, frames, sets)
+	w := newWorld(t, seed, sets)
 	for _, at := range []time.Duration{3 * part, 6 * part} {
 		w.world.At(at, w.birth)
 	}
-	number := 0
+	captured := 0
 	w.world.Every(time.Second/rate, time.Second/rate, func() {
-		if number < frames {
-			w.captured[number] = w.world.Now()
+		if captured++; captured <= frames {
 			now := w.cameraAt.NowUsec()
-			w.cameraAt.Send(w.relayAt, w.camera.Seal(nil, appendFrame(nil, uint32(number), now), now))
-			number++
+			truly := binary.LittleEndian.AppendUint64(nil, uint64(w.world.Now()))
+			w.cameraAt.Send(w.relayAt, w.camera.Seal(nil, appendFrame(nil, now, truly), now))
 		}
 	})
 	w.world.Every(50*ms, 50*ms, func() { // as those reports that a sender needs anyway
@@ -151,7 +150,7 @@ func TestFrames(t *testing.T) {
 func TestViewIsChecked(t *testing.T) {
 	v := &viewer{relay: seal.New([32]byte{}, 0), tolerable: time.Second}
 	view, _ := timesync.Snapshot{}.AppendBinary(nil)
-	whole := appendFrame(view, 1, 2)
+	whole := appendFrame(view, 1, nil)
 	for n := range whole {
 		if v.take(seal.Datagram{Payload: whole[:n]}); v.why != nil || len(v.pending) > 0 {
 			t.Errorf("%d bytes of %d: %v", n, len(whole), v.why)
