@@ -22,7 +22,6 @@ const (
 // by more than 15 ms, for 10 calls, PPM begins anew: go on with the last one until it is ok again.
 type Card struct {
 	from           uint64
-	begun          bool
 	weight, mx, my float64 // of what was added, and its mean
 	spanXX, spanXY float64
 	longest        float64 // us: time since from
@@ -34,9 +33,6 @@ type Card struct {
 // have larger numbers. Not each number need be told, but all samples count that the card took or gave,
 // silence included.
 func (c *Card) Add(atUsec uint64, samples int64, rate float64) {
-	if !c.begun {
-		*c = Card{from: atUsec, begun: true}
-	}
 	played := float64(samples) / rate * 1e6
 	x := float64(int64(atUsec - c.from))
 	y := played - x // us by which the card is ahead, from some start
@@ -44,7 +40,10 @@ func (c *Card) Add(atUsec uint64, samples int64, rate float64) {
 		if c.off++; c.off < cardOff {
 			return
 		}
-		*c = Card{from: atUsec, begun: true}
+		c.weight = 0
+	}
+	if c.weight == 0 {
+		*c = Card{from: atUsec}
 		x, y = 0, played
 	}
 	c.x, c.y, c.off = x, y, 0

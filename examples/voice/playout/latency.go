@@ -34,7 +34,6 @@ type latency struct {
 	lastFor  int64     // and the longest delay of that burst
 	late     int       // frames in a row
 	lateMost int64     // the longest delay of them
-	at       uint64    // when it was lowered
 	begun    bool
 }
 
@@ -53,7 +52,7 @@ func (l *latency) arrived(nowUsec uint64, delay int64) {
 	case burst: // as if only this one had come
 		l.bins[l.bin(l.lastFor)]--
 	default:
-		l.last = nowUsec
+		l.last, l.begun = nowUsec, true
 		for i := range l.bins {
 			l.bins[i] *= 1 - 1./memory
 		}
@@ -70,15 +69,11 @@ func (l *latency) arrived(nowUsec uint64, delay int64) {
 			wanted = max(wanted, l.lateMost+binUsec)
 		}
 	}
-	passed := int64(nowUsec - l.at)
 	switch {
 	case wanted > l.now:
 		l.now = wanted
-	case l.begun && passed > 0 && l.now-wanted > slackUsec:
-		l.now -= min(passed/lower, l.now-wanted)
-	}
-	if !l.begun || passed >= lower || passed < 0 {
-		l.at, l.begun = nowUsec, true
+	case !burst && since > 0 && l.now-wanted > slackUsec:
+		l.now -= min(since/lower, l.now-wanted)
 	}
 	l.now = min(max(l.now, l.conf.Least.Microseconds()), l.conf.Most.Microseconds())
 }

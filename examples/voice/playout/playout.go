@@ -200,7 +200,6 @@ func (b *Buffer) shift(by int64) {
 		b.frames[i].captured += uint64(by)
 	}
 	b.last += uint64(by)
-	b.latency.at += uint64(by)
 	b.latency.last += uint64(by)
 }
 
