@@ -263,7 +263,6 @@ func TestCard(t *testing.T) {
 		late              func(i int64, at float64) float64
 	}{
 		{"the clock", 0, 1000, 8, 501, nil},
-		{"a faster card", 50, 1000, 8, 501, nil},
 		{"a slower card", -200, 1000, 8, 501, nil},
 		{"the fastest card", 1000, 1000, 8, 501, nil},
 		{"late each 25 calls", 0, 0, 1, 501, func(i int64, _ float64) float64 { return float64(i % 25 / 24 * 16_000) }},
