@@ -3,12 +3,10 @@
 package playout
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 )
@@ -204,23 +202,17 @@ func TestStall(t *testing.T) {
 
 // TestOvertaken: where frames take two ways and overtake each other, the latency is enough for the longer one.
 func TestOvertaken(t *testing.T) {
-	const seed, apart = 1, 22_500 // us; frames come each 20 ms
+	const seed, frames = 1, 15_000
 	rng := rand.New(rand.NewPCG(seed, 't'))
-	var frames [][2]uint64 // arrival, capture
-	for i := range uint64(15_000) {
-		captured := 1<<40 + i*20_000
-		frames = append(frames, [2]uint64{captured + 30_000 + i%2*apart + rng.Uint64N(1000), captured})
-	}
-	slices.SortFunc(frames, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
-	b := mustNew(t, Config{})
-	for now := frames[0][0]; len(frames) > 0; now += 1000 {
-		for ; len(frames) > 0 && frames[0][0] <= now; frames = frames[1:] {
-			b.Push(frames[0][1], now, nil)
-		}
-		b.Pop(nil, now)
+	b := newStream(t, Config{})
+	for range frames / 2 { // each second frame arrives 2.5 ms after the one that follows it
+		b.now += 17_500
+		b.frames(1, after(30_000+rng.Int64N(1000)))
+		b.now -= 17_500
+		b.frames(1, after(52_500+rng.Int64N(1000)))
 	}
 	if late := b.Stats().Late; late > 150 {
-		t.Errorf("seed %d: with a latency of %v %d of 15,000 frames were late", seed, b.Latency(), late)
+		t.Errorf("seed %d: with a latency of %v %d of %d frames were late", seed, b.Latency(), late, frames)
 	}
 }
 
