@@ -33,18 +33,14 @@ func (l *loop) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// wait returns how long Run waits: until the next tick starts, but not long while the handlers of
-// another Advance run, or while the clocks are not known.
+// wait returns how long Run waits: until the next tick starts, but not long while nobody knows when that will be: in a
+// pause, while the handlers of another Advance run, or while the clocks are not known.
 func (l *loop) wait(nowUsec uint64) time.Duration {
-	s := l.snap.Load()
-	switch {
-	case !s.known || l.busy.Load():
-		return maxWait / 10
-	case s.paused:
-		return maxWait
+	if s := l.snap.Load(); s.known && !s.paused && !l.busy.Load() {
+		until := s.rate.Duration(l.nextTick()) - s.read(predicted, nowUsec)
+		return min(max(until+time.Microsecond, 0), maxWait)
 	}
-	until := s.rate.Duration(l.nextTick()) - s.read(predicted, nowUsec)
-	return min(max(until+time.Microsecond, 0), maxWait)
+	return maxWait / 10
 }
 
 // Advance advances the clocks to nowUsec and runs the ticks that have become due:

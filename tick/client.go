@@ -49,9 +49,7 @@ func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
 	return c, nil
 }
 
-func (c *Client) begin() {}
-
-func (c *Client) end() {
+func (c *Client) begin() {
 	c.welcomes, c.buffers, c.heard, c.frozen = welcomes{}, buffers{}, vitals{}, false
 }
 
@@ -86,11 +84,13 @@ func (c *Client) Follow(remote RemoteClock) error {
 func (c *Client) SetBuffers(client, server time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := checkBuffers(client, server); err != nil {
-		return err
+	conf := c.conf
+	conf.ClientBuffer, conf.ServerBuffer = client, server
+	err := conf.complete()
+	if err == nil {
+		c.conf = conf
 	}
-	c.conf.ClientBuffer, c.conf.ServerBuffer = client, server
-	return nil
+	return err
 }
 
 // OnWelcome takes the server's Welcome, which arrived at nowUsec. It must come from
@@ -137,7 +137,8 @@ func (c *Client) believe(w arrived) {
 	if !c.buffers.rebase && c.welcomes.overlooked(w.Welcome, c.conf.HardThreshold) {
 		c.buffers.behind, c.buffers.rebase = follower{}, true // states since then came late, but no path is longer
 	}
-	c.welcomes.believe(w)
+	c.welcomes.repeated = c.welcomes.last.ok && w.Epoch == c.welcomes.last.Epoch
+	c.welcomes.last, c.welcomes.earlier = w, arrived{}
 	c.now.epoch, c.remote.near = w.Epoch, w.reading()
 	if w.inputs.ticks > 0 && c.now.known {
 		c.buffers.inputsArrived(&w.inputs, c.now.rate.Duration(1), c.atUsec)
@@ -322,6 +323,7 @@ func (c *Client) target(at, early, late time.Duration) {
 // a step.
 func (c *Client) enter() {
 	old, s := c.latest(predicted), c.steering // a copy: drive needs it as it is
+	c.now.courses = [3]course{}               // the past was another time
 	c.frozen, c.now.paused = c.welcomes.last.Paused, c.welcomes.last.Paused
 	c.cfg.Provider.InitializeClient(&s)
 	for i, k := range s.clocks() {

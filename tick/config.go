@@ -183,18 +183,15 @@ func (c *ClientConfig) complete() error {
 	c.DeadBand = cmp.Or(c.DeadBand, 20*time.Millisecond)
 	c.HardThreshold = cmp.Or(c.HardThreshold, 200*time.Millisecond)
 	c.Provider = cmp.Or[Provider](c.Provider, &clientProvider{ClientConfig: *c})
+	longest := max(c.ClientBuffer, c.ServerBuffer)
 	return cmp.Or(
 		c.Config.complete(),
 		refuse(c.SyncBound < 0, "SyncBound is negative: %v", c.SyncBound),
 		refuse(c.SlewPPM < 0 || c.SlewPPM > 1_000_000, "SlewPPM is not in 0 to 10^6: %d", c.SlewPPM),
 		refuse(!(c.LateShare >= 0 && c.LateShare <= 0.5), "LateShare is not in 0 to 0.5: %v", c.LateShare),
 		refuse(c.DeadBand < 0 || c.HardThreshold < 0, "DeadBand or HardThreshold is negative: %v, %v", c.DeadBand, c.HardThreshold),
-		checkBuffers(c.ClientBuffer, c.ServerBuffer),
+		refuse(longest > time.Hour, "a buffer is longer than 1h: %v", longest),
 	)
-}
-
-func checkBuffers(client, server time.Duration) error {
-	return refuse(max(client, server) > time.Hour, "a buffer is longer than 1h: %v, %v", client, server)
 }
 
 // refuse returns an error if something is wrong.

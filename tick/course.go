@@ -2,10 +2,7 @@
 
 package tick
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // Which clock, in the arrays of the package.
 const (
@@ -117,8 +114,5 @@ func cut(t time.Duration) time.Duration    { return min(max(t, -2*maxStart), 2*m
 
 // parts returns the given parts in 10^9 of ns, rounded toward zero.
 func parts(ns, ppb int64) int64 {
-	if -math.MaxInt64/billion < ns && ns < math.MaxInt64/billion {
-		return ns * ppb / billion
-	}
 	return ns/billion*ppb + ns%billion*ppb/billion
 }

@@ -192,9 +192,12 @@ func (f *follower) shift(d time.Duration, all bool) {
 			*distance += d
 		}
 	}
-	f.spread.shift(longer)
 	longer(&f.held)
 	longer(&f.batch.distance)
+	longer(&f.spread.level)
+	for i := range f.spread.recent {
+		longer(&f.spread.recent[i])
+	}
 }
 
 // lateShare returns the share of late arrivals.

@@ -45,8 +45,7 @@ type loop struct {
 
 // role is what a Server and a Client do differently. The lock is held.
 type role interface {
-	begin()     // at Start
-	end()       // at Stop: forget the other side
+	begin()     // at Start: forget the other side
 	steer()     // at Advance: set the pace until the next
 	paused()    // at Pause and Resume
 	ran(n Tick) // tick n runs
@@ -94,7 +93,6 @@ func (l *loop) stop(life int64) {
 	l.now = snapshot{rate: l.cfg.Rate.orDefault()}
 	l.unsync()
 	l.snap.Store(&snapshot{})
-	l.role.end()
 }
 
 // Pause stops the ticks at once, and the clocks 20 ms after nowUsec: no reader that is so far
@@ -171,9 +169,6 @@ func (l *loop) latest(i int) time.Duration { return l.now.read(i, l.atUsec) }
 // set sets clock i, which makes the last frame useless for pinned.
 func (l *loop) set(i int, t time.Duration, p Pace) {
 	l.pins[i] = math.MinInt64
-	if !l.now.known {
-		l.now.courses[i] = nil // the past was another time
-	}
 	l.now.courses[i].set(piece{from: l.atUsec, base: t, pace: p, still: l.now.paused})
 	l.moved = [3]time.Duration{}
 }

@@ -45,7 +45,9 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 }
 
 func (s *Server) begin() {
-	s.epoch = s.nextEpoch()
+	// The wall clock is read for nothing else: it only has to have gone on since the server was started last, perhaps
+	// as another process.
+	s.epoch = max(cmp.Or(s.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), s.epoch+1)
 	s.peers, s.looked = map[uint64]*player{}, s.atUsec
 	first := time.Duration(wholeUsec(s.now.rate.Duration(s.conf.FirstTick)+999)) * time.Microsecond // a whole one, for OriginUsec
 	s.now.epoch = s.epoch
@@ -57,8 +59,6 @@ func (s *Server) begin() {
 	s.sync()
 	s.publish()
 }
-
-func (s *Server) end() { s.peers = nil }
 
 func (s *Server) ran(Tick) {}
 
@@ -81,12 +81,6 @@ func (s *Server) steer() {
 	for peer, p := range s.peers {
 		s.watch(&p.heard, peer)
 	}
-}
-
-// nextEpoch returns the epoch of this Start. The wall clock is read for nothing else: it only has
-// to have gone on since the server was started last, perhaps as another process.
-func (s *Server) nextEpoch() uint64 {
-	return max(cmp.Or(s.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), s.epoch+1)
 }
 
 // OnHello takes the Hello of a client. The first one of a peer is reported as
@@ -164,11 +158,7 @@ func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	}
 	s.hear(&p.heard, peer, nowUsec)
 	next := s.nextTick()
-	late = n < next
-	if s.now.paused {
-		return !late, late // nothing is late, and nobody can say by how much it is early
-	}
-	if late && int64(nowUsec-s.atUsec) < 0 { // it came before the tick ran, and was read after
+	if late = n < next; late && int64(nowUsec-s.atUsec) < 0 { // it came before the tick ran, and was read after
 		nowUsec = s.atUsec
 	}
 	// A server that cannot keep up is where its ticks are.
@@ -177,7 +167,9 @@ func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	if late {
 		early = min(early, -earlyUnit)
 	}
-	p.arrivals.add(n, early)
+	if !s.now.paused { // else nobody can say by how much it is early
+		p.arrivals.add(n, early)
+	}
 	return !late, late
 }
 

@@ -117,14 +117,6 @@ func (s *spread) restart(n int) {
 	s.level = s.last(n)[len(s.recent)/2]
 }
 
-// shift corrects all delays, since they count from another time.
-func (s *spread) shift(correct func(delay *time.Duration)) {
-	correct(&s.level)
-	for i := range s.recent {
-		correct(&s.recent[i])
-	}
-}
-
 // beyond returns the delay above the level that a share of the delays exceeds, with few of them
 // known the longest of all.
 func (s *spread) beyond(share float64) time.Duration {

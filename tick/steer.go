@@ -83,7 +83,10 @@ func (p *clientProvider) InitializeClient(*Steering) { p.slews = [3]int64{} }
 func (p *clientProvider) AdvanceTime(s *Steering) bool {
 	apart, hard, lead := (s.SharedTime.Target-s.SharedTime.At).Abs() > p.HardThreshold, false, &s.PredictedTime
 	for i, c := range s.clocks() {
-		left := p.off(c, apart)
+		left := c.Target - c.At
+		if c.Measured && !apart { // one that follows arrivals needs no step of its own
+			left = min(max(left, -p.HardThreshold), p.HardThreshold)
+		}
 		hard = hard || left > p.HardThreshold || left < -p.HardThreshold && !p.NeverBack
 		p.slew(i, c, left)
 	}
@@ -94,15 +97,6 @@ func (p *clientProvider) AdvanceTime(s *Steering) bool {
 		}
 	}
 	return !hard && !hurries
-}
-
-// off returns by how much a clock is off. One that follows arrivals needs no step of its own.
-func (p *clientProvider) off(c *Steered, apart bool) time.Duration {
-	left := c.Target - c.At
-	if c.Measured && !apart {
-		left = min(max(left, -p.HardThreshold), p.HardThreshold)
-	}
-	return left
 }
 
 // slew sets the slew of clock i, which is off by left.

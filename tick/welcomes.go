@@ -57,12 +57,6 @@ func (w *welcomes) refuses(came arrived) bool {
 	return over || came.before(w.last.Welcome)
 }
 
-// believe takes a Welcome.
-func (w *welcomes) believe(came arrived) {
-	w.repeated = w.last.ok && came.Epoch == w.last.Epoch
-	w.last, w.earlier = came, arrived{}
-}
-
 // overlooked reports whether the server has paused since the last Welcome, for longer than that.
 func (w *welcomes) overlooked(came Welcome, hard time.Duration) bool {
 	moved := elapsed(w.last.OriginUsec, came.OriginUsec)
