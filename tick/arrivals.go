@@ -67,14 +67,13 @@ func (a *arrivals) append(b []byte) []byte {
 	return b
 }
 
-// read reads all of b. It reports whether that is what append writes.
-func (a *arrivals) read(b []byte) bool {
-	if len(b) < 9 || b[8] == 0 || b[8] > arrivalsKept || len(b) != 9+2*int(b[8]) {
-		return false
+// read reads what append appends. Of other bytes it makes what is appended in others.
+func (a *arrivals) read(b []byte) {
+	if len(b) < 9 {
+		return
 	}
-	*a = arrivals{newest: Tick(binary.LittleEndian.Uint64(b)), ticks: int(b[8])}
-	for i := range a.ticks {
+	*a = arrivals{newest: Tick(binary.LittleEndian.Uint64(b)), ticks: min(int(b[8]), arrivalsKept)}
+	for i := range min(a.ticks, (len(b)-9)/2) {
 		a.units[i] = binary.LittleEndian.Uint16(b[9+2*i:]) + bias
 	}
-	return true
 }

@@ -3,7 +3,6 @@
 package tick
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"math"
@@ -613,11 +612,8 @@ func FuzzArrivals(f *testing.F) {
 			t.Fatalf("%+v, newest %d", a, newest)
 		}
 		var read arrivals
-		if bytes := a.append(nil); a.ticks > 0 && (!read.read(bytes) || read != a) {
+		if read.read(a.append(nil)); read != a {
 			t.Fatalf("%+v is read as %+v", a, read)
-		}
-		if read.read(b) && !bytes.Equal(read.append(nil), b) {
-			t.Fatalf("% x is read as %+v", b, read)
 		}
 	})
 }

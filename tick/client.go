@@ -270,12 +270,13 @@ func (c *Client) aim() (known bool) {
 	}
 	usec, ok := c.remote.read(now, c.remote.near.at(now))
 	from, to, okDelays := c.remote.delays()
-	game, bound := int64(usec-w.last.OriginUsec), c.conf.SyncBound
+	game, most := int64(usec-w.last.OriginUsec), c.conf.SyncBound
+	bound, bounded := c.remote.clock.ErrorBound(now)
 	if c.synced {
-		bound = satAdd(bound, bound)
+		most = satAdd(most, most)
 	}
 	if !ok || !okDelays || game < -maxAhead || game > maxAhead ||
-		!w.agrees(reading{usec, now}, from, c.now.known, c.stats.Ticks == 0) || !c.remote.trusted(now, bound) {
+		!w.agrees(reading{usec, now}, from, c.now.known, c.stats.Ticks == 0) || most > 0 && !(bounded && bound <= most) {
 		return false
 	}
 	if by, updated := c.remote.note(reading{usec, now}); updated && c.on.AfterSync != nil {

@@ -3,6 +3,7 @@
 package tick
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -69,15 +70,11 @@ func appendHead(b []byte, kind byte, epoch uint64, r Rate) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, r.Num), r.Den)
 }
 
-func readHead(b []byte, kind byte, size int) (epoch uint64, r Rate, err error) {
-	if len(b) != size || b[0] != kind {
-		return 0, Rate{}, ErrMessage
-	}
+// readHead reads what appendHead appends. Whether b is a message, what is read says: it is, if that is written in the
+// same bytes.
+func readHead(b []byte) (epoch uint64, r Rate) {
 	r = Rate{binary.LittleEndian.Uint32(b[9:]), binary.LittleEndian.Uint32(b[13:])}
-	if r != r.orDefault() {
-		return 0, Rate{}, ErrMessage
-	}
-	return binary.LittleEndian.Uint64(b[1:]), r, nil
+	return binary.LittleEndian.Uint64(b[1:]), r
 }
 
 // AppendBinary appends the 17 bytes of the message. The error is always nil.
@@ -88,11 +85,15 @@ func (h Hello) AppendBinary(b []byte) ([]byte, error) {
 // UnmarshalBinary reads a message of exactly 17 bytes. It returns ErrMessage, and
 // leaves h alone, if b is none or its rate cannot be used.
 func (h *Hello) UnmarshalBinary(b []byte) error {
-	epoch, r, err := readHead(b, kindHello, helloSize)
-	if err == nil {
-		*h = Hello{epoch, r}
+	if len(b) != helloSize {
+		return ErrMessage
 	}
-	return err
+	epoch, r := readHead(b)
+	if !bytes.Equal(appendHead(nil, kindHello, epoch, r), b) {
+		return ErrMessage
+	}
+	*h = Hello{epoch, r}
+	return nil
 }
 
 // AppendBinary appends the message: 34 bytes and, if the server was told of inputs, up to 137
@@ -116,18 +117,18 @@ func flag(set bool, f byte) byte {
 // leaves w alone, if b is none, its epoch is 0 or 2^63 or more, its rate cannot be used or its
 // tick is too far from tick 0.
 func (w *Welcome) UnmarshalBinary(b []byte) error {
-	epoch, r, err := readHead(b[:min(len(b), welcomeSize)], kindWelcome, welcomeSize)
-	if err != nil {
-		return err
+	if len(b) < welcomeSize {
+		return ErrMessage
 	}
-	flags, rest := b[welcomeSize-1], b[welcomeSize:]
+	epoch, r := readHead(b)
+	flags := b[welcomeSize-1]
 	v := Welcome{
 		Epoch: epoch, Rate: r,
 		OriginUsec: binary.LittleEndian.Uint64(b[17:]), Tick: Tick(binary.LittleEndian.Uint64(b[25:])),
 		Heard: flags&flagHeard != 0, Paused: flags&flagPaused != 0,
 	}
-	whole := flags&flagInputs == 0 && len(rest) == 0 || flags&flagInputs != 0 && v.inputs.read(rest)
-	if !v.plausible() || flags > flagHeard|flagPaused|flagInputs || !whole {
+	v.inputs.read(b[welcomeSize:])
+	if again, _ := v.AppendBinary(nil); !v.plausible() || !bytes.Equal(again, b) {
 		return ErrMessage
 	}
 	*w = v

@@ -36,7 +36,7 @@ type RemoteClock interface {
 	// parts per million, if it is known to within about 25.
 	Skew() (ppm float64, ok bool)
 	// ErrorBound returns how far RemoteTime can be off at localUsec while no clock is
-	// set, however unequal the two ways are. It is asked if there is a SyncBound.
+	// set, however unequal the two ways are. It counts if there is a SyncBound.
 	ErrorBound(localUsec uint64) (bound time.Duration, ok bool)
 }
 
@@ -117,13 +117,4 @@ func (r *remote) delays() (from, to time.Duration, ok bool) {
 		to, ok = c.MinimumDelayToPeer()
 	}
 	return from, to, ok && min(from, to) >= 0 && max(from, to) <= time.Hour
-}
-
-// trusted reports whether the clock is known to within bound; 0 is any.
-func (r *remote) trusted(nowUsec uint64, bound time.Duration) bool {
-	if bound == 0 {
-		return true
-	}
-	is, ok := r.clock.ErrorBound(nowUsec)
-	return ok && is <= bound
 }

@@ -4,7 +4,6 @@ package tick
 
 import (
 	"cmp"
-	"slices"
 	"time"
 )
 
@@ -183,8 +182,8 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 		return Welcome{}, false
 	}
 	zero, at := s.now.origin(nowUsec)
-	if course := s.now.courses[predicted]; course.piece(nowUsec).still != s.now.paused { // within the reader margin what comes counts
-		next := course[slices.IndexFunc(course, func(p piece) bool { return int64(nowUsec-p.from) < 0 && p.still == s.now.paused })]
+	if course := s.now.courses[predicted]; course.piece(nowUsec).still != s.now.paused {
+		next := course.last() // within the reader margin what comes counts
 		if at = next.base; !next.still {
 			zero = next.from - uint64(wholeUsec(at))
 		}
