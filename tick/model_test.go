@@ -5,6 +5,7 @@ package tick
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -80,15 +81,38 @@ type model struct {
 	wrong      string
 }
 
-func newModel(seed uint64) *model {
-	m := &model{rng: rand.New(rand.NewPCG(seed, 28))}
+// draws are what a sequence draws: first what a fuzzer has chosen, one of each byte.
+type draws struct {
+	chosen []byte
+	rand.Source
+}
+
+func (d *draws) Uint64() uint64 {
+	if len(d.chosen) == 0 {
+		return d.Source.Uint64()
+	}
+	drawn := uint64(d.chosen[0]) * (math.MaxUint64 / math.MaxUint8) // in each of its bytes
+	d.chosen = d.chosen[1:]
+	return drawn
+}
+
+// newModel returns the model of a seed, whose clocks wrap soon if it is odd. If provider is not nil, that steers both sides.
+func newModel(seed uint64, chosen []byte, provider *chaos) *model {
+	m := &model{rng: rand.New(&draws{chosen, rand.NewPCG(seed, 28)})}
 	m.serverBase, m.clientBase = m.rng.Uint64(), m.rng.Uint64()
+	if seed%2 == 1 {
+		m.serverBase, m.clientBase = -m.serverBase>>40, -m.clientBase>>40
+	}
 	offs := []int64{-readerMargin, -m.rng.Int64N(readerMargin), 0, m.rng.Int64N(readerMargin - late), readerMargin - late}
 	m.serverLog, m.clientLog = newWitness(false, offs...), newWitness(m.rng.IntN(4) == 0, offs...)
 	cfg := Config{
 		CatchUp:    CatchUp(m.rng.IntN(4)),
 		OnMismatch: MismatchAdjust,
 		Rate:       Hz([]uint32{1, 30, 60, 60, 128}[m.rng.IntN(5)]),
+	}
+	if provider != nil {
+		provider.rng, cfg.Provider = m.rng, provider
+		cfg.CatchUp %= CatchUpRunAll // which would run a year of ticks
 	}
 	m.server = mustServer(ServerConfig{Config: cfg, Handlers: m.serverLog.handlers(), Epoch: 5})
 	if m.rng.IntN(4) == 0 {
@@ -176,7 +200,9 @@ func (m *model) step() {
 	case op < 17:
 		m.disturb()
 	case op < 22:
-		m.send()
+		m.send(op == 21)
+	case op == 22 && !m.clientLog.neverBack: // which may then stand still for as long
+		m.frame(m.rng.Uint64N(1 << 26)) // up to 67 s
 	default:
 		m.frame(m.rng.Uint64N(1 << (10 + m.rng.IntN(12)))) // up to 2 s
 	}
@@ -230,16 +256,23 @@ func (m *model) disturb() {
 	m.log("the remote clock is %+v", *m.remote)
 }
 
-// send lets the server announce itself: the message is lost, doubled, or late.
-func (m *model) send() {
+// send lets the server announce itself: the message is lost, doubled, or late. A forged one is of another epoch, or says
+// another rate.
+func (m *model) send(forged bool) {
 	at := m.behind(m.serverNow())
 	w, ok := m.server.Announce(1, at)
 	if !ok {
 		return
 	}
-	if !m.right(w, at) {
+	if m.server.cfg.Provider == nil && !m.right(w, at) {
 		game, still := m.history.read(at)
 		m.fail("announced %+v at %d, game time %v, paused %v", w, at, game, still)
+	}
+	if forged {
+		game := w.Rate.Duration(w.Tick)
+		w.Epoch += m.rng.Uint64N(2) * (m.rng.Uint64N(200) - 4) // the first of the server is 5
+		w.Rate = Hz(1 + m.rng.Uint32N(200))
+		w.Tick = w.Rate.Ticks(game)
 	}
 	for range m.rng.IntN(3) {
 		m.mail = append(m.mail, mail{w, m.now + m.rng.Uint64N(1<<(12+m.rng.IntN(10)))})
@@ -281,13 +314,14 @@ func (m *model) frame(d uint64) {
 	if m.server.started {
 		m.history.input(m.serverNow())
 	}
-	m.server.Advance(m.serverNow())
+	one := m.rng.IntN(8) == 0 // they advance as a physics engine does
+	m.server.advance(m.serverNow(), one)
 	if m.adapts && m.clientLog.begun { // inputs of late, and states
 		m.server.AcceptInput(1, m.server.epoch, m.clientLog.next-1-Tick(m.rng.IntN(20)), m.serverNow())
 		m.client.AcceptState(m.client.now.epoch, m.serverLog.next-1-Tick(m.rng.IntN(20)), m.behind(m.clientNow()))
 	}
 	at := m.behind(m.clientNow())
-	m.input(at, func() { m.client.Advance(at) })
+	m.input(at, func() { m.client.advance(at, one) })
 	m.check()
 }
 
@@ -301,7 +335,7 @@ func (m *model) check() {
 		at := m.serverNow() + uint64(r.off)
 		want, _ := m.history.read(at)
 		got, ok := m.server.Snapshot(at)
-		if m.server.started && (!ok || got.since(Clocks{}) != all(want)) {
+		if m.server.started && m.server.cfg.Provider == nil && (!ok || got.since(Clocks{}) != all(want)) {
 			m.fail("the server reads %v, %v, by the reference %v", got, ok, want)
 		}
 	}
@@ -338,7 +372,7 @@ func (m *model) heal() (off [3]time.Duration, ok bool) {
 
 // play plays a sequence.
 func play(seed uint64) *model {
-	m := newModel(seed)
+	m := newModel(seed, nil, nil)
 	for range 40 + m.rng.IntN(60) {
 		m.step()
 	}
