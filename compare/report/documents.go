@@ -111,7 +111,7 @@ func (f *figures) inputsOf(heads []string, shown func(w *inputWorld) bool, cells
 // inputTable returns late share and lead in the worlds that are about inputs, or in the others.
 func (f *figures) inputTable(own bool) string {
 	return f.inputsOf([]string{"late", "lead"},
-		func(w *inputWorld) bool { return w.own == own && w.Asleep == nil }, // who sleeps has no lead
+		func(w *inputWorld) bool { return w.own == own && w.Off == nil }, // who sleeps has no lead
 		func(r *ontime.Result) []string {
 			return []string{fmt.Sprintf("%.2f %%", 100*r.Share()), fmt.Sprintf("%.1f ms", graph.Millis(r.Lead))}
 		})

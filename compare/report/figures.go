@@ -68,7 +68,7 @@ func playInput(w ontime.World) inputWorld {
 		x.own, seeds = false, 1
 	}
 	for _, m := range ontime.Methods {
-		x.results = append(x.results, m.Play(w, seeds))
+		x.results = append(x.results, m.At(w, seeds, m.Default))
 	}
 	return x
 }

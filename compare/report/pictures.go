@@ -259,7 +259,7 @@ func inputChart() *graph.Chart {
 	}
 	worlds := ontime.Worlds()
 	world := worlds[slices.IndexFunc(worlds, func(w ontime.World) bool { return w.Name == "jitter 10 ms" })]
-	world.Length = 60 * time.Second
+	world.Duration = 60 * time.Second
 	for i, looks := range inputLooks {
 		var line plotter.XYs
 		for _, knob := range looks.knobs {

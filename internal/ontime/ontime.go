@@ -5,7 +5,6 @@
 package ontime
 
 import (
-	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -21,14 +20,9 @@ const (
 	second = time.Second
 )
 
-// World is where it is measured.
+// World is where it is measured: A is the client, which may be asleep, and B the server.
 type World struct {
-	Name     string
-	Length   time.Duration
-	Client   func(seed uint64) sim.ClockSpec
-	Server   func(seed uint64) sim.ClockSpec
-	Up, Down func(seed uint64) *sim.Link
-	Asleep   func(seed uint64) []sim.Window // when the client's machine sleeps; nil is never
+	sim.Scenario
 	// Steady says that jitter and delay stay as they are from the beginning on.
 	Steady bool
 	// Change is when the path, or the server, becomes another for good; 0 is never. RoundTrip is
@@ -62,8 +56,7 @@ type play struct {
 	w          World
 	world      *sim.World
 	hub, spoke *sim.Node
-	mail       []func() // what happens when a datagram arrives, by what is in it
-	up         *sim.Link
+	up, down   *sim.Link
 	asleep     []sim.Window
 	server     *tick.Server
 	rule       Rule
@@ -84,27 +77,25 @@ type lead struct {
 	seconds float64
 }
 
-// run lets a rule play in a world.
-func run(w World, seed uint64, make func(*tick.Server) Rule) Result {
+// run lets a method play, as it is turned.
+func (m *Method) run(w World, seed uint64, knob float64) Result {
 	p := &play{w: w, world: sim.NewWorld(seed), came: map[tick.Tick]bool{}, sentAt: map[tick.Tick]time.Duration{}}
-	if w.Asleep != nil {
-		p.asleep = w.Asleep(seed)
+	if w.Off != nil {
+		p.asleep = w.Off(seed)
 	}
-	p.hub = p.world.Node("hub", sim.NewClock(w.Server(seed), seed))
-	p.spoke = p.world.Node("spoke", sim.NewClock(w.Client(seed), seed+1))
-	p.up = w.Up(seed)
-	p.world.Connect(p.spoke, p.hub, p.up, w.Down(seed))
+	p.hub = p.world.Node("hub", sim.NewClock(w.B(seed), seed))
+	p.spoke = p.world.Node("spoke", sim.NewClock(w.A(seed), seed+1))
+	p.up, p.down = w.AB(seed), w.BA(seed)
 	p.server, _ = tick.NewServer(tick.ServerConfig{
 		Config:   tick.Config{Rate: tick.Hz(rate), MaxTicks: 1},
 		Handlers: tick.Handlers{Tick: p.ran},
 	})
-	p.rule = make(p.server)
-	p.hub.OnReceive, p.spoke.OnReceive = p.open, p.open
+	p.rule = m.New(p.server, knob)
 	p.server.Start(p.hub.NowUsec())
 	rng := p.world.Rand("frames")
 	p.world.At(time.Duration(rng.Int64N(int64(frame))), p.serve)
 	p.world.Every(frame, time.Duration(rng.Int64N(int64(second/rate))), p.play)
-	p.world.Run(w.Length)
+	p.world.Run(w.Duration)
 	return p.finish()
 }
 
@@ -118,18 +109,10 @@ func (p *play) serve() {
 	p.world.At(p.world.Now()+wait, p.serve)
 }
 
-// post sends a datagram whose arrival does something.
-func (p *play) post(from, to *sim.Node, arrives func()) {
-	from.Send(to, binary.LittleEndian.AppendUint64(nil, uint64(len(p.mail))))
-	p.mail = append(p.mail, arrives)
-}
-
-func (p *play) open(_ *sim.Node, b []byte) { p.mail[binary.LittleEndian.Uint64(b)]() }
-
 func (p *play) ran(s tick.Info) {
 	p.last = s.Tick
 	arrives := p.rule.Tick(s.Tick, p.hub.NowUsec())
-	p.post(p.hub, p.spoke, func() {
+	p.world.Pass(p.down, p.world.Rand("hub>spoke"), func() {
 		if !p.sleeps() {
 			arrives(p.spoke.NowUsec())
 		}
@@ -166,7 +149,7 @@ func (p *play) play() {
 // send sends the inputs up to a tick.
 func (p *play) send(newest tick.Tick) {
 	arrives := p.rule.Send(p.spoke.NowUsec())
-	p.post(p.spoke, p.hub, func() {
+	p.world.Pass(p.up, p.world.Rand("spoke>hub"), func() {
 		first := max(newest-resent+1, p.first)
 		for n := first; n <= newest; n++ {
 			if at, ok := p.sentAt[n]; ok && !p.came[n] {
@@ -225,14 +208,14 @@ func (p *play) judge(at time.Duration, late bool) {
 
 func (p *play) finish() Result {
 	r := p.result
-	r.Lead = time.Duration(p.lead(from, p.w.Length) * float64(second))
+	r.Lead = time.Duration(p.lead(from, p.w.Duration) * float64(second))
 	if o, ok := p.rule.(*ours); ok {
 		r.Unreported = int(o.ledger.Counts.Unreported)
 	}
 	if p.w.Change > 0 {
 		const half = second / 2
 		before := p.lead(p.w.Change-10*half, p.w.Change)
-		for at := p.w.Change; at < p.w.Length; at += half {
+		for at := p.w.Change; at < p.w.Duration; at += half {
 			if p.lead(at, at+half) > before+0.010 {
 				r.Excess = at + half - p.w.Change
 			}

@@ -20,13 +20,13 @@ var (
 // without an event. With -short only those worlds are played that are about inputs.
 func TestInputsComeInTime(t *testing.T) {
 	for _, w := range Worlds() {
-		if testing.Short() && w.Length > 120*second {
+		if testing.Short() && w.Duration > 120*second {
 			continue
 		}
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(*seeds) {
-				r := Methods[0].play(w, seed+1, Methods[0].Default)
+				r := Methods[0].run(w, seed+1, Methods[0].Default)
 				t.Logf("seed %d: %v, rows of late ones for %v, excess %v, %d late in the change", seed+1, r, r.Until.Round(ms), r.Excess, r.Lost)
 				if r.Inputs < 5000 || r.Unreported > 0 {
 					t.Errorf("%d inputs, %d ticks unreported", r.Inputs, r.Unreported)
@@ -61,11 +61,11 @@ func TestLeadIsShort(t *testing.T) {
 		}
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()
-			w.Length = min(w.Length, 120*second)
-			ours := Methods[0].Play(w, 3)
+			w.Duration = min(w.Duration, 120*second)
+			ours := Methods[0].At(w, 3, Methods[0].Default)
 			for i, m := range Methods[1:] {
 				step := []float64{1, 1. / 16}[i] // ticks: as finely as it can be turned
-				as, same := m.Play(w, 3), match(&m, step, w, 3, ours.Share())
+				as, same := m.At(w, 3, m.Default), match(&m, step, w, 3, ours.Share())
 				if as.Share() > 0.02 || as.Lead < 10*ms || as.Lead > 200*ms {
 					t.Errorf("%s is not what it is: %v", m.Name, as)
 				}

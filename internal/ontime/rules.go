@@ -48,16 +48,11 @@ var Methods = []Method{
 	}},
 }
 
-// play lets a method play, as it is turned.
-func (m *Method) play(w World, seed uint64, knob float64) Result {
-	return run(w, seed, func(s *tick.Server) Rule { return m.New(s, knob) })
-}
-
 // At returns what a method makes of some seeds of a world, as it is turned: of the times the
 // longest, and of the leads the mean.
 func (m *Method) At(w World, seeds int, knob float64) (sum Result) {
 	for seed := range seeds {
-		r := m.play(w, uint64(seed)+1, knob)
+		r := m.run(w, uint64(seed)+1, knob)
 		sum.Inputs, sum.Late, sum.Lost = sum.Inputs+r.Inputs, sum.Late+r.Late, max(sum.Lost, r.Lost)
 		sum.Lead += r.Lead / time.Duration(seeds)
 		sum.Until, sum.Excess = max(sum.Until, r.Until), max(sum.Excess, r.Excess)
@@ -65,9 +60,6 @@ func (m *Method) At(w World, seeds int, knob float64) (sum Result) {
 	}
 	return sum
 }
-
-// Play is At as a method is by default.
-func (m *Method) Play(w World, seeds int) Result { return m.At(w, seeds, m.Default) }
 
 const peer = 1
 

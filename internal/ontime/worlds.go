@@ -2,7 +2,6 @@ package ontime
 
 import (
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"timesync/internal/sim"
@@ -14,6 +13,14 @@ const ms = time.Millisecond
 // jitter of 1 ms where nothing else is said.
 func changing() []World {
 	const at = 20 * second
+	quartz := func(ppm float64) func(uint64) sim.ClockSpec {
+		return func(seed uint64) sim.ClockSpec {
+			return sim.ClockSpec{OffsetUsec: seed * 0x9e3779b97f4a7c15 >> 20, SkewPPM: ppm}
+		}
+	}
+	over := func(name string, up, down func(uint64) *sim.Link) sim.Scenario {
+		return sim.Scenario{Name: name, Duration: 120 * second, A: quartz(20), B: quartz(-20), AB: up, BA: down}
+	}
 	one := func(before, later, jitter time.Duration) func(uint64) *sim.Link {
 		return func(uint64) *sim.Link {
 			return &sim.Link{Base: sim.Route(before, sim.RouteStep{At: at, Change: later}), Delay: sim.Exp(jitter)}
@@ -27,16 +34,16 @@ func changing() []World {
 		return &sim.Link{Base: sim.Fixed(30 * ms), Delay: sim.Sum(sim.Exp(ms), stops(10*second, 300*ms))}
 	}
 	return []World{
-		{Name: "up +50 ms", Change: at, RoundTrip: 112 * ms, Up: one(30*ms, 50*ms, ms), Down: path(ms)},
-		{Name: "down +100 ms", Change: at, RoundTrip: 162 * ms, Up: path(ms), Down: one(30*ms, 100*ms, ms)},
-		{Name: "both +50 ms", Change: at, RoundTrip: 162 * ms, Up: one(30*ms, 50*ms, ms), Down: one(30*ms, 50*ms, ms)},
-		{Name: "up -50 ms", Change: at, RoundTrip: 62 * ms, Up: one(80*ms, -50*ms, ms), Down: path(ms)},
-		{Name: "jitter 5 ms", Steady: true, Up: path(5 * ms), Down: path(5 * ms)},
-		{Name: "jitter 10 ms", Steady: true, Up: path(10 * ms), Down: path(10 * ms)},
-		{Name: "jitter 20 ms", Steady: true, Up: path(20 * ms), Down: path(20 * ms)},
-		{Name: "bursts of 300 ms", Up: bursts, Down: bursts},
-		{Name: "loss of 5 %", Steady: true, Up: lossy, Down: lossy},
-		{Name: "server at 90 %", Slow: true, Change: at + 20*second, RoundTrip: 62 * ms, Up: path(ms), Down: path(ms)},
+		{Scenario: over("up +50 ms", one(30*ms, 50*ms, ms), path(ms)), Change: at, RoundTrip: 112 * ms},
+		{Scenario: over("down +100 ms", path(ms), one(30*ms, 100*ms, ms)), Change: at, RoundTrip: 162 * ms},
+		{Scenario: over("both +50 ms", one(30*ms, 50*ms, ms), one(30*ms, 50*ms, ms)), Change: at, RoundTrip: 162 * ms},
+		{Scenario: over("up -50 ms", one(80*ms, -50*ms, ms), path(ms)), Change: at, RoundTrip: 62 * ms},
+		{Scenario: over("jitter 5 ms", path(5*ms), path(5*ms)), Steady: true},
+		{Scenario: over("jitter 10 ms", path(10*ms), path(10*ms)), Steady: true},
+		{Scenario: over("jitter 20 ms", path(20*ms), path(20*ms)), Steady: true},
+		{Scenario: over("bursts of 300 ms", bursts, bursts)},
+		{Scenario: over("loss of 5 %", lossy, lossy), Steady: true},
+		{Scenario: over("server at 90 %", path(ms), path(ms)), Slow: true, Change: at + 20*second, RoundTrip: 62 * ms},
 	}
 }
 
@@ -51,31 +58,14 @@ func stops(period, lasting time.Duration) sim.Delay {
 	}
 }
 
-// steady are the worlds of package sim whose delays and clocks stay as they are.
-var steady = []string{
-	"ideal", "wander", "smalljitter", "mediumjitter", "largejitter", "cellular", "gammajitter", "wifi",
-	"asymjitter", "asympath", "reorder", "wrap", "packetloss",
-	"pairs", "bundles-4ms", "bundles-20ms", "lasting-30ms", "lasting-50ms", "lasting-100ms",
-}
-
 // Worlds returns all worlds: those in which something happens to inputs, and those of package sim,
 // with a datagram each tick.
-func Worlds() (worlds []World) {
-	quartz := func(ppm float64) func(uint64) sim.ClockSpec {
-		return func(seed uint64) sim.ClockSpec {
-			return sim.ClockSpec{OffsetUsec: seed * 0x9e3779b97f4a7c15 >> 20, SkewPPM: ppm}
-		}
-	}
-	for _, w := range changing() {
-		w.Length, w.Client, w.Server = 120*second, quartz(20), quartz(-20)
-		worlds = append(worlds, w)
-	}
+func Worlds() []World {
+	worlds := changing()
 	for _, s := range sim.Scenarios() {
-		if (s.RateAB != 0 || s.RateBA != 0 || s.SendAB != nil) && s.Name != "pairs" {
-			continue // the delays are those of another
+		if s.RateAB == 0 && s.RateBA == 0 && s.SendAB == nil || s.Name == "pairs" { // else the delays are those of another
+			worlds = append(worlds, World{Scenario: s, Steady: s.Tag == sim.Calm})
 		}
-		worlds = append(worlds, World{Name: s.Name, Length: s.Duration, Client: s.A, Server: s.B, Up: s.AB, Down: s.BA,
-			Asleep: s.Off, Steady: slices.Contains(steady, s.Name)})
 	}
 	return worlds
 }

@@ -33,6 +33,9 @@ type Pair struct {
 	A, B Estimator
 }
 
+// At returns the one of a side.
+func (p Pair) At(side Side) Estimator { return [2]Estimator{p.A, p.B}[side] }
+
 // Side is one of the two ends.
 type Side int
 
@@ -41,6 +44,8 @@ const (
 	A Side = iota
 	B
 )
+
+func (s Side) name() string { return [...]string{"A", "B"}[s] }
 
 // Tag says what happens in a scenario.
 type Tag uint
@@ -104,6 +109,67 @@ type Observer struct {
 	Poll, OWD func(o *Observation)
 }
 
+// Ends are both ends of all pairs, which see the same. An observer gets what they answer.
+type Ends struct {
+	Pairs []Pair
+	Observer
+	shown Observation // here it is not allocated anew
+}
+
+// Reports returns what an end reports to the other, by pair.
+func (e *Ends) Reports(side Side, localUsec uint64) map[int]uint32 {
+	reports := map[int]uint32{}
+	for i, p := range e.Pairs {
+		if delta, ok := p.At(side).MinDelta(localUsec); ok {
+			reports[i] = delta
+		}
+	}
+	return reports
+}
+
+// Told hands over such reports to an end.
+func (e *Ends) Told(side Side, recvUsec uint64, reports map[int]uint32) {
+	for i, delta := range reports {
+		e.Pairs[i].At(side).OnPeerMinDelta(delta, recvUsec)
+	}
+}
+
+// Datagram hands over one that was under way for so long, where and when o says.
+func (e *Ends) Datagram(o Observation, ts24 uint32, owd time.Duration) {
+	for i, p := range e.Pairs {
+		got, ok := p.At(o.Side).OnDatagram(ts24, o.LocalUsec)
+		e.show(e.OWD, o, i, ok, usec(got-owd))
+	}
+}
+
+// Ask asks for the remote clock, which is truth, where and when o says.
+func (e *Ends) Ask(o Observation, truth uint64) {
+	for i, p := range e.Pairs {
+		remote, ok := p.At(o.Side).RemoteTime(o.LocalUsec, truth)
+		e.show(e.Poll, o, i, ok, float64(int64((remote-truth)<<38)>>38)) // no more is known than 26 bits, 67.1 s
+	}
+}
+
+// Exchange hands over a request and its response to who asked.
+func (e *Ends) Exchange(side Side, t1, t2, t3, t4 uint64) {
+	for _, p := range e.Pairs {
+		if est, ok := p.At(side).(Exchanger); ok {
+			est.OnExchange(t1, t2, t3, t4)
+		}
+	}
+}
+
+func (e *Ends) show(observe func(*Observation), o Observation, pair int, ok bool, errUsec float64) {
+	if observe == nil {
+		return
+	}
+	if o.Pair, o.OK = pair, ok; ok {
+		o.ErrUsec = errUsec
+	}
+	e.shown = o
+	observe(&e.shown)
+}
+
 // pingEvery is netfox's; others take fewer.
 const pingEvery = time.Second / 4
 
@@ -112,26 +178,24 @@ func Stamp(usec uint64) uint32 { return uint32(usec>>3) & (1<<24 - 1) }
 
 // end is one of the two peers.
 type end struct {
-	clock      *Clock
-	out        *Link
-	net        *rand.Rand // for out
-	phase      *rand.Rand // for the times of sending
-	times      []time.Duration
-	period     float64 // nanoseconds between datagrams
-	start      float64 // nanoseconds, true time of the first
-	sent       int
-	reportAt   time.Duration // the next report
-	heard      bool          // a datagram has arrived
-	estimators []Estimator
+	clock    *Clock
+	out      *Link
+	net      *rand.Rand // for out
+	phase    *rand.Rand // for the times of sending
+	times    []time.Duration
+	period   float64 // nanoseconds between datagrams
+	start    float64 // nanoseconds, true time of the first
+	sent     int
+	reportAt time.Duration // the next report
+	heard    bool          // a datagram has arrived
 }
 
 type exchange struct {
+	Ends
 	w        *World
 	ends     [2]end
 	off      []Window
 	asymUsec float64 // half the asymmetry of the path at the start
-	obs      Observer
-	o        Observation // of the current event; here it is not allocated anew
 	sc       *Scenario
 }
 
@@ -140,7 +204,7 @@ type exchange struct {
 // datagrams. Pings travel besides, four a second from each end, for estimators that
 // are Exchangers. The packets do not depend on the pairs.
 func Run(sc Scenario, seed uint64, pairs []Pair, obs Observer) {
-	x := &exchange{w: NewWorld(seed), obs: obs, sc: &sc}
+	x := &exchange{Ends: Ends{Pairs: pairs, Observer: obs}, w: NewWorld(seed), sc: &sc}
 	if sc.Off != nil {
 		x.off = sc.Off(seed)
 	}
@@ -149,10 +213,6 @@ func Run(sc Scenario, seed uint64, pairs []Pair, obs Observer) {
 	}
 	x.end(A, sc.A(seed), sc.AB(seed), sc.RateAB, sc.SendAB)
 	x.end(B, sc.B(seed), sc.BA(seed), sc.RateBA, sc.SendBA)
-	for _, p := range pairs {
-		x.ends[A].estimators = append(x.ends[A].estimators, p.A)
-		x.ends[B].estimators = append(x.ends[B].estimators, p.B)
-	}
 	x.asymUsec = x.halfAsymmetry()
 	x.w.Run(sc.Duration)
 }
@@ -167,8 +227,7 @@ func ReportEvery(age time.Duration) time.Duration {
 
 // end sets up one end and plans what it does on its own.
 func (x *exchange) end(side Side, spec ClockSpec, out *Link, rate float64, times []time.Duration) {
-	name := [...]string{"A", "B"}[side]
-	e := &x.ends[side]
+	name, e := side.name(), &x.ends[side]
 	*e = end{clock: NewClock(spec, x.w.Rand("clock "+name).Uint64()), out: out, times: times,
 		net: x.w.Rand("net " + name), phase: x.w.Rand("send " + name)}
 	e.period = float64(time.Second) / cmp.Or(rate, 60)
@@ -190,10 +249,7 @@ func (x *exchange) awake(happens func()) func() {
 
 // pass lets something happen where a packet arrives that an end sends now.
 func (x *exchange) pass(from *end, happens func()) {
-	happens = x.awake(happens)
-	for _, at := range from.out.Arrivals(from.net, x.w.now) {
-		x.w.At(at, happens)
-	}
+	x.w.Pass(from.out, from.net, x.awake(happens))
 }
 
 // planSend plans the next datagram of an end: at its rate, up to a fifth of a
@@ -225,50 +281,22 @@ func (x *exchange) send(side Side) {
 	local := e.clock.Usec(at)
 	var reports map[int]uint32 // by pair
 	if e.heard && at >= e.reportAt {
-		e.reportAt, reports = at+x.sc.ReportEvery(at), map[int]uint32{}
-		for i, est := range e.estimators {
-			if delta, ok := est.MinDelta(local); ok {
-				reports[i] = delta
-			}
-		}
+		e.reportAt, reports = at+x.sc.ReportEvery(at), x.Reports(side, local)
 	}
 	x.pass(e, func() { x.arrive(1-side, Stamp(local), at, reports) })
 }
 
 func (x *exchange) arrive(side Side, ts24 uint32, sent time.Duration, reports map[int]uint32) {
-	e := &x.ends[side]
-	e.heard = true
-	o := x.observe(side, e.clock.Received(x.w.now))
-	for i, est := range e.estimators {
-		owd, ok := est.OnDatagram(ts24, o.LocalUsec)
-		if delta, ok := reports[i]; ok {
-			est.OnPeerMinDelta(delta, o.LocalUsec)
-		}
-		if x.obs.OWD != nil {
-			o.Pair, o.OK, o.ErrUsec = i, ok, 0
-			if ok {
-				o.ErrUsec = usec(owd - (x.w.now - sent))
-			}
-			x.obs.OWD(o)
-		}
-	}
+	x.ends[side].heard = true
+	local := x.ends[side].clock.Received(x.w.now)
+	x.Datagram(x.observe(side, local), ts24, x.w.now-sent)
+	x.Told(side, local, reports)
 }
 
 func (x *exchange) ask(side Side) {
-	if x.obs.Poll == nil {
-		return
-	}
 	own, at := x.ends[side].clock, x.w.now
-	o := x.observe(side, own.Usec(at))
-	truth := x.ends[1-side].clock.Exact(at) - (own.Exact(at) - o.LocalUsec)
-	for i, est := range x.ends[side].estimators {
-		remote, ok := est.RemoteTime(o.LocalUsec, truth)
-		o.Pair, o.OK, o.ErrUsec = i, ok, 0
-		if ok {
-			o.ErrUsec = float64(int64((remote-truth)<<38) >> 38) // no more is known than 26 bits, 67.1 s
-		}
-		x.obs.Poll(o)
-	}
+	local := own.Usec(at)
+	x.Ask(x.observe(side, local), x.ends[1-side].clock.Exact(at)-(own.Exact(at)-local))
 }
 
 // ping sends a request. The other end answers at once.
@@ -277,13 +305,7 @@ func (x *exchange) ping(side Side) {
 	t1 := e.clock.Usec(x.w.now)
 	x.pass(e, func() {
 		t2, t3 := other.clock.Received(x.w.now), other.clock.Usec(x.w.now)
-		x.pass(other, func() {
-			for _, est := range e.estimators {
-				if est, ok := est.(Exchanger); ok {
-					est.OnExchange(t1, t2, t3, e.clock.Received(x.w.now))
-				}
-			}
-		})
+		x.pass(other, func() { x.Exchange(side, t1, t2, t3, e.clock.Received(x.w.now)) })
 	})
 }
 
@@ -294,12 +316,11 @@ func (x *exchange) halfAsymmetry() float64 {
 }
 
 // observe prepares the observations of an event.
-func (x *exchange) observe(side Side, localUsec uint64) *Observation {
+func (x *exchange) observe(side Side, localUsec uint64) Observation {
 	then, now := x.asymUsec, x.halfAsymmetry()
 	if side == B {
 		then, now = -then, -now
 	}
-	x.o = Observation{Side: side, At: x.w.now, LocalUsec: localUsec,
+	return Observation{Side: side, At: x.w.now, LocalUsec: localUsec,
 		LoUsec: min(0, then, now), HiUsec: max(0, then, now)}
-	return &x.o
 }

@@ -19,10 +19,8 @@ const (
 type recipe struct {
 	name     string
 	tag      Tag
-	seconds  int     // duration
-	ppm      float64 // rate of one clock relative to the other
-	sinePPM  float64 // temperature of each clock
-	sine     time.Duration
+	seconds  int                      // duration
+	ppm      float64                  // rate of one clock relative to the other
 	up, down func(r *rand.Rand) Delay // jitter; down nil is like up
 	loss     func(r *rand.Rand) Loss  // both ways: the same windows
 	rateUp   float64
@@ -32,16 +30,16 @@ type recipe struct {
 	routeUp, routeDown time.Duration // the base delay changes
 	clock              ClockEvent    // of A
 	asleep             bool          // A sleeps during that event
+	mixture            bool          // random faults from 40 to 200 s instead
 
 	flap    time.Duration // the base delay up is 20 ms longer at the end of each such period
 	flapFor time.Duration // for so long; 0 is 5 s
 	asym    time.Duration // the base delay up is longer by this all the time
-	wrap    bool          // both clocks wrap 2^64 on the way
 	frames  []frames      // what both ends send, instead of single datagrams at a rate
 
-	coarse Coarse // A's clock
-	both   bool   // B's, too
-	inStep bool   // both advance at the same moment and run at the same rate
+	coarse Coarse                           // A's clock
+	both   bool                             // B's, too
+	as     func(s *ClockSpec, r *rand.Rand) // changes each clock
 }
 
 // frames are datagrams as programs send them: rate times a second, size of them, gap apart.
@@ -98,7 +96,7 @@ func Scenarios() []Scenario {
 
 	recipes := []recipe{
 		{name: "ideal", ppm: 100, seconds: 240},
-		{name: "wander", ppm: 60, sinePPM: 8, sine: 600 * sec},
+		{name: "wander", ppm: 60, as: func(s *ClockSpec, _ *rand.Rand) { s.SinePPM, s.SinePeriod = 8, 600*sec }},
 		{name: "smalljitter", up: exp500us},
 		{name: "mediumjitter", up: exp3},
 		{name: "largejitter", up: exp10},
@@ -109,7 +107,7 @@ func Scenarios() []Scenario {
 		{name: "asymjitter", up: exp10, down: exp500us},
 		{name: "asympath", up: exp3, asym: 20 * ms},
 		{name: "reorder", up: func(*rand.Rand) Delay { return Sum(Uniform(0, 2*ms), Reorder(0.05, 30*ms)) }},
-		{name: "wrap", up: exp3, wrap: true},
+		{name: "wrap", up: exp3, as: wraps},
 		{name: "mediumjitter-1hz", up: exp3, rateUp: 1, rateDown: 1, seconds: 400},
 		{name: "asymrate", up: exp10, rateUp: 10, rateDown: 60, seconds: 400},
 		{name: "mediumjitter-3hz", up: exp3, rateUp: 3, rateDown: 3, seconds: 400},
@@ -161,8 +159,9 @@ func Scenarios() []Scenario {
 		{name: "clockstep", tag: Jumped, up: exp1, clock: ClockEvent{Step: 5 * ms}},
 		{name: "suspend", tag: Jumped, up: exp1, clock: ClockEvent{For: 37 * sec, PPM: -1e6}, asleep: true},
 		{name: "slew", tag: Jumped, up: exp1, clock: ClockEvent{For: 30 * sec, PPM: 500}},
+		{name: "mixture", tag: Lossy | Queued | Routed | Jumped, up: exp1, mixture: true, seconds: 460},
 	}
-	return append(scenarios(recipes), mixture())
+	return scenarios(recipes)
 }
 
 // CoarseScenarios returns worlds in which clocks advance in steps, as those of browsers do, and that
@@ -187,7 +186,7 @@ func CoarseScenarios() []Scenario {
 		{name: "coarse-1ms-both", up: exp3, coarse: Coarse{Step: ms}, both: true},
 		{name: "coarse-15.6ms-both", up: exp3, coarse: Coarse{Step: windows}, both: true},
 		{name: "coarse-1ms-both-still", coarse: Coarse{Step: ms}, both: true},
-		{name: "coarse-1ms-instep", up: exp3, coarse: Coarse{Step: ms}, both: true, inStep: true},
+		{name: "coarse-1ms-instep", up: exp3, coarse: Coarse{Step: ms}, both: true, as: inStep},
 	})
 }
 
@@ -258,73 +257,88 @@ func longSilence(r *rand.Rand) Loss {
 	return Silence(Window{from, from + 200*sec})
 }
 
+// wraps lets a clock wrap 2^64 on the way.
+func wraps(s *ClockSpec, r *rand.Rand) {
+	s.OffsetUsec = -uint64(uniform(r, 50*sec, 200*sec) / time.Microsecond)
+}
+
+// inStep lets all clocks run at the same rate and advance at the same moment.
+func inStep(s *ClockSpec, _ *rand.Rand) {
+	s.SkewPPM, s.SinePPM, s.WanderPPM, s.Coarse.Phase = 0, 0, 0, 0
+}
+
 // scenario writes the recipe out. All that depends on the seed is drawn from streams
 // with names, so that the two clocks and links of a run agree.
 func (c recipe) scenario() Scenario {
-	duration := time.Duration(cmp.Or(c.seconds, 300)) * sec
-	happens := func(seed uint64) time.Duration { return uniform(stream(seed, "event"), 100*sec, 130*sec) }
-	spec := func(seed uint64, side string, share float64, events ...ClockEvent) ClockSpec {
-		s := quartz(seed, side, share*cmp.Or(c.ppm, 40))
-		if s.Coarse = c.coarse; c.coarse.Step > 0 {
-			s.Coarse.Phase = uniform(stream(seed, "coarse "+side), 0, c.coarse.Step).Truncate(us)
-		}
-		switch {
-		case c.inStep:
-			s.SkewPPM, s.SinePPM, s.WanderPPM, s.Coarse.Phase = 0, 0, 0, 0
-			return s
-		case side == "B" && !c.both:
-			s.Coarse = Coarse{}
-		}
-		s.SinePPM, s.SinePeriod, s.Events = cmp.Or(c.sinePPM, s.SinePPM), cmp.Or(c.sine, s.SinePeriod), events
-		if c.wrap {
-			s.OffsetUsec = -uint64(uniform(stream(seed, "wrap "+side), 50*sec, 200*sec) / time.Microsecond)
-		}
-		return s
-	}
-	link := func(jitter func(*rand.Rand) Delay, asym, route, flap time.Duration) func(uint64) *Link {
-		return func(seed uint64) *Link {
-			base := baseDelay(seed) + asym
-			l := &Link{Base: Fixed(base)}
-			switch {
-			case route != 0:
-				l.Base = Route(base, RouteStep{happens(seed), route})
-			case flap != 0:
-				l.Base = Flaps(base, flap, cmp.Or(c.flapFor, 5*sec), 20*ms)
-			}
-			if jitter != nil {
-				l.Delay = jitter(stream(seed, "jitter"))
-			}
-			if c.loss != nil {
-				l.Loss = c.loss(stream(seed, "loss"))
-			}
-			return l
-		}
-	}
-	if c.down == nil {
-		c.down = c.up
-	}
 	s := Scenario{
-		Name: c.name, Tag: c.tag, Duration: duration, Warmup: 30 * sec,
-		A: func(seed uint64) ClockSpec {
-			e := c.clock
-			e.At = happens(seed)
-			return spec(seed, "A", 0.5, e)
-		},
-		B:      func(seed uint64) ClockSpec { return spec(seed, "B", -0.5) },
-		AB:     link(c.up, c.asym, c.routeUp, c.flap),
-		BA:     link(c.down, 0, c.routeDown, 0),
+		Name: c.name, Tag: c.tag, Duration: time.Duration(cmp.Or(c.seconds, 300)) * sec, Warmup: 30 * sec,
+		A:      func(seed uint64) ClockSpec { return c.clockOf(seed, A) },
+		B:      func(seed uint64) ClockSpec { return c.clockOf(seed, B) },
+		AB:     func(seed uint64) *Link { return c.link(seed, A) },
+		BA:     func(seed uint64) *Link { return c.link(seed, B) },
 		RateAB: c.rateUp, RateBA: c.rateDown,
 	}
-	if c.frames != nil {
-		s.SendAB, s.SendBA = sending(c.frames, duration, 0), sending(c.frames, duration, 1)
+	if c.mixture { // what single faults do not show is a method that stays wrong
+		s.Warmup = 400 * sec
 	}
-	if c.asleep {
-		s.Off = func(seed uint64) []Window {
-			from := happens(seed)
-			return []Window{{from, from + c.clock.For}}
-		}
+	if c.frames != nil {
+		s.SendAB, s.SendBA = sending(c.frames, s.Duration, 0), sending(c.frames, s.Duration, 1)
+	}
+	if c.asleep || c.mixture {
+		s.Off = func(seed uint64) []Window { return c.faults(seed).off }
 	}
 	return s
+}
+
+func (c recipe) clockOf(seed uint64, side Side) ClockSpec {
+	share := [2]float64{0.5, -0.5}[side]
+	s := quartz(seed, side.name(), share*cmp.Or(c.ppm, 40))
+	s.Events = c.faults(seed).clock[side]
+	if side == A || c.both {
+		s.Coarse = c.coarse
+		s.Coarse.Phase = uniform(stream(seed, "coarse "+side.name()), 0, c.coarse.Step).Truncate(us)
+	}
+	if c.as != nil {
+		c.as(&s, stream(seed, c.name+" "+side.name()))
+	}
+	return s
+}
+
+// link returns the way from a side.
+func (c recipe) link(seed uint64, side Side) *Link {
+	f, base, jitter := c.faults(seed), baseDelay(seed), c.up
+	if side == A {
+		base += c.asym
+	} else if c.down != nil {
+		jitter = c.down
+	}
+	path := Route(base, f.route[side]...)
+	if side == A && c.flap != 0 {
+		path = Flaps(base, c.flap, cmp.Or(c.flapFor, 5*sec), 20*ms)
+	}
+	l := &Link{Base: func(t time.Duration) time.Duration { return max(path(t), ms) }, Loss: Silence(f.silence...)}
+	if jitter != nil {
+		l.Delay = Sum(append(f.queue[side], jitter(stream(seed, "jitter")))...)
+	}
+	if c.loss != nil {
+		l.Loss = c.loss(stream(seed, "loss"))
+	}
+	return l
+}
+
+// faults draws what happens.
+func (c recipe) faults(seed uint64) (f faults) {
+	if c.mixture {
+		return newFaults(seed)
+	}
+	at := uniform(stream(seed, "event"), 100*sec, 130*sec)
+	c.clock.At = at
+	f.clock[A] = []ClockEvent{c.clock}
+	f.route = [2][]RouteStep{{{at, c.routeUp}}, {{at, c.routeDown}}}
+	if c.asleep {
+		f.off = []Window{{at, at + c.clock.For}}
+	}
+	return f
 }
 
 // sending returns when the frames of all kinds are sent: each up to a fifth of a period or
@@ -344,7 +358,7 @@ func sending(kinds []frames, duration time.Duration, side uint64) (times []time.
 	return times
 }
 
-// faults are what happens in one world of the mixture.
+// faults are what happens in one world.
 type faults struct {
 	clock   [2][]ClockEvent
 	route   [2][]RouteStep
@@ -384,35 +398,6 @@ func newFaults(seed uint64) (f faults) {
 		}
 	}
 	return f
-}
-
-// mixture is a random mixture of faults in which only the time from 200 s after the
-// last one counts: what single faults do not show is a method that stays wrong.
-func mixture() Scenario {
-	clock := func(side int, name string, ppm float64) func(uint64) ClockSpec {
-		return func(seed uint64) ClockSpec {
-			s := quartz(seed, name, ppm)
-			s.Events = newFaults(seed).clock[side]
-			return s
-		}
-	}
-	link := func(side int) func(uint64) *Link {
-		return func(seed uint64) *Link {
-			f := newFaults(seed)
-			route := Route(baseDelay(seed), f.route[side]...)
-			return &Link{
-				Base:  func(t time.Duration) time.Duration { return max(route(t), ms) },
-				Delay: Sum(append(f.queue[side], Exp(ms))...),
-				Loss:  Silence(f.silence...),
-			}
-		}
-	}
-	return Scenario{
-		Name: "mixture", Tag: Lossy | Queued | Routed | Jumped, Duration: 460 * sec, Warmup: 400 * sec,
-		A: clock(0, "A", 20), B: clock(1, "B", -20),
-		AB: link(0), BA: link(1),
-		Off: func(seed uint64) []Window { return newFaults(seed).off },
-	}
 }
 
 // Replay returns a world with the recorded series of a file (see ReadTrace): its

@@ -74,6 +74,13 @@ func (w *World) Run(until time.Duration) {
 	w.now = max(w.now, until)
 }
 
+// Pass lets something happen wherever a packet arrives that is sent over a link now.
+func (w *World) Pass(l *Link, r *rand.Rand, happens func()) {
+	for _, at := range l.Arrivals(r, w.now) {
+		w.At(at, happens)
+	}
+}
+
 // Rand returns the world's random generator of that name. Each name has a stream
 // of its own, so that a new one leaves the others as they were.
 func (w *World) Rand(name string) *rand.Rand {
@@ -105,22 +112,14 @@ func (w *World) Connect(a, b *Node, ab, ba *Link) {
 	w.links[[2]*Node{b, a}] = &wire{ba, w.Rand(b.Name + ">" + a.Name)}
 }
 
-// Send sends a copy of payload over the link to the node to. It panics if there is
-// no link.
+// Send sends a copy of payload over the link to the node to, which there must be.
 func (n *Node) Send(to *Node, payload []byte) {
-	w := n.world
-	l := w.links[[2]*Node{n, to}]
-	if l == nil {
-		panic("sim: no link from " + n.Name + " to " + to.Name)
-	}
-	for _, at := range l.link.Arrivals(l.rand, w.now) {
-		b := slices.Clone(payload)
-		w.At(at, func() {
-			if to.OnReceive != nil {
-				to.OnReceive(n, b)
-			}
-		})
-	}
+	l, sent := n.world.links[[2]*Node{n, to}], slices.Clone(payload)
+	n.world.Pass(l.link, l.rand, func() {
+		if to.OnReceive != nil {
+			to.OnReceive(n, slices.Clone(sent))
+		}
+	})
 }
 
 // NowUsec returns what the node's clock reads now, in microseconds.

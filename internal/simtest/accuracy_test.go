@@ -145,7 +145,7 @@ func TestAccuracy(t *testing.T) {
 
 // beyondBound reports whether an observation is an answer of ours that is further off than its bound.
 func beyondBound(pairs []sim.Pair, o *sim.Observation) bool {
-	s, ours := [2]sim.Estimator{pairs[o.Pair].A, pairs[o.Pair].B}[o.Side].(*subject)
+	s, ours := pairs[o.Pair].At(o.Side).(*subject)
 	if !ours || !o.OK {
 		return false
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"timesync/internal/rivals"
 	"timesync/internal/sim"
 )
 
@@ -547,7 +546,6 @@ type drawnAnswer struct {
 type drawnEnd struct {
 	clock, steady *sim.Clock // steady has no wander: the oracle knows that
 	flights       []flight
-	methods       [2]sim.Estimator // the original and ours
 	heard         bool
 	reportAt      time.Duration
 }
@@ -582,35 +580,27 @@ func (d *drawn) sendAll(side int) (all []flight) {
 	return all
 }
 
-// send lets the datagrams of an end flow to the other.
-func (d *drawn) send(w *sim.World, from, to *drawnEnd, flights []flight) {
+// send lets the datagrams of a side flow to the other.
+func (d *drawn) send(w *sim.World, both *sim.Ends, ends *[2]drawnEnd, side sim.Side, flights []flight) {
 	if len(flights) == 0 {
 		return
 	}
-	f := flights[0]
+	f, from, to := flights[0], &ends[side], &ends[1-side]
 	w.At(f.sent, func() {
-		reports := map[int]uint32{} // by method
+		var reports map[int]uint32
+		stamp := from.clock.Usec(f.sent)
 		if from.heard && f.sent >= from.reportAt {
-			from.reportAt = f.sent + d.reports
-			for i, e := range from.methods {
-				if report, ok := e.MinDelta(from.clock.Usec(f.sent)); ok {
-					reports[i] = report
-				}
-			}
+			from.reportAt, reports = f.sent+d.reports, both.Reports(side, stamp)
 		}
 		if f.at > 0 {
 			w.At(f.at, func() {
-				local := to.clock.Usec(f.at)
-				for i, e := range to.methods {
-					e.OnDatagram(sim.Stamp(from.clock.Usec(f.sent)), local)
-					if report, ok := reports[i]; ok {
-						e.OnPeerMinDelta(report, local)
-					}
-				}
+				o := sim.Observation{Side: 1 - side, LocalUsec: to.clock.Usec(f.at)}
+				both.Datagram(o, sim.Stamp(stamp), f.at-f.sent)
+				both.Told(o.Side, o.LocalUsec, reports)
 				to.heard = true
 			})
 		}
-		d.send(w, from, to, flights[1:])
+		d.send(w, both, ends, side, flights[1:])
 	})
 }
 
@@ -619,8 +609,7 @@ func (d *drawn) newEnds() (ends [2]drawnEnd, oracle *drawnOracle) {
 	for side, spec := range d.clocks {
 		clock := sim.NewClock(spec, d.seed^uint64(side))
 		spec.WanderPPM = 0
-		ends[side] = drawnEnd{clock: clock, steady: sim.NewClock(spec, 0), flights: d.sendAll(side),
-			methods: [2]sim.Estimator{&rivals.Original{}, &subject{}}}
+		ends[side] = drawnEnd{clock: clock, steady: sim.NewClock(spec, 0), flights: d.sendAll(side)}
 	}
 	var points [2][]drawnPoint
 	for way := range points {
@@ -642,6 +631,7 @@ const pollEvery = 200 * ms
 // play lets the original and ours talk over the same datagrams.
 func (d *drawn) play() (answers []drawnAnswer) {
 	ends, oracle := d.newEnds()
+	both := sim.Ends{Pairs: scorePairs()}
 	half := func(t time.Duration) float64 { return float64(d.ways[0].baseAt(t)-d.ways[1].baseAt(t)) / 2e3 }
 	w, first := sim.NewWorld(d.seed), half(0)
 	w.Every(pollEvery, time.Duration(newRand(d.seed, 'p').Float64()*float64(pollEvery)), func() {
@@ -654,19 +644,19 @@ func (d *drawn) play() (answers []drawnAnswer) {
 			local, remote := ends[side].clock.Usec(at), ends[1-side].clock.Usec(at)
 			sign := float64(1 - 2*side)
 			a := drawnAnswer{at: at, side: side, lo: min(sign*first, sign*now), hi: max(sign*first, sign*now)}
-			for i, e := range ends[side].methods {
+			for i, p := range both.Pairs {
 				a.err[i] = math.NaN()
-				if got, ok := e.RemoteTime(local, remote); ok {
+				if got, ok := p.At(sim.Side(side)).RemoteTime(local, remote); ok {
 					a.err[i] = float64(int64((got-remote)<<38) >> 38)
 				}
 			}
-			bound, _ := ends[side].methods[1].(*subject).Sync.ErrorBound(local)
+			bound, _ := both.Pairs[1].At(sim.Side(side)).(*subject).Sync.ErrorBound(local)
 			a.bound, a.err[2] = bound.Seconds()*1e6, sign*offset
 			answers = append(answers, a)
 		}
 	})
 	for side := range ends {
-		d.send(w, &ends[side], &ends[1-side], ends[side].flights)
+		d.send(w, &both, &ends, sim.Side(side), ends[side].flights)
 	}
 	w.Run(d.until - 1)
 	return answers

@@ -41,10 +41,11 @@ func upBaselines() map[string]upBaseline {
 }
 
 // upVaries reports whether the two clock models differ in a scenario.
-func upVaries(sc *upstream.Scenario) bool {
-	a, b := &sc.ClockA, &sc.ClockB
-	return a.SkewStep.Delta != 0 || a.Ramp.Rate != 0 || a.Sine.Amplitude != 0 || a.Walk.Sigma != 0 ||
-		b.SkewStep.Delta != 0 || b.Ramp.Rate != 0 || b.Sine.Amplitude != 0 || b.Walk.Sigma != 0
+func upVaries(sc *upstream.Scenario) (varies bool) {
+	for _, c := range sc.Clocks {
+		varies = varies || c.SkewStep.Delta != 0 || c.Ramp.Rate != 0 || c.Sine.Amplitude != 0 || c.Walk.Sigma != 0
+	}
+	return varies
 }
 
 // upScore says of a method, at the end where that is worse: p95 of the error, and when the third poll in a row was

@@ -9,22 +9,20 @@ import (
 
 // path is one direction.
 type path struct {
-	sc             *Scenario
-	side           int // from here
+	*pathSpec
 	r              *rand.Rand
 	walk, walkNext float64
 	n, burst       int
 }
 
-func (p *path) jitter() float64 {
-	j, r := &p.sc.Delay[p.side].Jitter, p.r
+func (j *jitter) draw(r *rand.Rand) float64 {
 	switch j.Kind {
-	case "uniform":
-		return uniform(r, j.To)
+	case "uniform": // a whole number
+		return float64(r.IntN(int(j.To) + 1))
 	case "gaussian_signed":
 		return max(min(r.NormFloat64(), j.Clip), -j.Clip) * j.Sigma
 	case "lognormal_minus_1":
-		return lognormal(r, j.Scale, j.SigmaLn)
+		return math.Exp(math.Log(j.Scale+1)+j.SigmaLn*r.NormFloat64()) - 1
 	case "pareto":
 		return j.Minimum / math.Pow(1-r.Float64(), 1/j.Alpha)
 	case "bimodal":
@@ -35,32 +33,25 @@ func (p *path) jitter() float64 {
 	return 0
 }
 
-// uniform draws a whole number from 0 on.
-func uniform(r *rand.Rand, to float64) float64 { return float64(r.IntN(int(to) + 1)) }
-
-func lognormal(r *rand.Rand, scale, sigma float64) float64 {
-	return math.Exp(math.Log(scale+1)+sigma*r.NormFloat64()) - 1
-}
-
 // under returns how long a message sent at t is under way, microseconds.
 func (p *path) under(t int64) int64 {
-	d, r, s := &p.sc.Delay[p.side], p.r, float64(t)/1e6
-	sum := d.Base + d.Ramp*s
-	for _, j := range d.Steps {
+	r, s := p.r, float64(t)/1e6
+	sum := p.Base + p.Ramp*s
+	for _, j := range p.Steps {
 		if s >= j.At {
 			sum += j.Delta
 		}
 	}
-	if q := &d.Sine; q.Peak != 0 {
+	if q := &p.Sine; q.Peak != 0 {
 		sum += q.Peak * 0.5 * (1 + math.Sin(2*math.Pi*s/q.Period))
 	}
-	if q := &d.Sawtooth; q.Peak != 0 {
+	if q := &p.Sawtooth; q.Peak != 0 {
 		sum += q.Peak * math.Mod(s, q.Period) / q.Period
 	}
-	if q := &d.Square; q.Extra != 0 && math.Mod(s, q.Period) < q.HighFirst*q.Period {
+	if q := &p.Square; q.Extra != 0 && math.Mod(s, q.Period) < q.HighFirst*q.Period {
 		sum += q.Extra
 	}
-	if w := &d.Walk; w.Sigma != 0 {
+	if w := &p.Walk; w.Sigma != 0 {
 		if p.walkNext == 0 {
 			p.walkNext = w.Every
 		}
@@ -70,31 +61,31 @@ func (p *path) under(t int64) int64 {
 		}
 		sum += p.walk
 	}
-	sum += p.jitter()
-	if d.Spike.Extra != 0 && r.Float64() < d.Spike.Probability {
-		sum += d.Spike.Extra
+	sum += p.Jitter.draw(r)
+	if p.Spike.Extra != 0 && r.Float64() < p.Spike.Probability {
+		sum += p.Spike.Extra
 	}
 	return int64(max(sum, 0))
 }
 
 // send returns when the copies of a message sent at t arrive.
 func (p *path) send(t int64) []int64 {
-	r, late, twice := p.r, &p.sc.Reorder, &p.sc.Duplicate
+	r, late, twice := p.r, &p.Reorder, &p.Duplicate
 	delay := p.under(t)
 	if p.lost(float64(delay)) {
 		return nil
 	}
-	if q := late.Probability[p.side]; q != 0 && r.Float64() < q {
+	if late.Probability != 0 && r.Float64() < late.Probability {
 		delay = int64(float64(delay)*late.Multiplier) + int64(late.Late)
 	}
-	if q := twice.Probability[p.side]; q != 0 && r.Float64() < q {
+	if twice.Probability != 0 && r.Float64() < twice.Probability {
 		return []int64{t + delay, t + delay + int64(twice.Extra)}
 	}
 	return []int64{t + delay}
 }
 
 func (p *path) lost(delay float64) bool {
-	l, r := &p.sc.Loss[p.side], p.r
+	l, r := &p.Loss, p.r
 	p.n++
 	switch {
 	case l.EveryNth > 0 && p.n%l.EveryNth == 0:

@@ -12,14 +12,12 @@ import (
 
 // World is a scenario played with one seed. Times within are true time in microseconds.
 type World struct {
+	sim.Ends
 	sc     *Scenario
 	clocks [2]*clock
 	noise  [2]*rand.Rand
 	paths  [2]*path
 	events *sim.World
-	pairs  []sim.Pair
-	obs    sim.Observer
-	o      sim.Observation // of the current event; here it is not allocated anew
 }
 
 // New prepares a world.
@@ -35,8 +33,8 @@ func New(sc *Scenario, seed uint64, mode Mode) *World {
 		skew = lo * math.Pow(hi/lo, world.Float64()) * float64(1-2*world.IntN(2))
 	}
 	w.clocks = [2]*clock{
-		newClock(&sc.ClockA, w.stream("clock A"), sc, mode, skew),
-		newClock(&sc.ClockB, w.stream("clock B"), sc, mode, -skew),
+		newClock(&sc.Clocks[0], w.stream("clock A"), sc, mode, skew),
+		newClock(&sc.Clocks[1], w.stream("clock B"), sc, mode, -skew),
 	}
 	if s := sc.RandomStep; s != nil {
 		at := (s.At[0] + (s.At[1]-s.At[0])*world.Float64()) * 1e6
@@ -57,13 +55,12 @@ func (w *World) stream(name string) *rand.Rand { return w.events.Rand(w.sc.Name 
 
 // StepAt returns when a clock is set, or a negative number if none is.
 func (w *World) StepAt() time.Duration {
-	at := -time.Microsecond
 	for _, c := range w.clocks {
 		if c.set.Delta != 0 {
-			at = usec(int64(c.set.At))
+			return usec(int64(c.set.At))
 		}
 	}
-	return at
+	return -1
 }
 
 // Warmup is what the benchmark does not look at: the first 2 s, or a tenth of a short run.
@@ -76,21 +73,15 @@ func (s *Scenario) Warmup() time.Duration {
 
 // received returns what an end's clock reads when something arrives.
 func (w *World) received(side sim.Side, at int64, r *rand.Rand) uint64 {
-	n, late := &w.sc.Noise, 0.0
-	switch n.Kind {
-	case "uniform":
-		late = uniform(r, n.Scale[side])
-	case "lognormal_minus_1":
-		late = lognormal(r, n.Scale[side], n.SigmaLn)
-	}
-	return w.clocks[side].usec(at, late)
+	c := w.clocks[side]
+	return c.usec(at, c.Noise.draw(r))
 }
 
 // newPaths returns both directions with random numbers of their own.
 func (w *World) newPaths(name string) [2]*path {
 	return [2]*path{
-		{sc: w.sc, side: 0, r: w.stream(name + "A to B")},
-		{sc: w.sc, side: 1, r: w.stream(name + "B to A")},
+		{pathSpec: &w.sc.Paths[0], r: w.stream(name + "A to B")},
+		{pathSpec: &w.sc.Paths[1], r: w.stream(name + "B to A")},
 	}
 }
 
@@ -100,7 +91,7 @@ func usec(t int64) time.Duration { return time.Duration(t) * time.Microsecond }
 // modulo 67.1 s, and nothing is taken off for unequal paths. The packets do not depend on the
 // methods. A world is run once.
 func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
-	w.pairs, w.obs = pairs, obs
+	w.Pairs, w.Observer = pairs, obs
 	repeated := []struct {
 		every int64 // us
 		do    func(side sim.Side, t int64)
@@ -130,42 +121,36 @@ func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
 }
 
 func (w *World) poll(side sim.Side, t int64) {
-	truth := w.clocks[1-side].usec(t, 0)
-	w.at(t, side, w.clocks[side].usec(t, 0), func(_ int, est sim.Estimator) {
-		remote, ok := est.RemoteTime(w.o.LocalUsec, truth)
-		w.answered(w.obs.Poll, ok, float64(int64((remote-truth)<<38)>>38))
-	})
+	o, truth := observed(side, t, w.clocks[side].usec(t, 0)), w.clocks[1-side].usec(t, 0)
+	w.events.At(o.At, func() { w.Ask(o, truth) })
 }
 
 func (w *World) sendData(side sim.Side, t int64) {
-	p, c, other := w.paths[side], &w.sc.Corrupt, 1-side
-	ts := w.clocks[side].usec(t, 0)
-	if q := c.Probability[side]; q != 0 && p.r.Float64() < q {
-		ts += uint64(c.Added[side])
+	p, ts := w.paths[side], w.clocks[side].usec(t, 0)
+	if q := p.Corrupt.Probability; q != 0 && p.r.Float64() < q {
+		ts += uint64(int64(p.Corrupt.Added))
 	}
-	for _, at := range p.send(t) {
-		w.at(at, other, w.received(other, at, w.noise[other]), func(_ int, est sim.Estimator) {
-			owd, ok := est.OnDatagram(sim.Stamp(ts), w.o.LocalUsec)
-			w.answered(w.obs.OWD, ok, float64(owd/time.Microsecond)-float64(at-t))
-		})
-	}
+	w.arrives(side, t, func(o sim.Observation) { w.Datagram(o, sim.Stamp(ts), o.At-usec(t)) })
 }
 
 func (w *World) sendReport(side sim.Side, t int64) {
-	reports := map[int]uint32{} // by pair
-	w.at(t, side, w.clocks[side].usec(t, 0), func(m int, est sim.Estimator) {
-		if delta, ok := est.MinDelta(w.o.LocalUsec); ok {
-			reports[m] = delta
-		}
-	})
+	var reports map[int]uint32
+	local := w.clocks[side].usec(t, 0)
+	w.events.At(usec(t), func() { reports = w.Reports(side, local) })
+	w.arrives(side, t, func(o sim.Observation) { w.Told(o.Side, o.LocalUsec, reports) })
+}
+
+// arrives plans what happens where a message arrives that is sent from side at t.
+func (w *World) arrives(side sim.Side, t int64, happens func(o sim.Observation)) {
 	other := 1 - side
 	for _, at := range w.paths[side].send(t) {
-		w.at(at, other, w.received(other, at, w.noise[other]), func(m int, est sim.Estimator) {
-			if delta, ok := reports[m]; ok {
-				est.OnPeerMinDelta(delta, w.o.LocalUsec)
-			}
-		})
+		o := observed(other, at, w.received(other, at, w.noise[other]))
+		w.events.At(o.At, func() { happens(o) })
 	}
+}
+
+func observed(side sim.Side, t int64, local uint64) sim.Observation {
+	return sim.Observation{Side: side, At: usec(t), LocalUsec: local}
 }
 
 // pinging returns what sends requests. They and the responses go besides, on paths with random
@@ -178,37 +163,12 @@ func (w *World) pinging() func(side sim.Side, t int64) {
 		for _, there := range requests[side].send(t) {
 			t1, t2 := w.clocks[side].usec(t, 0), w.received(other, there, noise)
 			for _, back := range responses[other].send(there) {
-				local := w.received(side, back, noise)
-				answer := func(_ int, est sim.Estimator) {
-					if x, ok := est.(sim.Exchanger); ok {
-						x.OnExchange(t1, t2, t2, w.o.LocalUsec)
-					}
-				}
+				t4 := w.received(side, back, noise)
+				answered := func() { w.Exchange(side, t1, t2, t2, t4) }
 				// Planned again at that time, it comes after what else happens then.
-				w.events.At(usec(back), func() { w.at(back, side, local, answer) })
+				w.events.At(usec(back), func() { w.events.At(usec(back), answered) })
 			}
 		}
-	}
-}
-
-// at plans what happens at an end, where the clock reads local, to its estimator of each pair m.
-func (w *World) at(t int64, side sim.Side, local uint64, happens func(m int, est sim.Estimator)) {
-	at := usec(t)
-	w.events.At(at, func() {
-		for m, p := range w.pairs {
-			w.o = sim.Observation{Pair: m, Side: side, At: at, LocalUsec: local}
-			happens(m, [2]sim.Estimator{p.A, p.B}[side])
-		}
-	})
-}
-
-// answered shows an answer to who observes.
-func (w *World) answered(observe func(*sim.Observation), ok bool, errUsec float64) {
-	if w.o.OK = ok; ok {
-		w.o.ErrUsec = errUsec
-	}
-	if observe != nil {
-		observe(&w.o)
 	}
 }
 

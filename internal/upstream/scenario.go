@@ -35,29 +35,11 @@ type Scenario struct {
 	ID, Name, Classification       string
 	Duration, Quantum, ReportEvery float64
 	DataRate, PollRate             float64 // a second
-	ClockA, ClockB                 clockSpec
-	Delay                          [2]delay
-	Loss                           [2]loss
+	Clocks                         [2]clockSpec
+	Paths                          [2]pathSpec
 	RandomStep                     *struct { // of a clock
 		Side      string
 		At, Delta [2]float64
-	}
-	Reorder struct { // messages that come late, or early
-		Probability      [2]float64
-		Multiplier, Late float64
-	}
-	Duplicate struct { // messages that come twice
-		Probability [2]float64
-		Extra       float64
-	}
-	Corrupt struct { // stamps of data that are wrong
-		Probability [2]float64
-		Added       [2]int64
-	}
-	Noise struct { // on times of receipt
-		Kind    string
-		Scale   [2]float64 // of uniform noise the most
-		SigmaLn float64
 	}
 }
 
@@ -67,8 +49,8 @@ type step struct{ At, Delta float64 }
 // wave is a queue that comes again and again.
 type wave struct{ Peak, Period float64 }
 
-// delay is the delay of one direction, path its state.
-type delay struct {
+// pathSpec is one direction, path its state.
+type pathSpec struct {
 	Base, Ramp     float64
 	Jitter         jitter
 	Steps          []step
@@ -79,6 +61,10 @@ type delay struct {
 		Sigma, Every float64
 		Clamp        [2]float64
 	}
+	Loss      loss
+	Reorder   struct{ Probability, Multiplier, Late float64 } // messages that come late, or early
+	Duplicate struct{ Probability, Extra float64 }            // messages that come twice
+	Corrupt   struct{ Probability, Added float64 }            // stamps of data that are wrong
 }
 
 // jitter is a distribution; which fields count depends on its kind.
@@ -107,6 +93,7 @@ type clockSpec struct {
 	Sine           struct{ Amplitude, Period float64 }
 	Walk           struct{ Sigma, Every float64 }
 	Freeze         struct{ From, To float64 }
+	Noise          jitter // on times of receipt
 }
 
 // Mode is how a scenario is played.
