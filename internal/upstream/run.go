@@ -53,16 +53,6 @@ func New(sc *Scenario, seed uint64, mode Mode) *World {
 // stream returns a random generator of its own for a name.
 func (w *World) stream(name string) *rand.Rand { return w.events.Rand(w.sc.Name + "/" + name) }
 
-// StepAt returns when a clock is set, or a negative number if none is.
-func (w *World) StepAt() time.Duration {
-	for _, c := range w.clocks {
-		if c.set.Delta != 0 {
-			return usec(int64(c.set.At))
-		}
-	}
-	return -1
-}
-
 // Warmup is what the benchmark does not look at: the first 2 s, or a tenth of a short run.
 func (s *Scenario) Warmup() time.Duration {
 	if d := time.Duration(s.Duration * float64(time.Second)); d < 4*time.Second {
