@@ -110,17 +110,6 @@ func Route(d time.Duration, steps ...RouteStep) Base {
 	}
 }
 
-// Flaps is a path of delay d that is longer by change in the last part, lasting, of
-// each period.
-func Flaps(d, period, lasting, change time.Duration) Base {
-	return func(t time.Duration) time.Duration {
-		if t%period >= period-lasting {
-			return d + change
-		}
-		return d
-	}
-}
-
 // Const delays every datagram by d.
 func Const(d time.Duration) Delay { return func(*rand.Rand, time.Duration) time.Duration { return d } }
 

@@ -141,8 +141,4 @@ func TestLink(t *testing.T) {
 			t.Errorf("recorded series at %v: %d arrivals, want %d", at, got, want)
 		}
 	}
-	flaps := Flaps(10*ms, 30*sec, 5*sec, ms)
-	if flaps(24*sec) != 10*ms || flaps(25*sec) != 11*ms || flaps(30*sec) != 10*ms {
-		t.Error("flaps at the wrong time")
-	}
 }

@@ -313,9 +313,6 @@ func (c recipe) link(seed uint64, side Side) *Link {
 		jitter = c.down
 	}
 	path := Route(base, f.route[side]...)
-	if side == A && c.flap != 0 {
-		path = Flaps(base, c.flap, cmp.Or(c.flapFor, 5*sec), 20*ms)
-	}
 	l := &Link{Base: func(t time.Duration) time.Duration { return max(path(t), ms) }, Loss: Silence(f.silence...)}
 	if jitter != nil {
 		l.Delay = Sum(append(f.queue[side], jitter(stream(seed, "jitter")))...)
@@ -335,6 +332,9 @@ func (c recipe) faults(seed uint64) (f faults) {
 	c.clock.At = at
 	f.clock[A] = []ClockEvent{c.clock}
 	f.route = [2][]RouteStep{{{at, c.routeUp}}, {{at, c.routeDown}}}
+	for end := c.flap; c.flap != 0 && end < 600*sec; end += c.flap {
+		f.route[A] = append(f.route[A], RouteStep{end - cmp.Or(c.flapFor, 5*sec), 20 * ms}, RouteStep{end, -20 * ms})
+	}
 	if c.asleep {
 		f.off = []Window{{at, at + c.clock.For}}
 	}

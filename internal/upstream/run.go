@@ -94,16 +94,14 @@ func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
 	end := int64(w.sc.Duration * 1e6)
 	for t := int64(0); t <= end; {
 		w.events.Run(usec(t) - 1)
+		next := end + 1
 		for side := range sim.Side(2) {
 			for _, r := range repeated {
 				if t%r.every == 0 {
 					r.do(side, t)
 				}
+				next = min(next, t+r.every-t%r.every)
 			}
-		}
-		next := end + 1
-		for _, r := range repeated {
-			next = min(next, t+r.every-t%r.every)
 		}
 		t = next
 	}
