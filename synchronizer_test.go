@@ -988,7 +988,8 @@ func TestErrorBound(t *testing.T) {
 	}
 }
 
-// TestSnapshot: a snapshot says what the other calls say, as known demands, and counts what happened.
+// TestSnapshot: a snapshot says what the other calls say, as known demands, and Reset forgets all but the steps. What
+// it counts TestCourses compares.
 func TestSnapshot(t *testing.T) {
 	const datagrams = 600
 	w := newWorld(1<<40, 1<<24+12_345, 30_000)
@@ -1004,33 +1005,16 @@ func TestSnapshot(t *testing.T) {
 	}
 	look()
 	w.run(datagrams * 50 * time.Millisecond)
-	s, counts := look(), w.a.Stats()
-	if counts.Datagrams > datagrams || counts.Datagrams < datagrams-5 || counts.LateBuckets != 0 || s.Steps != 0 {
-		t.Errorf("after %d datagrams: %#v, %#v", datagrams, counts, s)
+	if s, n := look(), w.a.Stats().Datagrams; n > datagrams || n < datagrams-5 || s.Disturbed {
+		t.Errorf("after %d datagrams: %d, %#v", datagrams, n, s)
 	}
-	if !s.JitterKnown || s.Jitter > time.Millisecond || s.Undisturbed < 29*time.Second || s.Undisturbed > 30*time.Second || s.Disturbed {
-		t.Errorf("after 30 s: %#v", s)
-	}
-
-	beforeB, _ := w.b.Snapshot(w.now) // a step is counted, at both ends
 	w.offset += 300_000
 	w.run(10 * time.Second)
 	after := look()
-	afterB, _ := w.b.Snapshot(w.now)
-	if after.Steps == s.Steps || afterB.Steps == beforeB.Steps || after.Undisturbed > 11*time.Second || !after.Disturbed {
-		t.Errorf("a step of 300 ms: %v, then %v; at the other end %d steps, then %d", s, after, beforeB.Steps, afterB.Steps)
+	if !after.Disturbed {
+		t.Errorf("a step of 300 ms: %v", after)
 	}
-	w.check(t, "10 s after a step", time.Millisecond)
-
-	w.delay += 200_000 // all datagrams late for a second: a queue
-	w.run(time.Second)
-	w.delay -= 200_000
-	w.run(time.Second)
-	if queued := look(); w.a.Stats().LateBuckets == 0 || queued.Steps != after.Steps {
-		t.Errorf("a queue of 1 s: %v, then %v, %#v", after, queued, w.a.Stats())
-	}
-
-	w.a.Reset() // it forgets the state, but no step
+	w.a.Reset()
 	if look(); w.a.Stats() != (Stats{}) {
 		t.Errorf("after Reset: %#v", w.a.Stats())
 	}

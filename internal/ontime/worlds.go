@@ -18,8 +18,9 @@ func changing() []World {
 			return sim.ClockSpec{OffsetUsec: seed * 0x9e3779b97f4a7c15 >> 20, SkewPPM: ppm}
 		}
 	}
+	client, server := quartz(20), quartz(-20)
 	over := func(name string, up, down func(uint64) *sim.Link) sim.Scenario {
-		return sim.Scenario{Name: name, Duration: 120 * second, A: quartz(20), B: quartz(-20), AB: up, BA: down}
+		return sim.Scenario{Name: name, Duration: 120 * second, A: client, B: server, AB: up, BA: down}
 	}
 	one := func(before, later, jitter time.Duration) func(uint64) *sim.Link {
 		return func(uint64) *sim.Link {
@@ -63,7 +64,8 @@ func stops(period, lasting time.Duration) sim.Delay {
 func Worlds() []World {
 	worlds := changing()
 	for _, s := range sim.Scenarios() {
-		if s.RateAB == 0 && s.RateBA == 0 && s.SendAB == nil || s.Name == "pairs" { // else the delays are those of another
+		// The delays of the others are those of another rate.
+		if s.RateAB == 0 && s.RateBA == 0 && s.SendAB == nil || s.Name == "pairs" {
 			worlds = append(worlds, World{Scenario: s, Steady: s.Tag == sim.Calm})
 		}
 	}

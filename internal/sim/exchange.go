@@ -146,7 +146,8 @@ func (e *Ends) Datagram(o Observation, ts24 uint32, owd time.Duration) {
 func (e *Ends) Ask(o Observation, truth uint64) {
 	for i, p := range e.Pairs {
 		remote, ok := p.At(o.Side).RemoteTime(o.LocalUsec, truth)
-		e.show(e.Poll, o, i, ok, float64(int64((remote-truth)<<38)>>38)) // no more is known than 26 bits, 67.1 s
+		// No more is known than 26 bits, 67.1 s.
+		e.show(e.Poll, o, i, ok, float64(int64((remote-truth)<<38)>>38))
 	}
 }
 

@@ -96,7 +96,7 @@ func Scenarios() []Scenario {
 
 	recipes := []recipe{
 		{name: "ideal", ppm: 100, seconds: 240},
-		{name: "wander", ppm: 60, as: func(s *ClockSpec, _ *rand.Rand) { s.SinePPM, s.SinePeriod = 8, 600*sec }},
+		{name: "wander", ppm: 60, as: warms},
 		{name: "smalljitter", up: exp500us},
 		{name: "mediumjitter", up: exp3},
 		{name: "largejitter", up: exp10},
@@ -257,6 +257,9 @@ func longSilence(r *rand.Rand) Loss {
 	return Silence(Window{from, from + 200*sec})
 }
 
+// warms lets the temperature of a clock move its rate further, and faster.
+func warms(s *ClockSpec, _ *rand.Rand) { s.SinePPM, s.SinePeriod = 8, 600*sec }
+
 // wraps lets a clock wrap 2^64 on the way.
 func wraps(s *ClockSpec, r *rand.Rand) {
 	s.OffsetUsec = -uint64(uniform(r, 50*sec, 200*sec) / time.Microsecond)
@@ -271,12 +274,13 @@ func inStep(s *ClockSpec, _ *rand.Rand) {
 // with names, so that the two clocks and links of a run agree.
 func (c recipe) scenario() Scenario {
 	s := Scenario{
-		Name: c.name, Tag: c.tag, Duration: time.Duration(cmp.Or(c.seconds, 300)) * sec, Warmup: 30 * sec,
-		A:      func(seed uint64) ClockSpec { return c.clockOf(seed, A) },
-		B:      func(seed uint64) ClockSpec { return c.clockOf(seed, B) },
-		AB:     func(seed uint64) *Link { return c.link(seed, A) },
-		BA:     func(seed uint64) *Link { return c.link(seed, B) },
-		RateAB: c.rateUp, RateBA: c.rateDown,
+		Name: c.name, Tag: c.tag, Warmup: 30 * sec,
+		Duration: time.Duration(cmp.Or(c.seconds, 300)) * sec,
+		A:        func(seed uint64) ClockSpec { return c.clockOf(seed, A) },
+		B:        func(seed uint64) ClockSpec { return c.clockOf(seed, B) },
+		AB:       func(seed uint64) *Link { return c.link(seed, A) },
+		BA:       func(seed uint64) *Link { return c.link(seed, B) },
+		RateAB:   c.rateUp, RateBA: c.rateDown,
 	}
 	if c.mixture { // what single faults do not show is a method that stays wrong
 		s.Warmup = 400 * sec
@@ -313,7 +317,8 @@ func (c recipe) link(seed uint64, side Side) *Link {
 		jitter = c.down
 	}
 	path := Route(base, f.route[side]...)
-	l := &Link{Base: func(t time.Duration) time.Duration { return max(path(t), ms) }, Loss: Silence(f.silence...)}
+	atLeast := func(t time.Duration) time.Duration { return max(path(t), ms) }
+	l := &Link{Base: atLeast, Loss: Silence(f.silence...)}
 	if jitter != nil {
 		l.Delay = Sum(append(f.queue[side], jitter(stream(seed, "jitter")))...)
 	}
@@ -333,7 +338,8 @@ func (c recipe) faults(seed uint64) (f faults) {
 	f.clock[A] = []ClockEvent{c.clock}
 	f.route = [2][]RouteStep{{{at, c.routeUp}}, {{at, c.routeDown}}}
 	for end := c.flap; c.flap != 0 && end < 600*sec; end += c.flap {
-		f.route[A] = append(f.route[A], RouteStep{end - cmp.Or(c.flapFor, 5*sec), 20 * ms}, RouteStep{end, -20 * ms})
+		from := end - cmp.Or(c.flapFor, 5*sec)
+		f.route[A] = append(f.route[A], RouteStep{from, 20 * ms}, RouteStep{end, -20 * ms})
 	}
 	if c.asleep {
 		f.off = []Window{{at, at + c.clock.For}}

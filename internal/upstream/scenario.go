@@ -61,10 +61,11 @@ type pathSpec struct {
 		Sigma, Every float64
 		Clamp        [2]float64
 	}
-	Loss      loss
-	Reorder   struct{ Probability, Multiplier, Late float64 } // messages that come late, or early
-	Duplicate struct{ Probability, Extra float64 }            // messages that come twice
-	Corrupt   struct{ Probability, Added float64 }            // stamps of data that are wrong
+	Loss loss
+	// Messages that come late, or early; that come twice; and stamps of data that are wrong.
+	Reorder   struct{ Probability, Multiplier, Late float64 }
+	Duplicate struct{ Probability, Extra float64 }
+	Corrupt   struct{ Probability, Added float64 }
 }
 
 // jitter is a distribution; which fields count depends on its kind.
