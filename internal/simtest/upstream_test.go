@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"strings"
 	"testing"
 
 	"timesync/internal/long"
@@ -105,7 +104,7 @@ func (r *upResult) ratio() float64 {
 func (r *upResult) String() string { return fmt.Sprintf("%s %+v", r.sc.Name, r.mode) }
 
 // TestUpstream plays all scenarios with clocks as published, and with clocks that integrate their rate, and CORE with
-// skew, too. How soon we are back after a step is in TestSteps, and who is how good in which scenario in folder compare.
+// skew, too. How soon we are back after a step is in TestSteps, and who is how good in which scenario in docs/report.csv.
 func TestUpstream(t *testing.T) {
 	if !*long.Flag {
 		t.Skip("its limits are for all seeds: with -long")
@@ -121,11 +120,6 @@ func TestUpstream(t *testing.T) {
 		}
 	}
 	results := eachSeed(len(jobs), func(i uint64) *upResult { return jobs[i].measure() })
-	var b strings.Builder
-	for _, r := range results {
-		fmt.Fprintf(&b, "%-52v %9.0f %9.0f %9.0f %7.2f\n", r, r.base, r.score[0].p95, r.score[1].p95, r.ratio())
-	}
-	t.Logf("-seed.first %d\n%-52s %9s %9s %9s %7s\n%s", *seedFirst, "error, p95, us", "file", "original", "timesync", "ratio", b.String())
 	upRecreation(t, results)
 	upMusts(newMusts(t), results)
 }
@@ -154,7 +148,7 @@ func upRecreation(t *testing.T, results []*upResult) {
 // upMusts asserts that hardly any scenario is much worse than with the original. With the skew of CORE the limits are
 // closer. Errors of 0.1 ms are small whatever the original's.
 func upMusts(m *musts, results []*upResult) {
-	var core, file geometricMean
+	var core geometricMean
 	above := map[string]bool{}
 	for _, r := range results {
 		o, s := &r.score[0], &r.score[1]
@@ -163,7 +157,6 @@ func upMusts(m *musts, results []*upResult) {
 		}
 		if r.mode.Skewed {
 			core.add(max(s.p95, upLeast), max(o.p95, upLeast))
-			file.add(max(s.p95, upLeast), max(r.base, upLeast))
 		}
 		switch {
 		case r.mode.Skewed && s.p95 > 1.1*o.p95+8:
@@ -176,6 +169,5 @@ func upMusts(m *musts, results []*upResult) {
 		}
 	}
 	m.judge("CORE with skew: geometric mean of p95 over the original's here", core.value(), 0.24, 0.19)
-	m.note("  over the original's in the file", file.value())
 	m.judge("scenarios with p95 above 3 times the original's and 1 ms", float64(len(above)), 4, 0)
 }
