@@ -44,9 +44,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 }
 
 func (s *Server) begin() {
-	// The wall clock is read for nothing else: it only has to have gone on since the server was started last, perhaps
-	// as another process.
-	s.epoch = max(cmp.Or(s.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), s.epoch+1)
+	s.epoch = s.nextEpoch()
 	s.peers, s.looked = map[uint64]*player{}, s.atUsec
 	first := time.Duration(wholeUsec(s.now.rate.Duration(s.conf.FirstTick)+999)) * time.Microsecond // a whole one, for OriginUsec
 	s.now.epoch = s.epoch
@@ -80,6 +78,12 @@ func (s *Server) steer() {
 	for peer, p := range s.peers {
 		s.watch(&p.heard, peer)
 	}
+}
+
+// nextEpoch returns the epoch of this Start. The wall clock is read for nothing else: it only has
+// to have gone on since the server was started last, perhaps as another process.
+func (s *Server) nextEpoch() uint64 {
+	return max(cmp.Or(s.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), s.epoch+1)
 }
 
 // OnHello takes the Hello of a client. The first one of a peer is reported as
