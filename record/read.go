@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -100,22 +101,27 @@ func (r *reader) block() error {
 	case crc32.Update(got, crcTable, b) != sum:
 		return fmt.Errorf("%w: checksum of the block at byte %d", ErrCorrupt, begin)
 	}
-	var all []Event
-	if number != r.number {
-		all = append(all, Event{Kind: Missing, Count: number - r.number})
+	all, ok := decode(b)
+	if !ok {
+		return fmt.Errorf("%w: an event is malformed, in the block at byte %d", ErrCorrupt, begin)
 	}
-	for in := (events{b: b}); len(in.b) > 0; {
-		e := in.next()
-		if in.bad {
-			return fmt.Errorf("%w: an event is malformed, in the block at byte %d", ErrCorrupt, begin)
-		}
-		all = append(all, e)
+	if number != r.number {
+		all = slices.Insert(all, 0, Event{Kind: Missing, Count: number - r.number})
 	}
 	for i := range all {
 		all[i].Wall = time.UnixMilli(int64(ms))
 	}
 	r.waiting, r.number = all, number+1
 	return nil
+}
+
+// decode returns the events of a block, and whether all are whole.
+func decode(b []byte) (all []Event, ok bool) {
+	in := events{b: b}
+	for len(in.b) > 0 && !in.bad {
+		all = append(all, in.next())
+	}
+	return all, !in.bad
 }
 
 // read returns the next n bytes, until the next read. At the end it is io.EOF.

@@ -276,10 +276,7 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 	if clock == nil {
 		return ErrClock
 	}
-	// It is asked once, so that no change of it meanwhile is seen.
-	now, ok := clock.Snapshot(localUsec)
-	then, still := clock.Snapshot(localUsec + readerMargin)
-	known := ok && still && now.ErrorBound <= widest && then.Steps == now.Steps
+	now, then, known := glance(clock, localUsec)
 	if age := int64(now.RemoteUsec - a.at); !known || age < -micros(now.ErrorBound)-rounding || age > longest {
 		return ErrClock
 	}
@@ -297,6 +294,14 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 	m.follow(from, a, localUsec, now, then)
 	m.clock = clock
 	return nil
+}
+
+// glance asks the clock of a host once, so that no change of it meanwhile is seen: for localUsec, and for the reader
+// margin after it. ok is false if it is hardly known, or changes in between.
+func glance(clock RemoteClock, localUsec uint64) (now, then timesync.Snapshot, ok bool) {
+	now, ok = clock.Snapshot(localUsec)
+	then, still := clock.Snapshot(localUsec + readerMargin)
+	return now, then, ok && still && now.ErrorBound <= widest && then.Steps == now.Steps
 }
 
 // follow follows a host that has announced a. Its clock is as now at localUsec, and as then at the reader margin after it.

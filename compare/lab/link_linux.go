@@ -151,14 +151,16 @@ func every(ctx context.Context, period time.Duration, do func()) {
 // since is how long after the start a time of package clock is.
 func (l *link) since(usec uint64) time.Duration { return time.Duration(usec-l.start) * us }
 
-// send sends a frame of one kind of traffic from both ends. A datagram holds its index in the trace.
+// send sends a frame of one kind of traffic from both ends. A datagram begins with the low bits of the start,
+// since the router may still hold the last datagrams of a run before, and with its index in the trace.
 func (l *link) send(traffic int) {
 	s, t := &l.streams[traffic], linkTraffics[traffic]
 	for side, udp := range s.ends {
 		peer := netip.AddrPortFrom(linkHosts[1-side], uint16(linkPort+traffic))
 		for range t.frame {
 			l.mu.Lock()
-			b := binary.BigEndian.AppendUint32(nil, uint32(len(s.trace[kernel][1-side])))
+			b := binary.BigEndian.AppendUint32(nil, uint32(l.start))
+			b = binary.BigEndian.AppendUint32(b, uint32(len(s.trace[kernel][1-side])))
 			sent := sim.Sample{At: l.since(clock.Now()), Delay: sim.Lost} // as late as possible
 			for times := range s.trace {
 				s.trace[times][1-side] = append(s.trace[times][1-side], sent)
@@ -175,14 +177,17 @@ func (l *link) receive(traffic int, side sim.Side) {
 	conn := rxtime.NewConn(s.ends[side])
 	var b [2048]byte
 	for {
-		_, _, received, err := conn.ReadFrom(b[:])
+		n, _, received, err := conn.ReadFrom(b[:])
 		if err != nil {
 			return
 		}
 		read := clock.Now()
+		if n < 8 || binary.BigEndian.Uint32(b[:]) != uint32(l.start) {
+			continue
+		}
 		l.mu.Lock()
 		for times, at := range [...]uint64{kernel: received, read} {
-			row := &s.trace[times][side][binary.BigEndian.Uint32(b[:])]
+			row := &s.trace[times][side][binary.BigEndian.Uint32(b[4:])]
 			row.Delay = max(l.since(at)-row.At, 0)
 		}
 		l.mu.Unlock()

@@ -63,7 +63,7 @@ func (f *figures) won(set string) string {
 			worlds = append(worlds, fmt.Sprintf("`%s` (%s %s; ours %s)", w.short(), winner, fine(us), fine(w.value(play.Ours))))
 		}
 	}
-	return strings.Join(worlds, ", ")
+	return cmp.Or(strings.Join(worlds, ", "), "None")
 }
 
 // short is the beginning of a name.
@@ -149,7 +149,7 @@ func (f *figures) starts() string {
 			r := w.results[column]
 			first, milli = append(first, r.First...), append(milli, r.To1ms...)
 		}
-		parts = append(parts, fmt.Sprintf("%s after %.1f s and %.1f s", column, stat.OrNaN(first, 0.5), stat.OrNaN(milli, 0.5)))
+		parts = append(parts, fmt.Sprintf("%s after %s and %s", column, after(first), after(milli)))
 	}
 	held, widths := 0, []float64{}
 	for _, w := range f.of(play.Simulated) {
@@ -172,6 +172,14 @@ func (f *figures) starts() string {
 			graph.Micros(us), graph.Micros(orig), graph.Micros(limit), better, len(core))
 }
 
+// after prints a median of seconds, if it is one.
+func after(all []float64) string {
+	if median := stat.OrNaN(all, 0.5); median < math.Inf(1) {
+		return fmt.Sprintf("%.1f s", median)
+	}
+	return "never"
+}
+
 // equalWins says where chronyd is better at equal numbers of packets by more than a twentieth.
 func (f *figures) equalWins() string {
 	var ahead []string
@@ -180,7 +188,7 @@ func (f *figures) equalWins() string {
 			ahead = append(ahead, fmt.Sprintf("%s (%s against %s)", w.Name, fine(chrony), fine(mine)))
 		}
 	}
-	return page.Text("%s.", strings.Join(ahead, "; "))
+	return page.Text("%s.", cmp.Or(strings.Join(ahead, "; "), "None"))
 }
 
 // equalTable is the table of CHRONYD.md, and what it comes to.
