@@ -101,25 +101,25 @@ func (r *reader) block() error {
 	case crc32.Update(got, crcTable, b) != sum:
 		return fmt.Errorf("%w: checksum of the block at byte %d", ErrCorrupt, begin)
 	}
-	all, ok := decode(b)
+	wall := time.UnixMilli(int64(ms))
+	all, ok := decode(b, wall)
 	if !ok {
 		return fmt.Errorf("%w: an event is malformed, in the block at byte %d", ErrCorrupt, begin)
 	}
 	if number != r.number {
-		all = slices.Insert(all, 0, Event{Kind: Missing, Count: number - r.number})
-	}
-	for i := range all {
-		all[i].Wall = time.UnixMilli(int64(ms))
+		all = slices.Insert(all, 0, Event{Kind: Missing, Count: number - r.number, Wall: wall})
 	}
 	r.waiting, r.number = all, number+1
 	return nil
 }
 
-// decode returns the events of a block, and whether all are whole.
-func decode(b []byte) (all []Event, ok bool) {
+// decode returns the events of a block that was sealed at wall, and whether all are whole.
+func decode(b []byte, wall time.Time) (all []Event, ok bool) {
 	in := events{b: b}
 	for len(in.b) > 0 && !in.bad {
-		all = append(all, in.next())
+		e := in.next()
+		e.Wall = wall
+		all = append(all, e)
 	}
 	return all, !in.bad
 }
