@@ -306,7 +306,7 @@ func TestSynchronizes(t *testing.T) {
 			t.Logf("readings lag behind by up to %v ms; error %s", eval[float64](w, "timesyncPage.step"), summary(right))
 			t.Log("by the time of day of the page's begin:")
 			tolerance := 300.0
-			if s.isolated {
+			if alone && s.isolated {
 				tolerance = 100
 			}
 			if !alone {
