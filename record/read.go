@@ -115,7 +115,7 @@ func (r *reader) block() error {
 
 // decode returns the events of a block that was sealed at wall, and whether all are whole.
 func decode(b []byte, wall time.Time) (all []Event, ok bool) {
-	in := events{b: b}
+	in := coder{b: b, reads: true}
 	for len(in.b) > 0 && !in.bad {
 		e := in.next()
 		e.Wall = wall

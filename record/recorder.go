@@ -27,7 +27,7 @@ type Recorder struct {
 	mu      sync.Mutex
 	askedAt uint64 // local time, us, of the last answer
 	asked   bool   // there is one
-	filling block
+	filling coder
 	number  uint32 // of the block that is being filled
 	dropped uint64 // blocks
 	closed  bool
@@ -124,7 +124,7 @@ func (r *Recorder) ask(localUsec uint64) {
 	r.askedAt, r.asked = localUsec, true
 	a := Ask(r.synchronizer, localUsec)
 	r.room()
-	r.filling.answer(localUsec, &a)
+	r.filling.append(Event{Kind: Answered, LocalUsec: localUsec, Answer: a})
 }
 
 // MinDeltaTS24 is that of timesync.TimeSynchronizer. If nothing has arrived for a while, what the
@@ -145,7 +145,7 @@ func (r *Recorder) OnPeerMinDeltaTS24(minDelta timesync.Counter24, localRecvUsec
 	defer r.mu.Unlock()
 	r.synchronizer.OnPeerMinDeltaTS24(minDelta, localRecvUsec)
 	if r.room() {
-		r.filling.report(uint32(minDelta), localRecvUsec)
+		r.filling.append(Event{Kind: Report, Counter: minDelta, LocalUsec: localRecvUsec})
 	}
 }
 
@@ -155,7 +155,7 @@ func (r *Recorder) Anchor(localUsec, remoteUsec uint64) {
 	defer r.mu.Unlock()
 	r.synchronizer.Anchor(localUsec, remoteUsec)
 	if r.room() {
-		r.filling.anchor(localUsec, remoteUsec)
+		r.filling.append(Event{Kind: Anchor, LocalUsec: localUsec, RemoteUsec: remoteUsec})
 	}
 }
 
@@ -165,7 +165,7 @@ func (r *Recorder) Reset() {
 	defer r.mu.Unlock()
 	r.synchronizer.Reset()
 	if r.room() {
-		r.filling.kind(Reset)
+		r.filling.append(Event{Kind: Reset})
 	}
 }
 
