@@ -30,7 +30,7 @@ var (
 //	for event, err := range record.Read(file) {
 func Read(src io.Reader) func(yield func(Event, error) bool) {
 	return func(yield func(Event, error) bool) {
-		r := newReader(src)
+		r := &reader{src: src}
 		for {
 			e, err := r.next()
 			if err == io.EOF || !yield(e, err) || err != nil {
@@ -50,8 +50,6 @@ type reader struct {
 	latest  uint64  // local time, us, of the last event that had one
 	err     error   // after the events
 }
-
-func newReader(src io.Reader) *reader { return &reader{src: src} }
 
 // next returns the next event, or io.EOF after the last one.
 func (r *reader) next() (e Event, err error) {

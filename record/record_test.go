@@ -362,7 +362,7 @@ func TestDamaged(t *testing.T) {
 	want, err := read(whole)
 	must(t, err)
 	blocks := map[int]int{len(magic): 0} // where each begins or ends: events before
-	r := newReader(bytes.NewReader(whole))
+	r := &reader{src: bytes.NewReader(whole)}
 	for n := range want {
 		if r.next(); len(r.waiting) == 0 {
 			blocks[int(r.at)] = n + 1

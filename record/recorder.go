@@ -34,11 +34,14 @@ type Recorder struct {
 	wrapped bool  // Wrap was called
 	err     error // what the io.Writer last complained of
 
-	// One of two buffers is being filled. The other is in free, in ready, or the writer has it.
-	free, ready chan []byte
-	flush       chan chan struct{} // write what there is, and close this
-	closing     chan struct{}      // closed by Close
-	done        chan struct{}      // closed when the writer has ended
+	// One of two buffers is being filled. The other is free, or away: ready, or being written.
+	other, ready []byte
+	away         bool
+
+	full    chan struct{} // a block is ready
+	flush   chan struct{} // write what there is
+	closing chan struct{} // closed by Close
+	done    chan struct{} // closed when the writer has ended
 }
 
 const (
@@ -66,14 +69,13 @@ var errSlow = errors.New("the writer is too slow")
 func start(w io.Writer, tick <-chan time.Time, stop func()) *Recorder {
 	r := &Recorder{
 		synchronizer: new(timesync.TimeSynchronizer),
-		free:         make(chan []byte, 1),
-		ready:        make(chan []byte, 1),
-		flush:        make(chan chan struct{}),
+		other:        make([]byte, blockLen),
+		full:         make(chan struct{}, 1),
+		flush:        make(chan struct{}),
 		closing:      make(chan struct{}),
 		done:         make(chan struct{}),
 	}
 	r.filling.begin(make([]byte, blockLen))
-	r.free <- make([]byte, blockLen)
 	go func() {
 		defer close(r.done)
 		defer stop()
@@ -171,27 +173,30 @@ func (r *Recorder) Reset() {
 
 // room makes room for an event, and reports whether it is to be recorded. mu is held.
 func (r *Recorder) room() bool {
-	if r.filling.full() && !r.closed && !r.handOver() {
+	if r.closed || !r.filling.full() {
+		return !r.closed
+	}
+	if r.away {
 		r.dropped++
 		r.number++
 		r.filling.begin(r.filling.b)
+		return true
 	}
-	return !r.closed
+	r.handOver()
+	select {
+	case r.full <- struct{}{}:
+	default: // the writer was told
+	}
+	return true
 }
 
-// handOver gives the block to the writer and starts another, unless the writer still has
-// the other buffer. mu is held.
-func (r *Recorder) handOver() bool {
-	select {
-	case other := <-r.free:
-		seal(r.filling.b, r.number, time.Now())
-		r.ready <- r.filling.b
-		r.number++
-		r.filling.begin(other)
-		return true
-	default:
-		return false
-	}
+// handOver makes the block ready and starts another in the other buffer, which must be free. mu is held.
+func (r *Recorder) handOver() {
+	b := r.filling.b
+	seal(b, r.number, time.Now())
+	r.number++
+	r.filling.begin(r.other)
+	r.ready, r.other, r.away = b, b, true
 }
 
 // Dropped returns how many blocks were dropped because the io.Writer was slow or failed.
@@ -205,14 +210,11 @@ func (r *Recorder) Dropped() uint64 {
 // plays faster than time, as a simulation does, calls it now and then, or the writer cannot
 // keep up.
 func (r *Recorder) Flush() {
-	flushed := make(chan struct{})
-	select {
-	case r.flush <- flushed:
+	for range 2 { // the second is taken when what the first asked for is done
 		select {
-		case <-flushed:
-		case <-r.done: // the io.Writer called runtime.Goexit
+		case r.flush <- struct{}{}:
+		case <-r.done:
 		}
-	case <-r.done:
 	}
 }
 
@@ -230,8 +232,8 @@ func (r *Recorder) Close() error {
 	<-r.done
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.free) == 0 { // the writer did not take all of it, or nobody knows how much
-		r.free <- nil
+	if r.away { // the writer did not take all of it, or nobody knows how much
+		r.away = false
 		r.dropped++
 	}
 	if !r.filling.empty() {
@@ -248,28 +250,20 @@ func (r *Recorder) Close() error {
 // the next tick, so that a block is in the recording as a whole or not at all.
 func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
 	rest := r.offer(to, []byte(magic)) // of what is being written
-	var block []byte                   // of which rest is the rest, or nil
 	for over := false; !over; {
-		ready, due := r.ready, true
-		if len(rest) > 0 {
-			ready = nil
-		}
-		var flushed chan struct{}
+		due := true // the block that is being filled is
 		select {
-		case block = <-ready:
-			rest, due = block, false
+		case <-r.full:
+			due = false
 		case <-tick:
-		case flushed = <-r.flush:
+		case <-r.flush:
 		case <-r.closing:
 			over = true
 		}
-		for rest = r.offer(to, rest); len(rest) == 0; rest = r.offer(to, block) {
-			if block, due = r.next(block, due); block == nil {
+		for rest = r.offer(to, rest); len(rest) == 0; rest = r.offer(to, rest) {
+			if rest, due = r.next(due); rest == nil {
 				break
 			}
-		}
-		if flushed != nil {
-			close(flushed)
 		}
 	}
 }
@@ -292,21 +286,17 @@ func (r *Recorder) offer(to io.Writer, b []byte) (rest []byte) {
 	return rest
 }
 
-// next takes back the buffer of a block that was written, and returns the next block, or
-// nil. If due, the block that is being filled counts, once.
-func (r *Recorder) next(written []byte, due bool) (block []byte, stillDue bool) {
+// next returns the block to write after one that was written, or nil. If due, the block that is being filled
+// counts, once.
+func (r *Recorder) next(due bool) (block []byte, stillDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if written != nil {
-		r.free <- written
+	if r.ready == nil {
+		if r.away = false; due && !r.filling.empty() {
+			r.handOver()
+			due = false
+		}
 	}
-	if due && len(r.ready) == 0 && !r.filling.empty() {
-		r.handOver()
-		due = false
-	}
-	select {
-	case block = <-r.ready:
-	default:
-	}
+	block, r.ready = r.ready, nil
 	return block, due
 }

@@ -93,7 +93,7 @@ type replay struct {
 }
 
 func newReplay(r io.Reader) replay {
-	p := replay{reader: newReader(r), sync: new(timesync.TimeSynchronizer)}
+	p := replay{reader: &reader{src: r}, sync: new(timesync.TimeSynchronizer)}
 	p.look()
 	return p
 }
