@@ -114,12 +114,21 @@ func (c *coder) when(usec uint64) uint64 { return c.recv + uint64(c.varint(int64
 func zigzag(v int64) uint64   { return uint64(v<<1 ^ v>>63) }
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
-// datagram appends a datagram. The block must not be full.
+// append appends an event in full. The block must not be full.
+func (c *coder) append(e *Event) {
+	c.number(other|uint64(e.Kind)<<kindShift, 1)
+	c.rest(e)
+}
+
+// unit is that of a stamp in microseconds.
+const unit = 8
+
+// datagram appends a datagram, as what differs from the last one if that is little. The block must not be full.
 func (c *coder) datagram(stamp uint32, recv uint64) {
 	step := int32((stamp-c.stamp)<<8) >> 8 // the shorter way round the ring of stamps
 	change := int64(recv-c.recv) - int64(step)*unit
 	if c.recv == 0 || change < -1<<(deltaBits-1) || change >= 1<<(deltaBits-1) {
-		c.append(Event{Kind: Datagram, Counter: timesync.Counter24(stamp), LocalUsec: recv})
+		c.append(&Event{Kind: Datagram, Counter: timesync.Counter24(stamp), LocalUsec: recv})
 		return
 	}
 	turn, delta := zigzag(int64(step-c.step)), zigzag(change)
@@ -132,15 +141,6 @@ func (c *coder) datagram(stamp uint32, recv uint64) {
 
 // byteLen returns how many bytes v needs, 0 for 0.
 func byteLen(v uint64) int { return (bits.Len64(v) + 7) / 8 }
-
-// unit is that of a stamp in microseconds.
-const unit = 8
-
-// append appends an event in full. The block must not be full.
-func (c *coder) append(e Event) {
-	c.number(other|uint64(e.Kind)<<kindShift, 1)
-	c.rest(&e)
-}
 
 // next takes the next event; there must be one.
 func (c *coder) next() (e Event) {

@@ -39,7 +39,7 @@ type Recorder struct {
 	away         bool
 
 	full    chan struct{} // a block is ready
-	flush   chan struct{} // write what there is
+	flush   chan bool     // write what there is, if true
 	closing chan struct{} // closed by Close
 	done    chan struct{} // closed when the writer has ended
 }
@@ -71,7 +71,7 @@ func start(w io.Writer, tick <-chan time.Time, stop func()) *Recorder {
 		synchronizer: new(timesync.TimeSynchronizer),
 		other:        make([]byte, blockLen),
 		full:         make(chan struct{}, 1),
-		flush:        make(chan struct{}),
+		flush:        make(chan bool),
 		closing:      make(chan struct{}),
 		done:         make(chan struct{}),
 	}
@@ -121,12 +121,35 @@ func (r *Recorder) OnAuthenticatedDatagramTimestamp(remoteSendTS24 timesync.Coun
 	return owd, ok
 }
 
+// OnPeerMinDeltaTS24 is that of timesync.TimeSynchronizer, and is recorded.
+func (r *Recorder) OnPeerMinDeltaTS24(minDelta timesync.Counter24, localRecvUsec uint64) {
+	r.input(&Event{Kind: Report, Counter: minDelta, LocalUsec: localRecvUsec})
+}
+
+// Anchor is that of timesync.TimeSynchronizer, and is recorded.
+func (r *Recorder) Anchor(localUsec, remoteUsec uint64) {
+	r.input(&Event{Kind: Anchor, LocalUsec: localUsec, RemoteUsec: remoteUsec})
+}
+
+// Reset is that of timesync.TimeSynchronizer, and is recorded.
+func (r *Recorder) Reset() { r.input(&Event{Kind: Reset}) }
+
+// input gives an event to the synchronizer, and records it.
+func (r *Recorder) input(e *Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.give(r.synchronizer)
+	if r.room() {
+		r.filling.append(e)
+	}
+}
+
 // ask records what the synchronizer knows. mu is held.
 func (r *Recorder) ask(localUsec uint64) {
 	r.askedAt, r.asked = localUsec, true
 	a := Ask(r.synchronizer, localUsec)
 	r.room()
-	r.filling.append(Event{Kind: Answered, LocalUsec: localUsec, Answer: a})
+	r.filling.append(&Event{Kind: Answered, LocalUsec: localUsec, Answer: a})
 }
 
 // MinDeltaTS24 is that of timesync.TimeSynchronizer. If nothing has arrived for a while, what the
@@ -139,36 +162,6 @@ func (r *Recorder) MinDeltaTS24(localUsec uint64) (minDelta timesync.Counter24, 
 	}
 	r.mu.Unlock()
 	return r.synchronizer.MinDeltaTS24(localUsec)
-}
-
-// OnPeerMinDeltaTS24 is that of timesync.TimeSynchronizer, and is recorded.
-func (r *Recorder) OnPeerMinDeltaTS24(minDelta timesync.Counter24, localRecvUsec uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.synchronizer.OnPeerMinDeltaTS24(minDelta, localRecvUsec)
-	if r.room() {
-		r.filling.append(Event{Kind: Report, Counter: minDelta, LocalUsec: localRecvUsec})
-	}
-}
-
-// Anchor is that of timesync.TimeSynchronizer, and is recorded.
-func (r *Recorder) Anchor(localUsec, remoteUsec uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.synchronizer.Anchor(localUsec, remoteUsec)
-	if r.room() {
-		r.filling.append(Event{Kind: Anchor, LocalUsec: localUsec, RemoteUsec: remoteUsec})
-	}
-}
-
-// Reset is that of timesync.TimeSynchronizer, and is recorded.
-func (r *Recorder) Reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.synchronizer.Reset()
-	if r.room() {
-		r.filling.append(Event{Kind: Reset})
-	}
 }
 
 // room makes room for an event, and reports whether it is to be recorded. mu is held.
@@ -210,9 +203,9 @@ func (r *Recorder) Dropped() uint64 {
 // plays faster than time, as a simulation does, calls it now and then, or the writer cannot
 // keep up.
 func (r *Recorder) Flush() {
-	for range 2 { // the second is taken when what the first asked for is done
+	for _, due := range [...]bool{true, false} { // the second is taken when what the first asked for is done
 		select {
-		case r.flush <- struct{}{}:
+		case r.flush <- due:
 		case <-r.done:
 		}
 	}
@@ -256,7 +249,7 @@ func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
 		case <-r.full:
 			due = false
 		case <-tick:
-		case <-r.flush:
+		case due = <-r.flush:
 		case <-r.closing:
 			over = true
 		}

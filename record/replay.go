@@ -113,18 +113,8 @@ func (p *replay) failure() error {
 
 // play gives the next event to the synchronizer.
 func (p *replay) play() Moment {
-	e := p.ahead
-	m := Moment{Event: e}
-	switch e.Kind {
-	case Datagram:
-		m.OWD, m.Known = p.sync.OnAuthenticatedDatagramTimestamp(e.Counter, e.LocalUsec)
-	case Report:
-		p.sync.OnPeerMinDeltaTS24(e.Counter, e.LocalUsec)
-	case Anchor:
-		p.sync.Anchor(e.LocalUsec, e.RemoteUsec)
-	case Reset:
-		p.sync.Reset()
-	}
+	m := Moment{Event: p.ahead}
+	m.OWD, m.Known = m.give(p.sync)
 	p.look()
 	return m
 }
