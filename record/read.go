@@ -3,7 +3,6 @@
 package record
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -86,11 +85,10 @@ func (r *reader) block() error {
 	if string(head[:len(magic)]) == magic {
 		return fmt.Errorf("%w: another recording begins at byte %d: one file for each Recorder", ErrCorrupt, begin)
 	}
-	sum := binary.LittleEndian.Uint32(head[headSum:])
-	number := binary.LittleEndian.Uint32(head[headNumber:])
-	ms := uint64(binary.LittleEndian.Uint16(head[headWall+4:]))<<32 | uint64(binary.LittleEndian.Uint32(head[headWall:]))
+	in := coder{b: head, reads: true}
+	length, sum, number, ms := in.number(0, 2), uint32(in.number(0, 4)), uint32(in.number(0, 4)), in.number(0, 6)
 	got := crc32.Checksum(head[headNumber:], crcTable)
-	b, err := r.read(int(binary.LittleEndian.Uint16(head[headLength:])))
+	b, err := r.read(int(length))
 	switch {
 	case err == io.EOF:
 		return r.truncated()
