@@ -31,8 +31,9 @@ type Recorder struct {
 	number  uint32 // of the block that is being filled
 	dropped uint64 // blocks
 	closed  bool
-	wrapped bool  // Wrap was called
-	err     error // what the io.Writer last complained of
+	wrapped bool // Wrap was called
+
+	err error // what the io.Writer last complained of; the writer's until it has ended
 
 	// One of two buffers is being filled. The other is free, or away: ready, or being written.
 	other, ready []byte
@@ -57,8 +58,7 @@ const (
 // own until Close. w need not be buffered: it gets about one block a second, of 0.4 kB at
 // 60 datagrams a second and of 4 kB at most.
 func New(w io.Writer) *Recorder {
-	tick := time.NewTicker(flushAfter)
-	return start(w, tick.C, tick.Stop)
+	return start(w, time.NewTicker(flushAfter))
 }
 
 var errExited = errors.New("the io.Writer ended its goroutine, as the Fatal of a test does")
@@ -66,7 +66,7 @@ var errExited = errors.New("the io.Writer ended its goroutine, as the Fatal of a
 var errSlow = errors.New("the writer is too slow")
 
 // start is New with its clock: at each tick, what there is is written.
-func start(w io.Writer, tick <-chan time.Time, stop func()) *Recorder {
+func start(w io.Writer, tick *time.Ticker) *Recorder {
 	r := &Recorder{
 		synchronizer: new(timesync.TimeSynchronizer),
 		other:        make([]byte, blockLen),
@@ -78,19 +78,14 @@ func start(w io.Writer, tick <-chan time.Time, stop func()) *Recorder {
 	r.filling.begin(make([]byte, blockLen))
 	go func() {
 		defer close(r.done)
-		defer stop()
-		why := errExited
+		defer tick.Stop()
 		defer func() {
 			// A recording is no reason to end the program.
 			if v := recover(); v != nil {
-				why = fmt.Errorf("the io.Writer panicked: %v", v)
+				r.err = fmt.Errorf("the io.Writer panicked: %v", v)
 			}
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.err = cmp.Or(why, r.err)
 		}()
-		r.write(w, tick)
-		why = nil
+		r.write(w, tick.C)
 	}()
 	return r
 }
@@ -266,16 +261,14 @@ func (r *Recorder) offer(to io.Writer, b []byte) (rest []byte) {
 	if len(b) == 0 {
 		return nil
 	}
+	last := r.err
+	r.err = errExited // unless Write returns
 	n, err := to.Write(b)
 	rest = b[max(min(n, len(b)), 0):]
 	if err == nil && len(rest) > 0 {
 		err = io.ErrShortWrite
 	}
-	if err != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.err = err
-	}
+	r.err = cmp.Or(err, last)
 	return rest
 }
 
