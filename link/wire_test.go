@@ -92,10 +92,10 @@ func (w *wire) arrive(side int, datagram []byte) {
 	w.opened(side, local, datagram, payload, owd, known)
 }
 
-// err is how far an end's idea of the other's clock is off, in microseconds.
-func (w *wire) err(side int) (usec float64, ok bool) {
-	remote, ok := w.links[side].RemoteTime(w.clocks[side].Usec(w.now))
-	return math.Abs(float64(int64(remote - w.clocks[1-side].Usec(w.now)))), ok
+// look returns what an end knows now, and how far its idea of the other's clock is off, in microseconds.
+func (w *wire) look(side int) (s timesync.Snapshot, off float64, ok bool) {
+	s, ok = w.links[side].Snapshot(w.clocks[side].Usec(w.now))
+	return s, math.Abs(float64(int64(s.RemoteUsec - w.clocks[1-side].Usec(w.now)))), ok
 }
 
 var quietWorlds = flag.Int("quiet.worlds", 4, "worlds for each row of TestQuietEnd and TestSkewKnown")
@@ -105,17 +105,14 @@ func p99(v []float64) float64 { return stat.Quantile(v, 0.99) }
 
 // medianMost is how a table says so; what is never over is so from limit on.
 func medianMost(v []float64, limit float64, never string) string {
-	text := func(x float64) string {
-		if x >= limit {
-			return never
-		}
-		return fmt.Sprintf("%.1f", x)
-	}
-	median := text(p50(v))
-	if median == never {
+	median, most := p50(v), stat.Quantile(v, 1)
+	switch {
+	case median >= limit:
 		return never
+	case most >= limit:
+		return fmt.Sprintf("%.1f / %s", median, never)
 	}
-	return median + " / " + text(stat.Quantile(v, 1))
+	return fmt.Sprintf("%.1f / %.1f", median, most)
 }
 
 // TestQuietEnd: one end sends 60 datagrams a second, the other fewer. The table says what
@@ -132,14 +129,12 @@ func TestQuietEnd(t *testing.T) {
 					w := newWire(seed, [2]float64{60, rate}, 3*time.Millisecond, stepped, stepAt, step)
 					wrong := [2]time.Duration{}
 					w.asked = func(side int) {
-						e, ok := w.err(side)
-						bound, _ := w.links[side].ErrorBound(w.clocks[side].Usec(w.now))
-						switch {
-						case w.now >= stepAt && (!ok || e > 5000):
+						switch s, off, ok := w.look(side); {
+						case w.now >= stepAt && (!ok || off > 5000):
 							wrong[side] = w.now - stepAt
 						case w.now >= 30*time.Second && w.now < stepAt:
-							errs[side] = append(errs[side], e)
-							bounds[side] = append(bounds[side], bound.Seconds()*1e3)
+							errs[side] = append(errs[side], off)
+							bounds[side] = append(bounds[side], s.ErrorBound.Seconds()*1e3)
 						}
 					}
 					w.run(end)
@@ -166,25 +161,23 @@ func TestSkewKnown(t *testing.T) {
 			var known, off []float64
 			for seed := range uint64(*quietWorlds) {
 				w := newWire(seed, [2]float64{rate, rate}, jitter, 0, 0, 0)
+				at, by := math.Inf(1), 0.0
 				w.asked = func(side int) {
-					if ppm, ok := w.links[side].Skew(); ok && len(known) <= int(seed) {
-						known = append(known, w.now.Seconds())
-						off = append(off, math.Abs(math.Abs(ppm)-40))
+					if ppm, ok := w.links[side].Skew(); ok && math.IsInf(at, 1) {
+						at, by = w.now.Seconds(), math.Abs(math.Abs(ppm)-40)
 					}
 				}
-				for until := time.Second; until <= 20*time.Minute && len(known) <= int(seed); until += time.Second {
+				for until := time.Second; until <= 20*time.Minute && math.IsInf(at, 1); until += time.Second {
 					w.run(until)
 				}
-				if len(known) <= int(seed) {
-					known, off = append(known, math.Inf(1)), append(off, 0)
-				}
+				known, off = append(known, at), append(off, by)
 			}
 			worst := stat.Quantile(off, 1)
-			if cell := medianMost(known, math.Inf(1), "not in 20 min"); math.IsInf(p50(known), 1) {
-				fmt.Fprintf(&table, " %s |", cell)
-			} else {
-				fmt.Fprintf(&table, " %s s, %.0f |", cell, worst)
+			cell := medianMost(known, math.Inf(1), "not in 20 min")
+			if !math.IsInf(p50(known), 1) {
+				cell += fmt.Sprintf(" s, %.0f", worst)
 			}
+			table.WriteString(" " + cell + " |")
 			if rate >= 1 && math.IsInf(stat.Quantile(known, 1), 1) {
 				t.Errorf("%g a second, %v of jitter: not known after 20 min", rate, jitter)
 			}
@@ -202,10 +195,10 @@ var dutySessions = flag.Uint64("duties.sessions", 3, "sessions for each row of T
 // neglect is a peer that does not do all that docs/WIRE.md asks for.
 type neglect struct {
 	name   string
-	rate   float64       // datagrams a second; 0: 60
-	step   time.Duration // the peer's clock is set by this after 60 s
-	unlike bool          // datagrams to the peer take 0 ms at least, and from it 20 ms, not 10 each
-	lan    bool          // they take 0.1 ms each way and 0.1 ms of jitter, not 10 and 5
+	rate   float64          // datagrams a second; 0: 60
+	step   time.Duration    // the peer's clock is set by this after 60 s
+	jitter time.Duration    // 0: 5 ms
+	ways   [2]time.Duration // what datagrams to the peer take at least, and from it; 0: 10 ms each
 
 	clock  func(local uint64) uint64              // what its clock shows instead
 	frames bool                                   // it is right all the same, but read too early
@@ -288,7 +281,7 @@ var duties = []neglect{
 	{name: "to begin with: the minimum of the last 2 s; its clock is set by 125 ms", report: first, step: 125 * time.Millisecond},
 	{name: "the clock is read once per frame of 16.7 ms", frames: true, clock: func(local uint64) uint64 { return local - local%16_667 }},
 	{name: "the clock advances by 1 ms, and times of receipt are rounded down, too", frames: true, clock: coarse},
-	{name: "the same, 0.1 ms and 0.1 ms of jitter each way", frames: true, clock: coarse, lan: true},
+	{name: "the same, 0.1 ms and 0.1 ms of jitter each way", frames: true, clock: coarse, jitter: 100e3, ways: [2]time.Duration{100e3, 100e3}},
 	{name: "the clock is set back by 20 ms every 10 s", clock: func(local uint64) uint64 { return local - local/10_000_000*20_000 }},
 	{name: "one datagram a second", rate: 1},
 	{name: "one datagram in 5 s", rate: 0.2},
@@ -300,7 +293,7 @@ var duties = []neglect{
 	{name: "quality 1 always, and the report is the last datagram", report: func(p *badPeer, report uint64) uint64 {
 		return withQuality(p.deltas[len(p.deltas)-1].usec/8, 1)
 	}},
-	{name: "quality 1 always, and the report is 2 ms too low; 0 ms to it, 20 ms from it", unlike: true,
+	{name: "quality 1 always, and the report is 2 ms too low; 0 ms to it, 20 ms from it", ways: [2]time.Duration{0, 20e6},
 		report: func(p *badPeer, report uint64) uint64 { return withQuality(report-250, 1) }},
 	{name: "quality 0 always", report: func(p *badPeer, report uint64) uint64 { return withQuality(report, 0) }},
 	{name: "quality 2 once, after 60 s", report: func(p *badPeer, report uint64) uint64 {
@@ -347,20 +340,10 @@ type price struct {
 
 func (n neglect) cost() (c price) {
 	const stepAt, settles = 60 * time.Second, 15 * time.Second
-	jitter := 5 * time.Millisecond
-	if n.lan {
-		jitter = 100 * time.Microsecond
-	}
 	for seed := range *dutySessions {
-		w := newWire(48_700_000+seed, [2]float64{60, cmp.Or(n.rate, 60)}, jitter, 1, stepAt, n.step)
-		for i := range w.out {
-			w.out[i].Base, w.out[i].Loss = sim.Fixed(10*time.Millisecond), sim.Bernoulli(0.02)
-			if n.unlike {
-				w.out[i].Base = sim.Fixed(time.Duration(i) * 20 * time.Millisecond)
-			}
-			if n.lan {
-				w.out[i].Base = sim.Fixed(100 * time.Microsecond)
-			}
+		w := newWire(48_700_000+seed, [2]float64{60, cmp.Or(n.rate, 60)}, cmp.Or(n.jitter, 5*time.Millisecond), 1, stepAt, n.step)
+		for i, out := range w.out {
+			out.Base, out.Loss = sim.Fixed(cmp.Or(n.ways, [2]time.Duration{10e6, 10e6})[i]), sim.Bernoulli(0.02)
 		}
 		p := new(badPeer)
 		if w.opened = p.came; n.clock != nil {
@@ -376,13 +359,11 @@ func (n neglect) cost() (c price) {
 			if side == 1 {
 				return
 			}
-			truth := w.clocks[1].Usec(w.now)
+			known, err, ok := w.look(0)
 			if !n.frames {
-				truth = w.read(truth)
+				err = math.Abs(float64(int64(known.RemoteUsec - w.read(w.clocks[1].Usec(w.now)))))
 			}
-			known, ok := w.links[0].Snapshot(w.clocks[0].Usec(w.now))
-			err, bound := math.Abs(float64(int64(known.RemoteUsec-truth))), float64(known.ErrorBound.Microseconds())
-			since := w.now - stepAt
+			bound, since := float64(known.ErrorBound.Microseconds()), w.now-stepAt
 			if n.step != 0 && since >= 0 && (!ok || err > 1000) {
 				c.waits = max(c.waits, since.Seconds())
 			}

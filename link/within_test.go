@@ -30,8 +30,7 @@ type told struct {
 // asks lets t be told what both ends say of a tolerable error.
 func (t *told) asks(w *wire, tolerable time.Duration) {
 	w.asked = func(side int) {
-		s, ok := w.links[side].Snapshot(w.clocks[side].Usec(w.now))
-		off, _ := w.err(side)
+		s, off, ok := w.look(side)
 		err := s.Within(tolerable)
 		if side == 0 {
 			what := "nil"
@@ -122,7 +121,7 @@ func TestStepsOfOne(t *testing.T) {
 					w.out[side].Loss = sim.Bernoulli(0.02)
 				}
 				w.asked = func(side int) {
-					s, _ := w.links[side].Snapshot(w.clocks[side].Usec(w.now))
+					s, _, _ := w.look(side)
 					if w.now < at {
 						before[side] = s.Steps
 					} else if s.Steps != now[side] {
@@ -205,8 +204,8 @@ func TestSetBehindLongerPath(t *testing.T) {
 			w.out[0].Base = sim.Route(20*time.Millisecond, sim.RouteStep{At: longerAt, Change: 55 * time.Millisecond})
 			var worst [2]float64
 			w.asked = func(side int) {
-				if err, _ := w.err(side); w.now > setAt+settles {
-					worst[side] = max(worst[side], err)
+				if _, off, _ := w.look(side); w.now > setAt+settles {
+					worst[side] = max(worst[side], off)
 				}
 			}
 			if w.run(setAt + settles + time.Minute); max(worst[0], worst[1]) > 5000 {
@@ -230,7 +229,7 @@ func noStep(t *testing.T, what string, most float64, seed uint64, sessions int, 
 		w := newWire(seed+i, [2]float64{rate, rate}, 0, 0, 0, 0)
 		way(&w.out)
 		w.asked = func(side int) {
-			if s, _ := w.links[side].Snapshot(w.clocks[side].Usec(w.now)); w.now > from {
+			if s, _, _ := w.look(side); w.now > from {
 				asked++
 				if s.Within(time.Second) != nil {
 					said++

@@ -56,6 +56,21 @@ type Event struct {
 	Wall time.Time
 }
 
+// give gives an event to a synchronizer, and returns what that says of a datagram.
+func (e *Event) give(s *timesync.TimeSynchronizer) (owd time.Duration, ok bool) {
+	switch e.Kind {
+	case Datagram:
+		return s.OnAuthenticatedDatagramTimestamp(e.Counter, e.LocalUsec)
+	case Report:
+		s.OnPeerMinDeltaTS24(e.Counter, e.LocalUsec)
+	case Anchor:
+		s.Anchor(e.LocalUsec, e.RemoteUsec)
+	case Reset:
+		s.Reset()
+	}
+	return 0, false
+}
+
 // Answer is what a synchronizer knows at one local time. What timesync.Snapshot and
 // timesync.Stats gain has to go into the format, behind the rest of an answer.
 type Answer struct {

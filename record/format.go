@@ -3,6 +3,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/crc32"
 	"math"
@@ -54,64 +55,146 @@ type last struct {
 	step  int32  // units from the stamp before to that stamp
 }
 
-// block is a block that is being filled.
-type block struct {
+// coder writes the events of a block, or takes them apart: each kind is described once, for both ways. A method that
+// is given a value writes that, or returns what is read instead.
+type coder struct {
 	last
-	b []byte
+	b     []byte
+	reads bool
+	bad   bool // an event is none, or cut short: the block's checksum was made for it
 }
 
 // begin starts a block in a buffer of blockLen bytes.
-func (b *block) begin(buf []byte) { *b = block{b: buf[:headLen]} }
+func (c *coder) begin(buf []byte) { *c = coder{b: buf[:headLen]} }
 
-func (b *block) empty() bool { return len(b.b) == headLen }
-func (b *block) full() bool  { return len(b.b) > blockLen-eventLen }
+func (c *coder) empty() bool { return len(c.b) == headLen }
+func (c *coder) full() bool  { return len(c.b) > blockLen-eventLen }
 
-// datagram appends a datagram. b must not be full.
-func (b *block) datagram(stamp uint32, recv uint64) {
-	step := int32((stamp-b.stamp)<<8) >> 8 // the shorter way round the ring of stamps
-	change := int64(recv-b.recv) - int64(step)*unit
-	if b.recv == 0 || change < -1<<(deltaBits-1) || change >= 1<<(deltaBits-1) {
-		b.far(stamp, recv)
-		return
+// number is an integer of n bytes, 8 at most; 0 if there are fewer.
+func (c *coder) number(v uint64, n int) uint64 {
+	if !c.reads {
+		c.b = binary.LittleEndian.AppendUint64(c.b, v)
+		c.b = c.b[:len(c.b)-8+n]
+		return v
 	}
-	turn := zigzag(step - b.step)
-	delta := zigzag(int32(change))
-	turnLen, deltaLen := byteLen(turn>>lowBits), max(byteLen(delta), 1)
-	n := len(b.b)
-	free := b.b[n : n+1+8]
-	free[0] = byte(deltaLen-1) | byte(turnLen)<<2 | byte(turn<<(8-lowBits))
-	binary.LittleEndian.PutUint32(free[1:], turn>>lowBits)
-	binary.LittleEndian.PutUint32(free[1+turnLen:], delta)
-	b.b = b.b[:n+1+turnLen+deltaLen]
-	b.recv, b.stamp, b.step = recv, stamp, step
+	var b [8]byte
+	copy(b[:n], c.take(n))
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// take returns the next n bytes, or none if there are fewer.
+func (c *coder) take(n int) (b []byte) {
+	if c.bad = c.bad || n < 0 || n > len(c.b); !c.bad {
+		b, c.b = c.b[:n], c.b[n:]
+	}
+	return b
+}
+
+func (c *coder) uvarint(v uint64) uint64 {
+	if !c.reads {
+		c.b = binary.AppendUvarint(c.b, v)
+		return v
+	}
+	v, n := binary.Uvarint(c.b)
+	c.take(cmp.Or(n, -1)) // 0: cut short
+	return v
+}
+
+func (c *coder) varint(v int64) int64 { return unzigzag(c.uvarint(zigzag(v))) }
+
+func (c *coder) duration(d *time.Duration) { *d = time.Duration(c.varint(int64(*d))) }
+
+func (c *coder) float(v float64) float64 {
+	return math.Float64frombits(c.number(math.Float64bits(v), 8))
+}
+
+// when is a local time, relative to the last datagram.
+func (c *coder) when(usec uint64) uint64 { return c.recv + uint64(c.varint(int64(usec-c.recv))) }
+
+func zigzag(v int64) uint64   { return uint64(v<<1 ^ v>>63) }
+func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
+
+// append appends an event in full. The block must not be full.
+func (c *coder) append(e *Event) {
+	c.number(other|uint64(e.Kind)<<kindShift, 1)
+	c.rest(e)
 }
 
 // unit is that of a stamp in microseconds.
 const unit = 8
 
-// far appends a datagram that is told in full.
-func (b *block) far(stamp uint32, recv uint64) {
-	b.kind(Datagram)
-	b.b = append(b.b, byte(stamp), byte(stamp>>8), byte(stamp>>16))
-	b.b = binary.LittleEndian.AppendUint64(b.b, recv)
-	b.last = last{recv: recv, stamp: stamp}
+// datagram appends a datagram, as what differs from the last one if that is little. The block must not be full.
+func (c *coder) datagram(stamp uint32, recv uint64) {
+	step := int32((stamp-c.stamp)<<8) >> 8 // the shorter way round the ring of stamps
+	change := int64(recv-c.recv) - int64(step)*unit
+	if c.recv == 0 || change < -1<<(deltaBits-1) || change >= 1<<(deltaBits-1) {
+		c.append(&Event{Kind: Datagram, Counter: timesync.Counter24(stamp), LocalUsec: recv})
+		return
+	}
+	turn, delta := zigzag(int64(step-c.step)), zigzag(change)
+	turnLen, deltaLen := byteLen(turn>>lowBits), max(byteLen(delta), 1)
+	c.number(uint64(deltaLen-1)|uint64(turnLen)<<2|turn<<(8-lowBits), 1)
+	c.number(turn>>lowBits, turnLen)
+	c.number(delta, deltaLen)
+	c.recv, c.stamp, c.step = recv, stamp, step
 }
 
-func (b *block) kind(k Kind) { b.b = append(b.b, other|byte(k)<<kindShift) }
+// byteLen returns how many bytes v needs, 0 for 0.
+func byteLen(v uint64) int { return (bits.Len64(v) + 7) / 8 }
 
-// when appends a local time, relative to the last datagram.
-func (b *block) when(localUsec uint64) { b.b = binary.AppendVarint(b.b, int64(localUsec-b.recv)) }
-
-func (b *block) report(minDelta uint32, recvUsec uint64) {
-	b.kind(Report)
-	b.b = append(b.b, byte(minDelta), byte(minDelta>>8), byte(minDelta>>16))
-	b.when(recvUsec)
+// next takes the next event; there must be one.
+func (c *coder) next() (e Event) {
+	head := c.number(0, 1)
+	if head&other != other {
+		c.near(head)
+	} else {
+		e.Kind = Kind(head >> kindShift)
+		c.rest(&e)
+	}
+	if e.Kind == Datagram {
+		e.Counter, e.LocalUsec = timesync.Counter24(c.stamp), c.recv
+	}
+	return e
 }
 
-func (b *block) anchor(localUsec, remoteUsec uint64) {
-	b.kind(Anchor)
-	b.when(localUsec)
-	b.b = binary.LittleEndian.AppendUint64(b.b, remoteUsec)
+// near takes a datagram that differs little from the last one.
+func (c *coder) near(head uint64) {
+	turn := c.number(0, int(head>>2&3))
+	delta := c.number(0, int(head&other)+1)
+	c.step += int32(unzigzag(turn<<lowBits | head>>(8-lowBits)))
+	c.stamp = (c.stamp + uint32(c.step)) & (1<<24 - 1)
+	c.recv += uint64(int64(c.step)*unit + unzigzag(delta))
+}
+
+// rest is what follows the kind of an event.
+func (c *coder) rest(e *Event) {
+	switch e.Kind {
+	case Datagram:
+		c.last = last{stamp: uint32(c.number(uint64(e.Counter), 3)), recv: c.number(e.LocalUsec, 8)}
+	case Report:
+		e.Counter, e.LocalUsec = timesync.Counter24(c.number(uint64(e.Counter), 3)), c.when(e.LocalUsec)
+	case Anchor:
+		e.LocalUsec, e.RemoteUsec = c.when(e.LocalUsec), c.number(e.RemoteUsec, 8)
+	case Reset:
+	case Answered:
+		c.answer(e)
+	default:
+		c.bad = true
+	}
+}
+
+// answer is an answer behind its length: what a later version says behind it is skipped.
+func (c *coder) answer(e *Event) {
+	begin := len(c.b)
+	n := int(c.number(0, 1))
+	if !c.reads {
+		c.known(e)
+		c.b[begin] = byte(len(c.b) - begin - 1)
+		return
+	}
+	in := coder{last: c.last, b: c.take(n), reads: true, bad: c.bad}
+	in.known(e)
+	c.bad = in.bad
 }
 
 // flagDisturbed is in the flags of an answer.
@@ -120,34 +203,37 @@ const flagDisturbed = 1 << 0
 // unknownJitter is what an answer says for a jitter that is not known. A known one is less.
 const unknownJitter = time.Second
 
-// answer appends an answer, after its length: a later version may say more.
-func (b *block) answer(localUsec uint64, a *Answer) {
-	b.kind(Answered)
-	at := len(b.b)
-	b.b = append(b.b, 0)
-	b.when(localUsec)
-	b.b = binary.AppendUvarint(b.b, a.Stats.Datagrams)
-	b.b = binary.AppendUvarint(b.b, uint64(a.Stats.LateBuckets))
-	if a.OK {
-		s := &a.Snapshot
-		jitter := s.Jitter
-		if !s.JitterKnown {
-			jitter = unknownJitter
-		}
-		b.b = binary.AppendVarint(b.b, s.OffsetUsec)
-		for _, d := range [...]time.Duration{s.ErrorBound, s.MinimumOneWayDelay, jitter, s.Age, s.Undisturbed} {
-			b.b = binary.AppendVarint(b.b, int64(d))
-		}
-		b.b = binary.LittleEndian.AppendUint64(b.b, math.Float64bits(s.Skew))
-		b.b = binary.AppendUvarint(b.b, uint64(s.Steps))
-		b.b = binary.AppendVarint(b.b, int64(s.MinimumDelayToPeer))
-		flags := byte(0)
-		if s.Disturbed {
-			flags = flagDisturbed
-		}
-		b.b = binary.LittleEndian.AppendUint64(append(b.b, flags), math.Float64bits(s.SkewError))
+// known is what an answer says: of the clock of the peer only if that is known.
+func (c *coder) known(e *Event) {
+	e.LocalUsec = c.when(e.LocalUsec)
+	stats, s := &e.Answer.Stats, &e.Answer.Snapshot
+	stats.Datagrams, stats.LateBuckets = c.uvarint(stats.Datagrams), uint32(c.uvarint(uint64(stats.LateBuckets)))
+	if e.Answer.OK = e.Answer.OK || len(c.b) > 0 && c.reads; !e.Answer.OK {
+		return
 	}
-	b.b[at] = byte(len(b.b) - at - 1)
+	s.OffsetUsec = c.varint(s.OffsetUsec)
+	s.RemoteUsec = e.LocalUsec + uint64(s.OffsetUsec)
+	if !s.JitterKnown {
+		s.Jitter = unknownJitter
+	}
+	for _, d := range [...]*time.Duration{&s.ErrorBound, &s.MinimumOneWayDelay, &s.Jitter, &s.Age, &s.Undisturbed} {
+		c.duration(d)
+	}
+	if s.JitterKnown = s.Jitter < unknownJitter; !s.JitterKnown {
+		s.Jitter = 0
+	}
+	s.Skew, s.Steps = c.float(s.Skew), uint32(c.uvarint(uint64(s.Steps)))
+	if c.reads && len(c.b) == 0 { // recordings of before 2026-11-23 end here
+		s.SkewError = math.Inf(1)
+		return
+	}
+	c.duration(&s.MinimumDelayToPeer)
+	flags := uint64(0)
+	if s.Disturbed {
+		flags = flagDisturbed
+	}
+	s.Disturbed = c.number(flags, 1)&flagDisturbed != 0
+	s.SkewError = c.float(s.SkewError)
 }
 
 // seal writes the head of a block.
@@ -158,126 +244,4 @@ func seal(b []byte, number uint32, wall time.Time) {
 	binary.LittleEndian.PutUint32(b[headWall:], uint32(ms))
 	binary.LittleEndian.PutUint16(b[headWall+4:], uint16(ms>>32))
 	binary.LittleEndian.PutUint32(b[headSum:], crc32.Checksum(b[headNumber:], crcTable))
-}
-
-func zigzag(v int32) uint32   { return uint32(v<<1 ^ v>>31) }
-func unzigzag(v uint32) int32 { return int32(v>>1) ^ -int32(v&1) }
-
-// byteLen returns how many bytes v needs, 0 for 0.
-func byteLen(v uint32) int { return (bits.Len32(v) + 7) / 8 }
-
-// events takes the events of a block apart.
-type events struct {
-	last
-	b   []byte
-	bad bool // an event is none, or cut short: the block's checksum was made for it
-}
-
-// number takes an integer of n bytes, 8 at most; 0 if there are fewer.
-func (e *events) number(n int) uint64 {
-	var v [8]byte
-	if e.bad = e.bad || len(e.b) < n; e.bad {
-		return 0
-	}
-	copy(v[:], e.b[:n])
-	e.b = e.b[n:]
-	return binary.LittleEndian.Uint64(v[:])
-}
-
-func (e *events) varint() int64 {
-	v, n := binary.Varint(e.b)
-	e.skip(n)
-	return v
-}
-
-func (e *events) uvarint() uint64 {
-	v, n := binary.Uvarint(e.b)
-	e.skip(n)
-	return v
-}
-
-// skip skips a varint of n bytes, if there is one.
-func (e *events) skip(n int) {
-	if e.bad = e.bad || n <= 0; !e.bad {
-		e.b = e.b[n:]
-	}
-}
-
-func (e *events) when() uint64 { return e.recv + uint64(e.varint()) }
-
-// next returns the next event; there must be one.
-func (e *events) next() (x Event) {
-	head := byte(e.number(1))
-	if head&other != other {
-		e.near(head)
-	} else {
-		x.Kind = Kind(head >> kindShift)
-		e.rest(&x)
-	}
-	if x.Kind == Datagram {
-		x.Counter, x.LocalUsec = timesync.Counter24(e.stamp), e.recv
-	}
-	return x
-}
-
-// near takes a datagram that differs little from the last one.
-func (e *events) near(head byte) {
-	turn := uint32(e.number(int(head >> 2 & 3)))
-	delta := uint32(e.number(int(head&other) + 1))
-	e.step += unzigzag(turn<<lowBits | uint32(head>>(8-lowBits)))
-	e.stamp = (e.stamp + uint32(e.step)) & (1<<24 - 1)
-	e.recv += uint64(int64(e.step)*unit + int64(unzigzag(delta)))
-}
-
-// rest takes what follows the kind of an event.
-func (e *events) rest(x *Event) {
-	switch x.Kind {
-	case Datagram:
-		e.last = last{stamp: uint32(e.number(3)), recv: e.number(8)}
-	case Report:
-		x.Counter, x.LocalUsec = timesync.Counter24(e.number(3)), e.when()
-	case Anchor:
-		x.LocalUsec, x.RemoteUsec = e.when(), e.number(8)
-	case Reset:
-	case Answered:
-		e.answer(x)
-	default:
-		e.bad = true
-	}
-}
-
-// answer takes an answer. What a later version says behind it is skipped.
-func (e *events) answer(x *Event) {
-	n := int(e.number(1))
-	if e.bad = e.bad || len(e.b) < n; e.bad {
-		return
-	}
-	in := events{last: e.last, b: e.b[:n]}
-	e.b = e.b[n:]
-	x.LocalUsec = in.when()
-	x.Answer.Stats = timesync.Stats{Datagrams: in.uvarint(), LateBuckets: uint32(in.uvarint())}
-	if x.Answer.OK = len(in.b) > 0; x.Answer.OK {
-		in.snapshot(&x.Answer.Snapshot, x.LocalUsec)
-	}
-	e.bad = in.bad
-}
-
-// snapshot takes what an answer says if the clock of the peer is known.
-func (e *events) snapshot(s *timesync.Snapshot, localUsec uint64) {
-	s.OffsetUsec = e.varint()
-	s.RemoteUsec = localUsec + uint64(s.OffsetUsec)
-	for _, d := range [...]*time.Duration{&s.ErrorBound, &s.MinimumOneWayDelay, &s.Jitter, &s.Age, &s.Undisturbed} {
-		*d = time.Duration(e.varint())
-	}
-	if s.JitterKnown = s.Jitter < unknownJitter; !s.JitterKnown {
-		s.Jitter = 0
-	}
-	s.Skew, s.Steps = math.Float64frombits(e.number(8)), uint32(e.uvarint())
-	if len(e.b) == 0 { // recordings of before 2026-11-23 end here
-		s.SkewError = math.Inf(1)
-		return
-	}
-	s.MinimumDelayToPeer = time.Duration(e.varint())
-	s.Disturbed = e.number(1)&flagDisturbed != 0
-	s.SkewError = math.Float64frombits(e.number(8))
 }

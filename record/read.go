@@ -3,7 +3,6 @@
 package record
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -30,7 +29,7 @@ var (
 //	for event, err := range record.Read(file) {
 func Read(src io.Reader) func(yield func(Event, error) bool) {
 	return func(yield func(Event, error) bool) {
-		r := newReader(src)
+		r := &reader{src: src}
 		for {
 			e, err := r.next()
 			if err == io.EOF || !yield(e, err) || err != nil {
@@ -50,8 +49,6 @@ type reader struct {
 	latest  uint64  // local time, us, of the last event that had one
 	err     error   // after the events
 }
-
-func newReader(src io.Reader) *reader { return &reader{src: src} }
 
 // next returns the next event, or io.EOF after the last one.
 func (r *reader) next() (e Event, err error) {
@@ -88,11 +85,10 @@ func (r *reader) block() error {
 	if string(head[:len(magic)]) == magic {
 		return fmt.Errorf("%w: another recording begins at byte %d: one file for each Recorder", ErrCorrupt, begin)
 	}
-	sum := binary.LittleEndian.Uint32(head[headSum:])
-	number := binary.LittleEndian.Uint32(head[headNumber:])
-	ms := uint64(binary.LittleEndian.Uint16(head[headWall+4:]))<<32 | uint64(binary.LittleEndian.Uint32(head[headWall:]))
+	in := coder{b: head, reads: true}
+	length, sum, number, ms := in.number(0, 2), uint32(in.number(0, 4)), uint32(in.number(0, 4)), in.number(0, 6)
 	got := crc32.Checksum(head[headNumber:], crcTable)
-	b, err := r.read(int(binary.LittleEndian.Uint16(head[headLength:])))
+	b, err := r.read(int(length))
 	switch {
 	case err == io.EOF:
 		return r.truncated()
@@ -115,7 +111,7 @@ func (r *reader) block() error {
 
 // decode returns the events of a block that was sealed at wall, and whether all are whole.
 func decode(b []byte, wall time.Time) (all []Event, ok bool) {
-	in := events{b: b}
+	in := coder{b: b, reads: true}
 	for len(in.b) > 0 && !in.bad {
 		e := in.next()
 		e.Wall = wall

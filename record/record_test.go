@@ -43,9 +43,7 @@ func check[T comparable](t *testing.T, got, want T, format string, args ...any) 
 }
 
 // still returns a Recorder that writes when a block is full or at Flush: no time passes.
-func still(w io.Writer) *Recorder { return start(w, nil, nothing) }
-
-func nothing() {}
+func still(w io.Writer) *Recorder { return start(w, new(time.Ticker)) }
 
 // all returns what Read or Replay yields until the first error.
 func all[T any](yielded iter.Seq2[T, error]) (values []T, err error) {
@@ -136,7 +134,9 @@ func life(rng *rand.Rand, r *Recorder, calls int, did func(local uint64)) {
 		case 4:
 			if rng.IntN(10) == 0 {
 				r.Reset()
-				did(local)
+				if did(local); r.IsSynchronized() {
+					panic("no Reset")
+				}
 			}
 		case 5:
 			r.Anchor(local, local+offset)
@@ -362,7 +362,7 @@ func TestDamaged(t *testing.T) {
 	want, err := read(whole)
 	must(t, err)
 	blocks := map[int]int{len(magic): 0} // where each begins or ends: events before
-	r := newReader(bytes.NewReader(whole))
+	r := &reader{src: bytes.NewReader(whole)}
 	for n := range want {
 		if r.next(); len(r.waiting) == 0 {
 			blocks[int(r.at)] = n + 1
@@ -441,7 +441,7 @@ func (c *counted) Write(b []byte) (int, error) {
 func TestNoAllocations(t *testing.T) {
 	tick := make(chan time.Time)
 	var file counted
-	r := start(&file, tick, nothing)
+	r := start(&file, &time.Ticker{C: tick})
 	defer r.Close()
 	writes := func(does func()) {
 		before := file.Load()

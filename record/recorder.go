@@ -27,18 +27,22 @@ type Recorder struct {
 	mu      sync.Mutex
 	askedAt uint64 // local time, us, of the last answer
 	asked   bool   // there is one
-	filling block
+	filling coder
 	number  uint32 // of the block that is being filled
 	dropped uint64 // blocks
 	closed  bool
-	wrapped bool  // Wrap was called
-	err     error // what the io.Writer last complained of
+	wrapped bool // Wrap was called
 
-	// One of two buffers is being filled. The other is in free, in ready, or the writer has it.
-	free, ready chan []byte
-	flush       chan chan struct{} // write what there is, and close this
-	closing     chan struct{}      // closed by Close
-	done        chan struct{}      // closed when the writer has ended
+	err error // what the io.Writer last complained of; the writer's until it has ended
+
+	// One of two buffers is being filled. The other is free, or away: ready, or being written.
+	other, ready []byte
+	away         bool
+
+	full    chan struct{} // a block is ready
+	flush   chan bool     // write what there is, if true
+	closing chan struct{} // closed by Close
+	done    chan struct{} // closed when the writer has ended
 }
 
 const (
@@ -54,8 +58,7 @@ const (
 // own until Close. w need not be buffered: it gets about one block a second, of 0.4 kB at
 // 60 datagrams a second and of 4 kB at most.
 func New(w io.Writer) *Recorder {
-	tick := time.NewTicker(flushAfter)
-	return start(w, tick.C, tick.Stop)
+	return start(w, time.NewTicker(flushAfter))
 }
 
 var errExited = errors.New("the io.Writer ended its goroutine, as the Fatal of a test does")
@@ -63,32 +66,26 @@ var errExited = errors.New("the io.Writer ended its goroutine, as the Fatal of a
 var errSlow = errors.New("the writer is too slow")
 
 // start is New with its clock: at each tick, what there is is written.
-func start(w io.Writer, tick <-chan time.Time, stop func()) *Recorder {
+func start(w io.Writer, tick *time.Ticker) *Recorder {
 	r := &Recorder{
 		synchronizer: new(timesync.TimeSynchronizer),
-		free:         make(chan []byte, 1),
-		ready:        make(chan []byte, 1),
-		flush:        make(chan chan struct{}),
+		other:        make([]byte, blockLen),
+		full:         make(chan struct{}, 1),
+		flush:        make(chan bool),
 		closing:      make(chan struct{}),
 		done:         make(chan struct{}),
 	}
 	r.filling.begin(make([]byte, blockLen))
-	r.free <- make([]byte, blockLen)
 	go func() {
 		defer close(r.done)
-		defer stop()
-		why := errExited
+		defer tick.Stop()
 		defer func() {
 			// A recording is no reason to end the program.
 			if v := recover(); v != nil {
-				why = fmt.Errorf("the io.Writer panicked: %v", v)
+				r.err = fmt.Errorf("the io.Writer panicked: %v", v)
 			}
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.err = cmp.Or(why, r.err)
 		}()
-		r.write(w, tick)
-		why = nil
+		r.write(w, tick.C)
 	}()
 	return r
 }
@@ -119,12 +116,35 @@ func (r *Recorder) OnAuthenticatedDatagramTimestamp(remoteSendTS24 timesync.Coun
 	return owd, ok
 }
 
+// OnPeerMinDeltaTS24 is that of timesync.TimeSynchronizer, and is recorded.
+func (r *Recorder) OnPeerMinDeltaTS24(minDelta timesync.Counter24, localRecvUsec uint64) {
+	r.input(&Event{Kind: Report, Counter: minDelta, LocalUsec: localRecvUsec})
+}
+
+// Anchor is that of timesync.TimeSynchronizer, and is recorded.
+func (r *Recorder) Anchor(localUsec, remoteUsec uint64) {
+	r.input(&Event{Kind: Anchor, LocalUsec: localUsec, RemoteUsec: remoteUsec})
+}
+
+// Reset is that of timesync.TimeSynchronizer, and is recorded.
+func (r *Recorder) Reset() { r.input(&Event{Kind: Reset}) }
+
+// input gives an event to the synchronizer, and records it.
+func (r *Recorder) input(e *Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.give(r.synchronizer)
+	if r.room() {
+		r.filling.append(e)
+	}
+}
+
 // ask records what the synchronizer knows. mu is held.
 func (r *Recorder) ask(localUsec uint64) {
 	r.askedAt, r.asked = localUsec, true
 	a := Ask(r.synchronizer, localUsec)
 	r.room()
-	r.filling.answer(localUsec, &a)
+	r.filling.append(&Event{Kind: Answered, LocalUsec: localUsec, Answer: a})
 }
 
 // MinDeltaTS24 is that of timesync.TimeSynchronizer. If nothing has arrived for a while, what the
@@ -139,59 +159,32 @@ func (r *Recorder) MinDeltaTS24(localUsec uint64) (minDelta timesync.Counter24, 
 	return r.synchronizer.MinDeltaTS24(localUsec)
 }
 
-// OnPeerMinDeltaTS24 is that of timesync.TimeSynchronizer, and is recorded.
-func (r *Recorder) OnPeerMinDeltaTS24(minDelta timesync.Counter24, localRecvUsec uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.synchronizer.OnPeerMinDeltaTS24(minDelta, localRecvUsec)
-	if r.room() {
-		r.filling.report(uint32(minDelta), localRecvUsec)
-	}
-}
-
-// Anchor is that of timesync.TimeSynchronizer, and is recorded.
-func (r *Recorder) Anchor(localUsec, remoteUsec uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.synchronizer.Anchor(localUsec, remoteUsec)
-	if r.room() {
-		r.filling.anchor(localUsec, remoteUsec)
-	}
-}
-
-// Reset is that of timesync.TimeSynchronizer, and is recorded.
-func (r *Recorder) Reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.synchronizer.Reset()
-	if r.room() {
-		r.filling.kind(Reset)
-	}
-}
-
 // room makes room for an event, and reports whether it is to be recorded. mu is held.
 func (r *Recorder) room() bool {
-	if r.filling.full() && !r.closed && !r.handOver() {
+	if r.closed || !r.filling.full() {
+		return !r.closed
+	}
+	if r.away {
 		r.dropped++
 		r.number++
 		r.filling.begin(r.filling.b)
+		return true
 	}
-	return !r.closed
+	r.handOver()
+	select {
+	case r.full <- struct{}{}:
+	default: // the writer was told
+	}
+	return true
 }
 
-// handOver gives the block to the writer and starts another, unless the writer still has
-// the other buffer. mu is held.
-func (r *Recorder) handOver() bool {
-	select {
-	case other := <-r.free:
-		seal(r.filling.b, r.number, time.Now())
-		r.ready <- r.filling.b
-		r.number++
-		r.filling.begin(other)
-		return true
-	default:
-		return false
-	}
+// handOver makes the block ready and starts another in the other buffer, which must be free. mu is held.
+func (r *Recorder) handOver() {
+	b := r.filling.b
+	seal(b, r.number, time.Now())
+	r.number++
+	r.filling.begin(r.other)
+	r.ready, r.other, r.away = b, b, true
 }
 
 // Dropped returns how many blocks were dropped because the io.Writer was slow or failed.
@@ -205,14 +198,11 @@ func (r *Recorder) Dropped() uint64 {
 // plays faster than time, as a simulation does, calls it now and then, or the writer cannot
 // keep up.
 func (r *Recorder) Flush() {
-	flushed := make(chan struct{})
-	select {
-	case r.flush <- flushed:
+	for _, due := range [...]bool{true, false} { // the second is taken when what the first asked for is done
 		select {
-		case <-flushed:
-		case <-r.done: // the io.Writer called runtime.Goexit
+		case r.flush <- due:
+		case <-r.done:
 		}
-	case <-r.done:
 	}
 }
 
@@ -230,8 +220,8 @@ func (r *Recorder) Close() error {
 	<-r.done
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.free) == 0 { // the writer did not take all of it, or nobody knows how much
-		r.free <- nil
+	if r.away { // the writer did not take all of it, or nobody knows how much
+		r.away = false
 		r.dropped++
 	}
 	if !r.filling.empty() {
@@ -248,28 +238,20 @@ func (r *Recorder) Close() error {
 // the next tick, so that a block is in the recording as a whole or not at all.
 func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
 	rest := r.offer(to, []byte(magic)) // of what is being written
-	var block []byte                   // of which rest is the rest, or nil
 	for over := false; !over; {
-		ready, due := r.ready, true
-		if len(rest) > 0 {
-			ready = nil
-		}
-		var flushed chan struct{}
+		due := true // the block that is being filled is
 		select {
-		case block = <-ready:
-			rest, due = block, false
+		case <-r.full:
+			due = false
 		case <-tick:
-		case flushed = <-r.flush:
+		case due = <-r.flush:
 		case <-r.closing:
 			over = true
 		}
-		for rest = r.offer(to, rest); len(rest) == 0; rest = r.offer(to, block) {
-			if block, due = r.next(block, due); block == nil {
+		for rest = r.offer(to, rest); len(rest) == 0; rest = r.offer(to, rest) {
+			if rest, due = r.next(due); rest == nil {
 				break
 			}
-		}
-		if flushed != nil {
-			close(flushed)
 		}
 	}
 }
@@ -279,34 +261,28 @@ func (r *Recorder) offer(to io.Writer, b []byte) (rest []byte) {
 	if len(b) == 0 {
 		return nil
 	}
+	last := r.err
+	r.err = errExited // unless Write returns
 	n, err := to.Write(b)
 	rest = b[max(min(n, len(b)), 0):]
 	if err == nil && len(rest) > 0 {
 		err = io.ErrShortWrite
 	}
-	if err != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.err = err
-	}
+	r.err = cmp.Or(err, last)
 	return rest
 }
 
-// next takes back the buffer of a block that was written, and returns the next block, or
-// nil. If due, the block that is being filled counts, once.
-func (r *Recorder) next(written []byte, due bool) (block []byte, stillDue bool) {
+// next returns the block to write after one that was written, or nil. If due, the block that is being filled
+// counts, once.
+func (r *Recorder) next(due bool) (block []byte, stillDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if written != nil {
-		r.free <- written
+	if r.ready == nil {
+		if r.away = false; due && !r.filling.empty() {
+			r.handOver()
+			due = false
+		}
 	}
-	if due && len(r.ready) == 0 && !r.filling.empty() {
-		r.handOver()
-		due = false
-	}
-	select {
-	case block = <-r.ready:
-	default:
-	}
+	block, r.ready = r.ready, nil
 	return block, due
 }

@@ -39,31 +39,52 @@ var errRecordings = errors.New("record: a replay takes one recording or two")
 // tells. If there is none, the times of day of the two machines do.
 func Replay(recordings ...io.Reader) func(yield func(Moment, error) bool) {
 	return func(yield func(Moment, error) bool) {
-		var err error
-		switch len(recordings) {
-		case 1:
-			p := newReplay(recordings[0])
-			for p.more() {
-				if !yield(p.play(), nil) {
-					return
-				}
+		ends, c, err := begin(recordings)
+		for ends[0].more() || ends[1].more() {
+			i, at := 0, [2]uint64{ends[0].ahead.LocalUsec, ends[1].ahead.LocalUsec}
+			if !ends[0].more() || ends[1].more() && at[0] != 0 && (at[1] == 0 || c.secondIsNext(at[0], at[1])) {
+				i = 1 // a Reset at the begin has no time: it comes first
 			}
-			err = p.failure()
-		case 2:
-			var more bool
-			if more, err = replayBoth(recordings, yield); !more {
+			m := ends[i].play()
+			m.End, m.AtUsec = i, c.at(i, m.LocalUsec)
+			m.Ends = [2]*timesync.TimeSynchronizer{ends[0].sync, ends[1].sync}
+			if !yield(m, nil) {
 				return
 			}
-		default:
-			err = errRecordings
 		}
-		if err != nil {
+		second := ends[1].failure()
+		if second != nil {
+			second = fmt.Errorf("the second recording: %w", second)
+		}
+		if err = errors.Join(err, ends[0].failure(), second); err != nil {
 			yield(Moment{}, err)
 		}
 	}
 }
 
-// replay is one end that is being replayed.
+// begin returns both ends, and how their clocks compare. If there is one recording, the second end is the zero value.
+func begin(recordings []io.Reader) (ends [2]replay, c clocks, err error) {
+	switch len(recordings) {
+	case 1:
+		ends[0] = newReplay(recordings[0])
+	case 2:
+		var says [2]surveyed
+		for i, r := range recordings {
+			b, err := io.ReadAll(r)
+			if err != nil {
+				return [2]replay{}, c, err
+			}
+			ends[i], says[i] = newReplay(bytes.NewReader(b)), survey(b)
+		}
+		c = compare(says[0], says[1])
+		c.sync = ends[0].sync
+	default:
+		err = errRecordings
+	}
+	return ends, c, err
+}
+
+// replay is one end that is being replayed. The zero value has no recording.
 type replay struct {
 	reader *reader
 	sync   *timesync.TimeSynchronizer
@@ -71,8 +92,8 @@ type replay struct {
 	err    error // why there are no more
 }
 
-func newReplay(r io.Reader) *replay {
-	p := &replay{reader: newReader(r), sync: new(timesync.TimeSynchronizer)}
+func newReplay(r io.Reader) replay {
+	p := replay{reader: &reader{src: r}, sync: new(timesync.TimeSynchronizer)}
 	p.look()
 	return p
 }
@@ -80,7 +101,7 @@ func newReplay(r io.Reader) *replay {
 // look reads the next event.
 func (p *replay) look() { p.ahead, p.err = p.reader.next() }
 
-func (p *replay) more() bool { return p.err == nil }
+func (p *replay) more() bool { return p.reader != nil && p.err == nil }
 
 // failure returns what went wrong, after the last event.
 func (p *replay) failure() error {
@@ -92,54 +113,10 @@ func (p *replay) failure() error {
 
 // play gives the next event to the synchronizer.
 func (p *replay) play() Moment {
-	e := p.ahead
-	m := Moment{Event: e, AtUsec: [2]uint64{e.LocalUsec}, Ends: [2]*timesync.TimeSynchronizer{p.sync}}
-	switch e.Kind {
-	case Datagram:
-		m.OWD, m.Known = p.sync.OnAuthenticatedDatagramTimestamp(e.Counter, e.LocalUsec)
-	case Report:
-		p.sync.OnPeerMinDeltaTS24(e.Counter, e.LocalUsec)
-	case Anchor:
-		p.sync.Anchor(e.LocalUsec, e.RemoteUsec)
-	case Reset:
-		p.sync.Reset()
-	}
+	m := Moment{Event: p.ahead}
+	m.OWD, m.Known = m.give(p.sync)
 	p.look()
 	return m
-}
-
-// replayBoth replays two recordings. more is false if the caller wants no more.
-func replayBoth(recordings []io.Reader, yield func(Moment, error) bool) (more bool, err error) {
-	var all [2][]byte
-	for i, r := range recordings {
-		if all[i], err = io.ReadAll(r); err != nil {
-			return true, err
-		}
-	}
-	c := compare(survey(all[0]), survey(all[1]))
-	ends := [2]*replay{newReplay(bytes.NewReader(all[0])), newReplay(bytes.NewReader(all[1]))}
-	c.sync = ends[0].sync
-	for ends[0].more() || ends[1].more() {
-		i, at := 0, [2]uint64{ends[0].ahead.LocalUsec, ends[1].ahead.LocalUsec}
-		if !ends[0].more() || ends[1].more() && at[0] != 0 && (at[1] == 0 || c.secondIsNext(at[0], at[1])) {
-			i = 1 // a Reset at the begin has no time: it comes first
-		}
-		m := ends[i].play()
-		if m.End = i; i == 0 {
-			m.AtUsec[1] = c.second(m.LocalUsec)
-			c.offset = m.AtUsec[1] - m.LocalUsec // while sync does not know again
-		} else {
-			m.AtUsec = [2]uint64{c.first(m.LocalUsec), m.LocalUsec}
-		}
-		m.Ends = [2]*timesync.TimeSynchronizer{ends[0].sync, ends[1].sync}
-		if !yield(m, nil) {
-			return false, nil
-		}
-	}
-	if err = ends[1].failure(); err != nil {
-		err = fmt.Errorf("the second recording: %w", err)
-	}
-	return true, errors.Join(ends[0].failure(), err)
 }
 
 // surveyed is what a recording says of the two clocks.
@@ -167,7 +144,7 @@ func survey(recording []byte) (s surveyed) {
 
 // clocks converts between the clocks of two recordings.
 type clocks struct {
-	sync   *timesync.TimeSynchronizer // the first end's
+	sync   *timesync.TimeSynchronizer // the first end's, nil if there is one recording
 	offset uint64                     // us: the second clock minus the first while sync does not know
 	turns  uint64                     // us: multiples of 67.1 s that sync does not know
 }
@@ -202,8 +179,16 @@ func (c *clocks) second(first uint64) uint64 {
 	return first + c.offset
 }
 
-// first returns what the first clock reads when the second one reads second.
-func (c *clocks) first(second uint64) uint64 {
-	guess := second - c.offset
-	return second - (c.second(guess) - guess) // the offset hardly changes from guess to there
+// at returns what both clocks read when that of an end reads local; of one recording, 0 for the other.
+func (c *clocks) at(end int, local uint64) (at [2]uint64) {
+	switch at[end] = local; {
+	case c.sync == nil:
+	case end == 0:
+		at[1] = c.second(local)
+		c.offset = at[1] - local // while sync does not know again
+	default:
+		guess := local - c.offset
+		at[0] = local - (c.second(guess) - guess) // the offset hardly changes from guess to there
+	}
+	return at
 }

@@ -37,15 +37,15 @@ type end struct {
 	ppm   uint64
 	start uint64 // true time at which its clock was right
 
-	mu sync.Mutex
-	to netip.AddrPort
-	by [2]judged
+	mu    sync.Mutex
+	to    netip.AddrPort
+	links [2]link.Link
+	found *[2]judged
 }
 
 // judged is what is found with one of two times of receipt, the kernel's and that after the read. Every
 // datagram is judged by both.
 type judged struct {
-	link   link.Link
 	delays []int64 // of the datagrams received, us
 	errors []int64 // of the offset, us, from the first answer on
 }
@@ -68,8 +68,8 @@ func (e *end) send() {
 	}
 	var b []byte
 	sent := trueTime(clock.Now())
-	for i := range e.by {
-		b = e.by[i].link.AppendHeader(b, e.clock(sent))
+	for i := range e.links {
+		b = e.links[i].AppendHeader(b, e.clock(sent))
 	}
 	e.conn.udp.WriteToUDPAddrPort(binary.LittleEndian.AppendUint64(b, sent), e.to)
 }
@@ -81,11 +81,11 @@ func (e *end) receive(b []byte, from netip.AddrPort, times ...uint64) {
 	e.to = from
 	sent, truth := binary.LittleEndian.Uint64(b[len(b)-8:]), times[1]
 	for i, received := range times {
-		by := &e.by[i]
-		b, _, _, _ = by.link.Open(b, e.clock(received))
+		by := &e.found[i]
+		b, _, _, _ = e.links[i].Open(b, e.clock(received))
 		by.delays = append(by.delays, int64(received-sent))
-		if remote, ok := by.link.RemoteTime(e.clock(truth)); ok {
-			by.errors = append(by.errors, max(int64(remote-truth), int64(truth-remote)))
+		if remote, ok := e.links[i].RemoteTime(e.clock(truth)); ok {
+			by.errors = append(by.errors, int64(remote-truth))
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (e *end) run(busy int) {
 func TestTable(t *testing.T) {
 	if to, err := netip.ParseAddrPort(os.Getenv(peerAddress)); err == nil { // this is the other process
 		udp, _ := open(t)
-		(&end{conn: NewConn(udp), to: to}).run(0)
+		(&end{conn: NewConn(udp), to: to, found: new([2]judged)}).run(0)
 		return
 	}
 	if !*table {
@@ -146,7 +146,7 @@ func TestTable(t *testing.T) {
 			if off.Samples == 0 {
 				t.Fatalf("%d busy, receive time %s: never synchronized", busy, name)
 			}
-			fmt.Printf("%-5d %-14s %-13s %s\n", busy, cell(delay), cell(off), name)
+			fmt.Printf("%-5d %5d / %-6d  %4d / %-6d %s\n", busy, delay.Median, delay.P99, off.Median, off.P99, name)
 			p99[i] = off.P99
 		}
 		if busy == 2 && p99[0]*10 > p99[1] {
@@ -158,7 +158,7 @@ func TestTable(t *testing.T) {
 // connect measures one connection to another process and adds to found.
 func connect(t *testing.T, busy int, found *[2]judged) {
 	udp, at := open(t)
-	e := &end{conn: NewConn(udp), ppm: tablePPM, start: trueTime(clock.Now())}
+	e := &end{conn: NewConn(udp), ppm: tablePPM, start: trueTime(clock.Now()), found: found}
 	if !e.conn.Kernel() {
 		t.Skip("the kernel gives no times here")
 	}
@@ -168,11 +168,4 @@ func connect(t *testing.T, busy int, found *[2]judged) {
 	defer peer.Wait()
 	defer peer.Process.Kill()
 	e.run(busy)
-	for i := range e.by {
-		by := &e.by[i]
-		found[i].delays = append(found[i].delays, by.delays...)
-		found[i].errors = append(found[i].errors, by.errors...)
-	}
 }
-
-func cell(s stat.Spread) string { return fmt.Sprintf("%d / %d", s.Median, s.P99) }

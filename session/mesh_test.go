@@ -34,7 +34,6 @@ type mesh struct {
 type judge struct {
 	apart    []int64 // largest distance of two members, each time
 	jumps    []int64 // at handovers
-	heals    []int64 // jumps when halves meet
 	founder  []int64 // distance from the founder's clock
 	bounds   []int64
 	wrong    int // readings beyond Bound
@@ -284,7 +283,7 @@ func check[T comparable](t *testing.T, got, want T, format string, args ...any) 
 
 // add adds what another world found.
 func (j *judge) add(o *judge) {
-	j.apart, j.jumps, j.heals = append(j.apart, o.apart...), append(j.jumps, o.jumps...), append(j.heals, o.heals...)
+	j.apart, j.jumps = append(j.apart, o.apart...), append(j.jumps, o.jumps...)
 	j.founder, j.bounds = append(j.founder, o.founder...), append(j.bounds, o.bounds...)
 	j.wrong, j.wrongTo, j.back = j.wrong+o.wrong, j.wrongTo+o.wrongTo, j.back+o.back
 	j.readings, j.steps = j.readings+o.readings, j.steps+o.steps
@@ -292,8 +291,8 @@ func (j *judge) add(o *judge) {
 
 func (j *judge) String() string {
 	of := stat.SpreadOf
-	return fmt.Sprintf("median/p99/most, us: apart %v, jumps %v (%d), where halves meet %v, off the founder's clock %v, ",
-		of(j.apart), of(j.jumps), len(j.jumps), of(j.heals), of(j.founder)) +
+	return fmt.Sprintf("median/p99/most, us: apart %v, jumps %v (%d), off the founder's clock %v, ",
+		of(j.apart), of(j.jumps), len(j.jumps), of(j.founder)) +
 		fmt.Sprintf("bound %v; %d readings, %d beyond Bound, %d beyond HostBound, %d back, %d steps",
 			of(j.bounds), j.readings, j.wrong, j.wrongTo, j.back, j.steps)
 }
