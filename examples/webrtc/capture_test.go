@@ -75,7 +75,7 @@ func send(t *testing.T, extension rtp.AbsCaptureTimeExtension) (got rtp.AbsCaptu
 			packets <- p
 		}
 	})
-	exampletest.Must(t, introduce(ctx, ends[0], ends[1]))
+	exampletest.Must(t, introduce(ends[0], ends[1]))
 	id := uint8(0)
 	for _, e := range sender.GetParameters().HeaderExtensions {
 		if e.URI == CaptureTimeURI {
