@@ -67,7 +67,7 @@ func newWorld(c config) (w *world, err error) {
 func (w *world) close() error {
 	w.relay.Close()
 	time.Sleep(50 * time.Millisecond)
-	return errors.Join(w.judges[0].End(), w.judges[1].End())
+	return errors.Join(w.judges[0].Close(), w.judges[1].Close())
 }
 
 func demo(ctx context.Context, c config, stdout io.Writer) error {
@@ -79,7 +79,7 @@ func demo(ctx context.Context, c config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(stdout, program.ReceiveTimes(w.judges[0].Rx.Conn))
+	fmt.Fprintln(stdout, w.judges[0].ReceiveTimes())
 	fmt.Fprintln(stdout, "each second: the error of each one's idea of the other's clock, and its bound")
 	ctx, stop := c.Limit(ctx)
 	defer stop()

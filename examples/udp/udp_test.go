@@ -150,7 +150,7 @@ func TestLive(t *testing.T) {
 			t.Errorf("the listener serves another %d us after it has heard the first", waited)
 		}
 	}
-	exampletest.Must(t, listener.End())
+	exampletest.Must(t, listener.Close())
 }
 
 // TestFailures: what cannot work ends with status 1 and says why; the waiting end says where it is.

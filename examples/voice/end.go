@@ -64,7 +64,7 @@ func (s *side) open(udp *net.UDPConn, take func(seal.Datagram, error), do func()
 	s.Socket = program.NewSocket(udp, s.clock.Reads)
 	s.send = s.Write
 	s.Go(func() {
-		s.end.Serve(s.Rx, udp, 0, func(d seal.Datagram, err error) {
+		s.end.Serve(s, udp, 0, func(d seal.Datagram, err error) {
 			s.running.Lock()
 			defer s.running.Unlock()
 			take(d, err)
