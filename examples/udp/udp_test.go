@@ -87,8 +87,8 @@ func TestDemo(t *testing.T) {
 		}
 		// The copy of a datagram that came before its sender had proven itself can be the first
 		// that is taken: few overtake each other just then.
-		rejected, injected := j.tally(seal.ErrReplayed).n+j.tally(seal.ErrUnproven).n, w.injected(j, 1)+w.injected(j, 2)
-		if j.tally(seal.ErrForged).n != w.injected(j, 0) || rejected < injected-3 {
+		rejected, injected := j.tally(seal.ErrReplayed).n+j.tally(seal.ErrUnproven).n, w.relay.Injected(j.way, relay.Replayed, relay.Recorded)
+		if j.tally(seal.ErrForged).n != w.relay.Injected(j.way, relay.Forged, relay.Cut) || rejected < injected-3 {
 			t.Errorf("%s: not all that was injected is rejected", j.name)
 		}
 		if accepted := j.tally(nil).n; accepted > int(j.sent.Load())*3/2 {

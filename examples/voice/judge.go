@@ -88,15 +88,8 @@ func (l *listener) absences(latency int64) []span {
 	}
 }
 
-// check says what must not be.
-func (r *result) check() error {
-	if r.Played == 0 || r.Late > 0 {
-		return fmt.Errorf("%d frames were played, %d of them late", r.Played, r.Late)
-	}
-	return nil
-}
-
-func (r *result) print(w io.Writer, c config) {
+// print prints what became of the frames, and says what must not be.
+func (r *result) print(w io.Writer, c config) error {
 	fmt.Fprintf(w, "frames of %v; each datagram takes 15 to 25 ms, %g %% are lost; ", frameTime, c.Network.Loss)
 	fmt.Fprintf(w, "clocks %g ppm apart; -seed %d\n", c.Skew, c.Network.Seed)
 	fmt.Fprintf(w, "captured %d, played %d, %d of them late; ", r.Captured, r.Played, r.Late)
@@ -105,4 +98,8 @@ func (r *result) print(w io.Writer, c config) {
 	fmt.Fprintf(w, "from 3 s after each start on, median/p99/most, us:\n")
 	fmt.Fprintf(w, "  play - capture - latency of %.0f ms: %v\n", r.Latency, r.Error)
 	fmt.Fprintf(w, "  of that the clocks %v, waking up late %v\n", r.Clocks, r.Woke)
+	if r.Played == 0 || r.Late > 0 {
+		return fmt.Errorf("%d frames were played, %d of them late", r.Played, r.Late)
+	}
+	return nil
 }

@@ -58,9 +58,7 @@ const stoppedBy = 2 * time.Second
 
 // voice runs the demo, and says how it went.
 func voice(ctx context.Context, c config, stdout, _ io.Writer) error {
-	r := demo(ctx, c)
-	r.print(stdout, c)
-	return r.check()
+	return demo(ctx, c).print(stdout, c)
 }
 
 // demo runs both ends and the network between them. After a third of the time the end that plays is

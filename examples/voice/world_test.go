@@ -254,9 +254,9 @@ func TestFaults(t *testing.T) {
 }
 
 func TestDemo(t *testing.T) {
-	r := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 12s"))
-	exampletest.Must(t, r.check())
-	t.Logf("%+v", r)
+	c := exampletest.Config(t, (*config).flags, (*config).check, "-for 12s")
+	r := demo(t.Context(), c)
+	exampletest.Must(t, r.print(t.Output(), c))
 	if r.InFlight < 90 || r.Captured < 500 || r.Played > r.Captured-90 {
 		t.Errorf("%+v", r)
 	}
