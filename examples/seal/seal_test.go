@@ -282,59 +282,19 @@ func TestNonceNeverTwice(t *testing.T) {
 func TestAnswerRate(t *testing.T) {
 	for _, start := range []uint64{0, 1, 99_999, 1<<64 - 1} {
 		b := New(testKey, 1)
-		last := map[uint16]uint64{}
-		total := 0
-		for passed := uint64(0); passed < 2_000_000; passed += 1000 {
-			port := uint16(passed / 1000 % 7)
-			answered := b.Answer(nil, netip.AddrPortFrom(home.Addr(), port), start+passed, false) != nil
-			before, again := last[port]
-			if passed == 0 && !answered || answered && again && passed-before < answerGap {
-				t.Fatalf("from %d us on: after %d us answered %v, and %d us before", start, passed, answered, passed-before)
+		last, total := map[uint64]uint64{}, 0
+		for ms := uint64(0); ms < 2000; ms++ {
+			port := ms % 7
+			if b.Answer(nil, netip.AddrPortFrom(home.Addr(), uint16(port)), start+1000*ms, false) == nil {
+				continue
 			}
-			if answered {
-				last[port], total = passed, total+1
+			if before, again := last[port]; again && 1000*(ms-before) < answerGap {
+				t.Fatalf("from %d us on: answers after %d and %d ms", start, before, ms)
 			}
+			last[port], total = ms, total+1
 		}
 		if total < 20 || total > 7*20 { // all in one slot; each in one of its own
 			t.Errorf("%d answers to 7 addresses in 2 s", total)
-		}
-	}
-}
-
-// TestSessions: an end says which session of the peer it is, and when that was last heard,
-// and seals no stamp for one that is over.
-func TestSessions(t *testing.T) {
-	a, b, now := pair(t)
-	if (New(testKey, 0).Peer() != Peer{}) {
-		t.Error("a new end knows a peer")
-	}
-	for life := uint32(1); life < 5; life++ {
-		heard := b.Peer()
-		if heard.Session != life || heard.Addr != home || now-heard.HeardUsec > 100_000 {
-			t.Errorf("life %d at %d: %+v", life, now, heard)
-		}
-		stamp, ok := b.Link.ToRemoteTime23(now)
-		if !ok {
-			t.Fatal("not synchronized")
-		}
-		payload, _ := stamp.AppendBinary(nil)
-		datagram, err := b.SealFor(life, []byte("x"), payload, now)
-		got, _, _, err2 := a.Open(datagram[1:], away, now+testDelay)
-		if err != nil || err2 != nil || !bytes.Equal(got, payload) {
-			t.Errorf("life %d: %v, %v: % x", life, err, err2, got)
-		}
-		if b.Open(b.Seal(nil, nil, now), home, now+50_000); b.Peer() != heard {
-			t.Error("what is refused is heard")
-		}
-		a = New(testKey, 0)
-		b.Open(a.Seal(nil, nil, now), home, now)
-		a.Open(b.Answer(nil, home, now, false), home, now)
-		if _, _, known, err := b.Open(a.Seal(nil, nil, now), home, now); err != nil || known || b.Link.IsSynchronized() {
-			t.Errorf("life %d: what was learnt of the one before is believed of the next: %v, %v", life, known, err)
-		}
-		introduce(t, a, b, &now)
-		if got, err := b.SealFor(life, []byte("x"), payload, now); err != ErrSession || string(got) != "x" {
-			t.Errorf("life %d: a stamp of it is sealed for the next: %v", life, err)
 		}
 	}
 }
@@ -414,10 +374,10 @@ func (f flood) delays(t *testing.T, dialer bool, seed uint64) (usec uint64) {
 
 // TestTake: who calls from elsewhere is refused for as long as the peer is held, and not
 // answered by the end that calls. Whoever is refused is told by the true peer, cannot prove itself by
-// it, and is served without a restart once there is room.
+// it, and is served without a restart once there is room. Then nothing of the peer before is left.
 func TestTake(t *testing.T) {
 	caller, called, now := pair(t)
-	heard := called.Peer().HeardUsec
+	heard := now - 100_000 + testDelay
 	stranger := New(testKey, 0)
 	for _, c := range []struct {
 		from    netip.AddrPort
@@ -453,5 +413,15 @@ func TestTake(t *testing.T) {
 		t.Errorf("the end that calls: %v, answer %x", err, answer)
 	}
 	now += 1_000_000
+	session := called.Peer().Session
+	_, answer, _ = called.Take(stranger.Seal(nil, nil, now), home, now, 0)
+	stranger.Open(answer, home, now)
+	d, _, err = called.Take(stranger.Seal(nil, nil, now), home, now, 0)
+	if err != nil || d.Session != session+1 || d.Known || called.Link.IsSynchronized() {
+		t.Errorf("%+v, %v: what was learnt of the caller is believed of the stranger", d, err)
+	}
+	if got, err := called.SealFor(session, []byte("x"), nil, now); err != ErrSession || string(got) != "x" {
+		t.Errorf("a stamp for the caller is sealed for the stranger: %v", err)
+	}
 	introduce(t, stranger, called, &now)
 }
