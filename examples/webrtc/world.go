@@ -31,14 +31,14 @@ func connect(ctx context.Context, r *channelbench.Run) error {
 }
 
 // loopback is WebRTC without any network but that of this machine.
-func loopback(options ...func(*webrtc.API)) *webrtc.API {
+func loopback() *webrtc.API {
 	var s webrtc.SettingEngine
 	Set(&s)
 	s.SetIncludeLoopbackCandidate(true)
 	s.SetInterfaceFilter(func(name string) bool { return name == "lo" || name == "lo0" })
 	s.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4})
 	s.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
-	return webrtc.NewAPI(append(options, webrtc.WithSettingEngine(s))...)
+	return webrtc.NewAPI(webrtc.WithSettingEngine(s))
 }
 
 // open makes an end of a connection with two data channels, which sends and receives until ctx is done.
