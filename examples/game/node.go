@@ -64,7 +64,7 @@ func newNode(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger)
 	n.rng = rand.New(rand.NewPCG(c.Network.Seed, 0))
 	n.clock = program.Clock{Start: n.rng.Uint64(), PPM: c.Skew}
 	n.Socket = program.NewSocket(udp, n.clock.Reads)
-	n.say("at %v; %s", udp.LocalAddr(), n.ReceiveTimes())
+	n.say("at %v", udp.LocalAddr())
 	return n
 }
 

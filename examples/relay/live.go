@@ -130,7 +130,7 @@ func alone(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	default:
 		legs = []*leg{startViewer(c, udp, to, own, show(stdout))}
 	}
-	fmt.Fprintln(stderr, legs[0].ReceiveTimes())
+	fmt.Fprintln(stderr, "at", udp.LocalAddr())
 	<-ctx.Done()
 	for _, l := range legs {
 		l.Close()

@@ -79,7 +79,6 @@ func demo(ctx context.Context, c config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(stdout, w.judges[0].ReceiveTimes())
 	fmt.Fprintln(stdout, "each second: the error of each one's idea of the other's clock, and its bound")
 	ctx, stop := c.Limit(ctx)
 	defer stop()

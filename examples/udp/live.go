@@ -65,7 +65,6 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 			fmt.Fprintf(stdout, "listening at %v\n", p.UDP.LocalAddr())
 		}
 		fmt.Fprintln(stdout, "offset is the peer's clock minus this one")
-		fmt.Fprintln(stdout, p.ReceiveTimes())
 	}
 	ctx, stop := c.Limit(ctx)
 	defer stop()

@@ -41,14 +41,6 @@ func (s *Socket) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64
 	return n, from, s.Reads(recvUsec), err
 }
 
-// ReceiveTimes says where the times of receipt come from.
-func (s *Socket) ReceiveTimes() string {
-	if s.rx.Kernel() {
-		return "receive times are the kernel's"
-	}
-	return "receive times are read after the datagram: the kernel gives none here"
-}
-
 // Go runs what ends when Ctx is done and the socket closed.
 func (s *Socket) Go(do func()) { s.tasks.Go(do) }
 
