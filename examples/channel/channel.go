@@ -46,3 +46,17 @@ func (p *Peer) Take(datagram []byte) (r Received, err error) {
 	r.Payload, r.Delay, r.Known, err = p.Open(datagram, r.At)
 	return r, err
 }
+
+// Next takes the next datagram that read returns, and passes over those without a right header. An error is
+// that of read.
+func (p *Peer) Next(read func() ([]byte, error)) (Received, error) {
+	for {
+		datagram, err := read()
+		if err != nil {
+			return Received{}, err
+		}
+		if r, err := p.Take(datagram); err == nil {
+			return r, nil
+		}
+	}
+}

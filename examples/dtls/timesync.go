@@ -87,18 +87,11 @@ func NewPeer(ctx context.Context, conn *dtls.Conn, received func() uint64) (*Pee
 // 3 s, or sent more than 2048 bytes at once, which Send refuses. Then close it, and let the client dial
 // anew: what was learnt of the clock is over.
 func (p *Peer) Receive() (channel.Received, error) {
-	for {
-		if err := p.conn.SetReadDeadline(time.Now().Add(quiet)); err != nil {
-			return channel.Received{}, err
-		}
-		n, err := p.conn.Read(p.buf[:]) // authenticated, and each at most once
-		if err != nil {
-			return channel.Received{}, err
-		}
-		if r, err := p.Take(p.buf[:n]); err == nil {
-			return r, nil
-		}
-	}
+	return p.Next(func() ([]byte, error) {
+		_ = p.conn.SetReadDeadline(time.Now().Add(quiet)) // where it fails, the read does
+		n, err := p.conn.Read(p.buf[:])                   // authenticated, and each at most once
+		return p.buf[:n], err
+	})
 }
 
 // Close says goodbye.

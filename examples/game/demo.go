@@ -102,7 +102,7 @@ func playAll(ctx context.Context, c config, out *log.Logger) *result {
 // kill ends an end; what it has counted counts.
 func (d *demo) kill(n *node) {
 	r := &d.result
-	r.failed = errors.Join(r.failed, n.End())
+	r.failed = errors.Join(r.failed, n.Close())
 	r.add(n.counts)
 	r.Ticks.Skipped += n.ledger.Counts.Skipped
 	r.Ticks.Repeated += n.ledger.Counts.Repeated

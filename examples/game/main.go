@@ -100,5 +100,5 @@ func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 		n = startPlayer(c, udp, server, out).node
 	}
 	<-ctx.Done()
-	return n.End()
+	return n.Close()
 }

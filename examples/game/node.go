@@ -64,7 +64,7 @@ func newNode(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger)
 	n.rng = rand.New(rand.NewPCG(c.Network.Seed, 0))
 	n.clock = program.Clock{Start: n.rng.Uint64(), PPM: c.Skew}
 	n.Socket = program.NewSocket(udp, n.clock.Reads)
-	n.say("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.Rx.Conn))
+	n.say("at %v", udp.LocalAddr())
 	return n
 }
 
@@ -96,9 +96,9 @@ func (n *node) record(l *link.Link, name string) {
 	}
 }
 
-// run receives and plays until End, and says once a second how it is.
+// run receives and plays until Close, and says once a second how it is.
 func (n *node) run(take func([]byte, netip.AddrPort, uint64), report func(), play func(context.Context) error) {
-	n.Go(func() { seal.Receive(n.Rx, take) })
+	n.Go(func() { seal.Receive(n, take) })
 	n.Every(time.Second, report)
 	n.Go(func() { _ = play(n.Ctx) }) // its error is that of Ctx
 }

@@ -61,7 +61,7 @@ func newPlayerSide(t *testing.T) *playerSide {
 
 func open(t *testing.T, server netip.AddrPort) *node {
 	n := newNode(config{}, relay.Loopback(), server, log.New(io.Discard, "", 0))
-	t.Cleanup(n.Close)
+	t.Cleanup(func() { n.Close() })
 	return n
 }
 

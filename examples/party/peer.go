@@ -85,7 +85,7 @@ func newPeer(id uint64, key [32]byte, clock program.Clock, at []netip.AddrPort) 
 // start sends and receives on a socket until Close.
 func (p *peer) start(udp *net.UDPConn) {
 	p.Socket = program.NewSocket(udp, p.clock.Reads)
-	p.Go(func() { seal.Receive(p.Rx, p.receive) })
+	p.Go(func() { seal.Receive(p, p.receive) })
 	p.Every(every, func() {
 		p.elect(p.clock.Now())
 		p.send()

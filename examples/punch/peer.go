@@ -84,7 +84,7 @@ func newPeer(c config, server netip.AddrPort) (*peer, error) {
 		p.token = rand.Text()
 		io.WriteString(registered, p.token)
 	}
-	p.Go(func() { seal.Receive(p.Rx, p.take) })
+	p.Go(func() { seal.Receive(p, p.take) })
 	return p, nil
 }
 

@@ -28,7 +28,7 @@ func startServer(t *testing.T) (*server, netip.AddrPort) {
 	t.Helper()
 	s, err := newServer(testKey, netip.MustParseAddrPort("127.0.0.1:0"))
 	exampletest.Must(t, err)
-	t.Cleanup(s.Close)
+	t.Cleanup(func() { s.Close() })
 	s.mu.Lock()
 	s.settling = 0 // tested by TestLate
 	s.mu.Unlock()
@@ -217,7 +217,7 @@ func TestDeaf(t *testing.T) {
 		}
 	})
 	p.mu.Unlock()
-	ends(t, "close", p.Close)
+	ends(t, "close", func() { p.Close() })
 	late, err := p.dialTCP(l.Addr().(*net.TCPAddr).AddrPort(), p.giveUp)
 	exampletest.Must(t, err)
 	ends(t, "the late connection", func() { p.frames(late) })
@@ -264,7 +264,7 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("%d clients, %d TCP connections; the genuine one: %v", len(s.clients), len(s.tcps), s.clients[from])
 	}
 	s.mu.Unlock()
-	ends(t, "close", s.Close)
+	ends(t, "close", func() { s.Close() })
 	ends(t, "a connection", stop.Wait)
 }
 

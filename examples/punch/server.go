@@ -77,7 +77,7 @@ func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
 		clients: map[netip.AddrPort]*client{}, tcps: map[net.Conn]string{},
 	}
 	context.AfterFunc(s.Ctx, func() { tcp.Close() })
-	s.Go(func() { seal.Receive(s.Rx, s.take) })
+	s.Go(func() { seal.Receive(s, s.take) })
 	s.Go(s.accept)
 	return s, nil
 }

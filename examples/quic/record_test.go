@@ -6,8 +6,8 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"flag"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -16,11 +16,10 @@ import (
 	"timesync/examples/internal/channelbench"
 	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
-	"timesync/record"
 )
 
 var (
-	recordTo  = flag.String("record.to", "", "folder for the recordings of TestRecord, quic-a.tsr and quic-b.tsr")
+	recordTo  = flag.String("record.to", "", "folder for the recordings of TestRecord, quic-a-*.tsr and quic-b-*.tsr")
 	recordFor = flag.Duration("record.for", time.Second, "how long they are")
 )
 
@@ -30,15 +29,13 @@ func TestRecord(t *testing.T) {
 	clocks := [2]program.Clock{channelbench.ClientClocks[0], channelbench.ServerClock}
 	a.ReceivedUsec, b.ReceivedUsec = clocks[0].Received, clocks[1].Received
 	folder := cmp.Or(*recordTo, t.TempDir())
-	peers, names := [2]*Peer{a, b}, [2]string{"quic-a.tsr", "quic-b.tsr"}
-	var recorders [2]*record.Recorder
+	peers := [2]*Peer{a, b}
+	var ends [2]func() error
 	var receiving sync.WaitGroup
 	for i, p := range peers {
-		file, err := os.Create(filepath.Join(folder, names[i]))
+		var err error
+		ends[i], err = program.Record(&p.Link, folder, [...]string{"quic-a-*.tsr", "quic-b-*.tsr"}[i])
 		exampletest.Must(t, err)
-		defer file.Close()
-		recorders[i] = record.New(file)
-		p.Record(recorders[i])
 		receiving.Go(func() {
 			for _, err := p.Receive(ctx); err == nil; _, err = p.Receive(ctx) {
 			}
@@ -53,13 +50,14 @@ func TestRecord(t *testing.T) {
 	}
 	a.conn.CloseWithError(0, "recorded")
 	receiving.Wait()
-	for i := range peers {
-		exampletest.Must(t, recorders[i].Close())
-		if datagrams := exampletest.Recording(t, filepath.Join(folder, names[i])); datagrams < 30 {
-			t.Errorf("end %d: %d datagrams", i, datagrams)
+	exampletest.Must(t, errors.Join(ends[0](), ends[1]()))
+	files, _ := filepath.Glob(filepath.Join(folder, "quic-*.tsr"))
+	for _, name := range files {
+		if datagrams := exampletest.Recording(t, name); datagrams < 30 {
+			t.Errorf("%s: %d datagrams", name, datagrams)
 		}
 	}
-	if !a.IsSynchronized() || !b.IsSynchronized() {
-		t.Error("an end does not know the other clock")
+	if len(files) < 2 || !a.IsSynchronized() || !b.IsSynchronized() {
+		t.Errorf("%d recordings, or an end does not know the other clock", len(files))
 	}
 }

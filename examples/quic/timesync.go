@@ -37,13 +37,6 @@ func NewPeer(conn *quic.Conn, received func() uint64) (*Peer, error) {
 // Receive waits for a datagram. One that has no right header is passed over. An error is the end
 // of the connection, or of ctx.
 func (p *Peer) Receive(ctx context.Context) (channel.Received, error) {
-	for {
-		datagram, err := p.conn.ReceiveDatagram(ctx) // authenticated, and each at most once
-		if err != nil {
-			return channel.Received{}, err
-		}
-		if r, err := p.Take(datagram); err == nil {
-			return r, nil
-		}
-	}
+	// What comes is authenticated, and each at most once.
+	return p.Next(func() ([]byte, error) { return p.conn.ReceiveDatagram(ctx) })
 }

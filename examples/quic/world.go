@@ -43,10 +43,7 @@ func connect(ctx context.Context, r *channelbench.Run) error {
 
 // listen starts a server, and returns what its clients trust: its certificate and no other.
 func listen(config *quic.Config) (*quic.EarlyListener, *tls.Config, error) {
-	own, roots, err := program.Certificate()
-	if err != nil {
-		return nil, nil, err
-	}
+	own, roots := program.Certificate()
 	serves := &tls.Config{Certificates: []tls.Certificate{own}, NextProtos: protocols}
 	listener, err := quic.ListenAddrEarly("127.0.0.1:0", serves, config)
 	return listener, &tls.Config{RootCAs: roots, NextProtos: protocols}, err

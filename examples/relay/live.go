@@ -50,7 +50,7 @@ func newLeg(c config, of string, udp *net.UDPConn, to netip.AddrPort, own reads)
 // listen gives take what comes, until the leg is closed.
 func (l *leg) listen(take func(seal.Datagram)) {
 	l.Go(func() {
-		l.end.Serve(l.Rx, l.UDP, 0, func(d seal.Datagram, err error) {
+		l.end.Serve(l, l.UDP, 0, func(d seal.Datagram, err error) {
 			if err == nil {
 				take(d)
 			}
@@ -58,7 +58,7 @@ func (l *leg) listen(take func(seal.Datagram)) {
 	})
 }
 
-func (l *leg) now() uint64 { return l.Rx.Reads(clock.Now()) }
+func (l *leg) now() uint64 { return l.Reads(clock.Now()) }
 
 // send sends a payload, but to nobody who has gone.
 func (l *leg) send(payload []byte) {
@@ -130,7 +130,7 @@ func alone(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	default:
 		legs = []*leg{startViewer(c, udp, to, own, show(stdout))}
 	}
-	fmt.Fprintln(stderr, program.ReceiveTimes(legs[0].Rx.Conn))
+	fmt.Fprintln(stderr, "at", udp.LocalAddr())
 	<-ctx.Done()
 	for _, l := range legs {
 		l.Close()

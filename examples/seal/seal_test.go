@@ -212,20 +212,32 @@ func TestVectors(t *testing.T) {
 }
 
 // TestRecordings replays whole sessions to the living, who may have restarted since, and to the
-// newborn, who knows nobody: the recordings must not become its peer.
+// newborn, who knows nobody: the recordings must not become its peer. No nonce is used twice, also where the key is
+// used again, and at the end of the counters, where another session follows, and is adopted.
 func TestRecordings(t *testing.T) {
 	now := uint64(1_000_000_000)
 	ends := [2]*End{New(testKey, 0), New(testKey, 1)}
 	var sent [2][][]byte // to each, everything ever
+	used := map[[nonceLen]byte]bool{}
 	for life := range 6 {
-		for range 10 {
+		if life == 3 { // both are new
+			ends[0].next.counter = 1<<32 - 5
+		}
+		for range 30 {
 			to0, to1 := exchange(ends[0], ends[1], now)
+			for _, datagram := range append(to0, to1...) {
+				nonce := [nonceLen]byte(datagram)
+				if used[nonce] {
+					t.Fatalf("life %d: nonce % x used twice", life, nonce)
+				}
+				used[nonce] = true
+			}
 			sent[0], sent[1] = append(sent[0], to0...), append(sent[1], to1...)
 			now += 100_000
 		}
 		for i, e := range ends {
-			if !e.Link.IsSynchronized() {
-				t.Fatalf("life %d: end %d is not synchronized", life, i)
+			if peer := ends[1-i]; !e.Link.IsSynchronized() || e.session != peer.next.session || peer.next.counter > 1000 {
+				t.Fatalf("life %d: end %d is not synchronized with its peer", life, i)
 			}
 			for _, d := range sent[i] {
 				refused(t, e, d, now-50_000, "recording", ErrReplayed, ErrUnproven)
@@ -246,95 +258,24 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// TestNonceNeverTwice: also where the key is used again, and at the end of the counters, where another
-// session follows, and is adopted.
-func TestNonceNeverTwice(t *testing.T) {
-	used := map[[nonceLen]byte]bool{}
-	now := uint64(1_000_000_000)
-	b := New(testKey, 1)
-	talk := func(a *End, times int) {
-		for range times {
-			toA, toB := exchange(a, b, now)
-			for _, datagram := range append(toA, toB...) {
-				nonce := [nonceLen]byte(datagram)
-				if used[nonce] {
-					t.Fatalf("nonce % x used twice", nonce)
-				}
-				used[nonce] = true
-			}
-			now += 20_000
-		}
-	}
-	for range 20 {
-		a := New(testKey, 0)
-		talk(a, 500)
-		a.next.counter = 1<<32 - 5
-		talk(a, 5+110) // 2.2 s: the session is new to b only, a reports as before
-		if a.next.counter != 110 || b.session != a.next.session || !b.Link.IsSynchronized() {
-			t.Fatalf("after 2^32 datagrams: counter %d, adopted %v, synchronized %v",
-				a.next.counter, b.session == a.next.session, b.Link.IsSynchronized())
-		}
-	}
-}
-
 // TestAnswerRate: one answer for each address in 100 ms, also if others come between; the first
 // from the first microsecond of the clock on.
 func TestAnswerRate(t *testing.T) {
 	for _, start := range []uint64{0, 1, 99_999, 1<<64 - 1} {
 		b := New(testKey, 1)
-		last := map[uint16]uint64{}
-		total := 0
-		for passed := uint64(0); passed < 2_000_000; passed += 1000 {
-			port := uint16(passed / 1000 % 7)
-			answered := b.Answer(nil, netip.AddrPortFrom(home.Addr(), port), start+passed, false) != nil
-			before, again := last[port]
-			if passed == 0 && !answered || answered && again && passed-before < answerGap {
-				t.Fatalf("from %d us on: after %d us answered %v, and %d us before", start, passed, answered, passed-before)
+		last, total := map[uint64]uint64{}, 0
+		for ms := uint64(0); ms < 2000; ms++ {
+			port := ms % 7
+			if b.Answer(nil, netip.AddrPortFrom(home.Addr(), uint16(port)), start+1000*ms, false) == nil {
+				continue
 			}
-			if answered {
-				last[port], total = passed, total+1
+			if before, again := last[port]; again && 1000*(ms-before) < answerGap {
+				t.Fatalf("from %d us on: answers after %d and %d ms", start, before, ms)
 			}
+			last[port], total = ms, total+1
 		}
 		if total < 20 || total > 7*20 { // all in one slot; each in one of its own
 			t.Errorf("%d answers to 7 addresses in 2 s", total)
-		}
-	}
-}
-
-// TestSessions: an end says which session of the peer it is, and when that was last heard,
-// and seals no stamp for one that is over.
-func TestSessions(t *testing.T) {
-	a, b, now := pair(t)
-	if (New(testKey, 0).Peer() != Peer{}) {
-		t.Error("a new end knows a peer")
-	}
-	for life := uint32(1); life < 5; life++ {
-		heard := b.Peer()
-		if heard.Session != life || heard.Addr != home || now-heard.HeardUsec > 100_000 {
-			t.Errorf("life %d at %d: %+v", life, now, heard)
-		}
-		stamp, ok := b.Link.ToRemoteTime23(now)
-		if !ok {
-			t.Fatal("not synchronized")
-		}
-		payload, _ := stamp.AppendBinary(nil)
-		datagram, err := b.SealFor(life, []byte("x"), payload, now)
-		got, _, _, err2 := a.Open(datagram[1:], away, now+testDelay)
-		if err != nil || err2 != nil || !bytes.Equal(got, payload) {
-			t.Errorf("life %d: %v, %v: % x", life, err, err2, got)
-		}
-		if b.Open(b.Seal(nil, nil, now), home, now+50_000); b.Peer() != heard {
-			t.Error("what is refused is heard")
-		}
-		a = New(testKey, 0)
-		b.Open(a.Seal(nil, nil, now), home, now)
-		a.Open(b.Answer(nil, home, now, false), home, now)
-		if _, _, known, err := b.Open(a.Seal(nil, nil, now), home, now); err != nil || known || b.Link.IsSynchronized() {
-			t.Errorf("life %d: what was learnt of the one before is believed of the next: %v, %v", life, known, err)
-		}
-		introduce(t, a, b, &now)
-		if got, err := b.SealFor(life, []byte("x"), payload, now); err != ErrSession || string(got) != "x" {
-			t.Errorf("life %d: a stamp of it is sealed for the next: %v", life, err)
 		}
 	}
 }
@@ -414,10 +355,10 @@ func (f flood) delays(t *testing.T, dialer bool, seed uint64) (usec uint64) {
 
 // TestTake: who calls from elsewhere is refused for as long as the peer is held, and not
 // answered by the end that calls. Whoever is refused is told by the true peer, cannot prove itself by
-// it, and is served without a restart once there is room.
+// it, and is served without a restart once there is room. Then nothing of the peer before is left.
 func TestTake(t *testing.T) {
 	caller, called, now := pair(t)
-	heard := called.Peer().HeardUsec
+	heard := now - 100_000 + testDelay
 	stranger := New(testKey, 0)
 	for _, c := range []struct {
 		from    netip.AddrPort
@@ -453,5 +394,15 @@ func TestTake(t *testing.T) {
 		t.Errorf("the end that calls: %v, answer %x", err, answer)
 	}
 	now += 1_000_000
+	session := called.Peer().Session
+	_, answer, _ = called.Take(stranger.Seal(nil, nil, now), home, now, 0)
+	stranger.Open(answer, home, now)
+	d, _, err = called.Take(stranger.Seal(nil, nil, now), home, now, 0)
+	if err != nil || d.Session != session+1 || d.Known || called.Link.IsSynchronized() {
+		t.Errorf("%+v, %v: what was learnt of the caller is believed of the stranger", d, err)
+	}
+	if got, err := called.SealFor(session, []byte("x"), nil, now); err != ErrSession || string(got) != "x" {
+		t.Errorf("a stamp for the caller is sealed for the stranger: %v", err)
+	}
 	introduce(t, stranger, called, &now)
 }

@@ -67,7 +67,7 @@ func newWorld(c config) (w *world, err error) {
 func (w *world) close() error {
 	w.relay.Close()
 	time.Sleep(50 * time.Millisecond)
-	return errors.Join(w.judges[0].End(), w.judges[1].End())
+	return errors.Join(w.judges[0].Close(), w.judges[1].Close())
 }
 
 func demo(ctx context.Context, c config, stdout io.Writer) error {
@@ -79,7 +79,6 @@ func demo(ctx context.Context, c config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(stdout, program.ReceiveTimes(w.judges[0].Rx.Conn))
 	fmt.Fprintln(stdout, "each second: the error of each one's idea of the other's clock, and its bound")
 	ctx, stop := c.Limit(ctx)
 	defer stop()
@@ -127,18 +126,11 @@ func (w *world) table(out io.Writer) {
 	row("  accepted", func(j *judge) any { return j.tally(nil).n })
 	row("  accepted, but never sent", func(j *judge) any { return j.intruders })
 	title("rejected / injected")
-	for i, k := range kinds {
-		row("  "+k.name, func(j *judge) any { return fmt.Sprintf("%d / %d", j.tally(k.err).n, w.injected(j, i)) })
+	for _, k := range kinds {
+		injected := func(j *judge) int { return w.relay.Injected(j.way, k.injected...) }
+		row("  "+k.name, func(j *judge) any { return fmt.Sprintf("%d / %d", j.tally(k.err).n, injected(j)) })
 	}
 	fmt.Fprintln(out, "Before a sender has proven itself, all that it sends counts\nas another session's, replayed or not.")
-}
-
-// injected returns how many datagrams of a kind the attacker has sent to a peer.
-func (w *world) injected(j *judge, kind int) (sum int) {
-	for _, k := range kinds[kind].injected {
-		sum += w.relay.Injected(j.way, k)
-	}
-	return sum
 }
 
 // failure says what went wrong.

@@ -65,7 +65,6 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 			fmt.Fprintf(stdout, "listening at %v\n", p.UDP.LocalAddr())
 		}
 		fmt.Fprintln(stdout, "offset is the peer's clock minus this one")
-		fmt.Fprintln(stdout, program.ReceiveTimes(p.Rx.Conn))
 	}
 	ctx, stop := c.Limit(ctx)
 	defer stop()
@@ -75,5 +74,5 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	} else if !c.json {
 		fmt.Fprintf(stdout, "offset %+.6f s, at most %.3f ms wrong\n", float64(s.OffsetUsec)/1e6, s.ErrorBound.Seconds()*1e3)
 	}
-	return errors.Join(err, p.End())
+	return errors.Join(err, p.Close())
 }

@@ -57,9 +57,9 @@ func newPeer(c config, udp *net.UDPConn, dial netip.AddrPort, own program.Clock,
 	return p, p.Record(&p.end.Link, c.record, pattern)
 }
 
-// start sends and receives until End.
+// start sends and receives until Close.
 func (p *peer) start() {
-	p.Go(func() { p.end.Serve(p.Rx, p.UDP, quiet, p.take) })
+	p.Go(func() { p.end.Serve(p, p.UDP, quiet, p.take) })
 	p.Every(time.Second/rate, p.send)
 }
 

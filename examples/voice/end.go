@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"net"
@@ -11,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"timesync"
 	"timesync/clock"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
@@ -20,25 +18,15 @@ import (
 )
 
 const (
+	// frameTime is also how often the end that plays says what time it is. At 10 a second p99 of the
+	// error of play is 0.5 ms instead of 0.3 (TestExact).
 	frameTime = 20 * time.Millisecond
 
-	// A payload is the number of the frame, when it was captured, and the sound. The time is the
-	// listener's, and its flag is set, or the speaker's while that does not know the listener's.
-	// Here the sound begins with notes for the judge: when that truly was, and how far off the
-	// speaker may have been about it, in microseconds.
-	atNumber   = 0
-	atTime     = atNumber + 4
-	atSound    = atTime + 3
-	soundLen   = 160
-	payloadLen = atSound + soundLen
-
-	// sayEvery is how often the end that plays says what time it is. At 10 a second p99 of the
-	// error of play is 0.5 ms instead of 0.3 (TestExact).
-	sayEvery = 20 * time.Millisecond
-
-	// hold is how long an end that is called waits for a peer that is silent. A peer that lives sends
-	// each frameTime or sayEvery.
-	hold = 500 * time.Millisecond
+	// A payload is when the frame was captured, by the clock of the listener, and the sound. Here that
+	// begins with notes for the judge: when that truly was, and how far off the speaker may have been
+	// about it, in microseconds.
+	atSound    = 3
+	payloadLen = atSound + 160
 
 	// late is how much later than due a frame is still played.
 	late = 10 * time.Millisecond
@@ -52,9 +40,6 @@ const (
 
 	// What was captured longer ago is of no use: the longest latency, and more.
 	oldest = time.Second
-
-	// maxHeld is how many frames may wait until it is known when they were captured: oldest.
-	maxHeld = int(oldest / frameTime)
 )
 
 // side is one end: a clock, a seal, and a socket.
@@ -65,10 +50,8 @@ type side struct {
 	now   func() int64 // true time, us
 	send  func(datagram []byte, to netip.AddrPort)
 
-	running sync.RWMutex // held by whoever stops the end, as a process is stopped
-
-	session uint32 // of the peer; of the goroutine that receives, as what follows
-	known   bool   // what time it is there
+	// Held by what the end does, and by whoever stops it, as a process is stopped.
+	running sync.Mutex
 }
 
 func newSide(direction uint64, c config, clock program.Clock) *side {
@@ -76,36 +59,22 @@ func newSide(direction uint64, c config, clock program.Clock) *side {
 	return &side{end: seal.New(c.Key, direction), clock: clock, now: now}
 }
 
-// open makes the side use a socket, and gives take what comes.
-func (s *side) open(udp *net.UDPConn, take func(seal.Datagram, error)) {
+// open makes the side use a socket, gives take what comes, and calls do once a frameTime.
+func (s *side) open(udp *net.UDPConn, take func(seal.Datagram, error), do func()) {
 	s.Socket = program.NewSocket(udp, s.clock.Reads)
 	s.send = s.Write
 	s.Go(func() {
-		s.end.Serve(s.Rx, udp, hold, func(d seal.Datagram, err error) {
-			s.await()
+		s.end.Serve(s, udp, 0, func(d seal.Datagram, err error) {
+			s.running.Lock()
+			defer s.running.Unlock()
 			take(d, err)
 		})
 	})
-}
-
-// await waits while the end is stopped.
-func (s *side) await() {
-	s.running.RLock()
-	defer s.running.RUnlock()
-}
-
-// each calls do at every multiple of period of the end's clock, with the true time, in us, at
-// which that should be.
-func (s *side) each(period time.Duration, do func(n uint32, at int64)) {
-	start := s.clock.At(s.now())
-	for n := uint32(0); ; n++ {
-		at := s.clock.True(start + uint64(n)*uint64(period.Microseconds()))
-		if !program.Wait(func() time.Duration { return time.Duration(at-s.now()) * time.Microsecond }, s.Ctx.Done()) {
-			return
-		}
-		s.await()
-		do(n, at)
-	}
+	s.Every(frameTime, func() {
+		s.running.Lock()
+		defer s.running.Unlock()
+		do()
+	})
 }
 
 // say sends a datagram without a payload, which says what time it is.
@@ -115,26 +84,21 @@ func (s *side) say(to netip.AddrPort) {
 	}
 }
 
-// greet answers a peer that has started anew at once, until its clock is known. So both know
-// the other's after three ways, however seldom they send. It reports whether the peer is new.
-func (s *side) greet(session uint32, to netip.AddrPort) (anew bool) {
-	if anew = session != s.session; anew {
-		s.session, s.known = session, false
+// greet answers at once while the peer's clock is not known. So both know the other's three ways
+// after one has started anew, however seldom they send.
+func (s *side) greet(d seal.Datagram, err error) {
+	if err == nil && !d.Known || err == seal.ErrAnswer {
+		s.say(d.From)
 	}
-	if !s.known {
-		s.known = s.end.Link.IsSynchronized()
-		s.say(to)
-	}
-	return anew
 }
 
 // speaker captures frames and sends them.
 type speaker struct {
 	*side
-	to netip.AddrPort
+	to      netip.AddrPort
+	waiting []int64 // when the frames were captured that are to be sent, in true time, us
 
-	// For the judge, in true time, us.
-	captured []int64 // by number
+	captured []int64 // for the judge: when all were
 }
 
 func newSpeaker(c config, clock program.Clock, to netip.AddrPort) *speaker {
@@ -142,44 +106,59 @@ func newSpeaker(c config, clock program.Clock, to netip.AddrPort) *speaker {
 }
 
 func (s *speaker) start(udp *net.UDPConn) {
-	s.open(udp, s.take)
-	s.Go(func() { s.each(frameTime, s.capture) })
+	next := s.now()
+	s.open(udp, s.take, func() {
+		// A card skips none, however busy the machine is.
+		for ; next <= s.now(); next += frameTime.Microseconds() {
+			s.capture(next)
+		}
+	})
 }
 
 func (s *speaker) take(d seal.Datagram, err error) {
-	if err == nil || err == seal.ErrAnswer {
-		s.greet(d.Session, s.to)
+	if s.greet(d, err); err == seal.ErrAnswer {
+		s.waiting = nil // from before a listener was there that could play it in time
+	}
+	s.speak()
+}
+
+// capture captures a frame at a true time, in us: now, if the machine is quick.
+func (s *speaker) capture(at int64) {
+	s.captured, s.waiting = append(s.captured, at), append(s.waiting, at)
+	if s.speak(); len(s.waiting) > 0 {
+		s.say(s.to)
 	}
 }
 
-// capture sends a frame that the card captured at a true time, in us: now, if the machine is quick.
-func (s *speaker) capture(n uint32, at int64) {
-	s.captured = append(s.captured, at)
-	for {
-		session := s.end.Peer().Session // whose time it is
-		payload := s.payload(n, at)
-		datagram, err := s.end.SealFor(session, nil, payload, s.clock.At(s.now()))
-		if err == nil {
-			s.send(datagram, s.to)
+// speak sends what has been captured, once the listener's clock is known.
+func (s *speaker) speak() {
+	session := s.end.Peer().Session // whose time it is
+	for len(s.waiting) > 0 {
+		payload, known := s.payload(s.waiting[0])
+		if !known {
 			return
-		} // else the listener has just started anew
+		}
+		datagram, err := s.end.SealFor(session, nil, payload, s.clock.At(s.now()))
+		if err != nil { // the listener has just started anew, and what it said is taken next
+			return
+		}
+		s.send(datagram, s.to)
+		s.waiting = s.waiting[1:]
 	}
 }
 
-func (s *speaker) payload(n uint32, at int64) []byte {
+func (s *speaker) payload(at int64) (payload []byte, known bool) {
 	local := s.clock.At(at)
 	ts, known := s.end.Link.ToRemoteTime23(local)
-	if !known {
-		// Our own, in the same units.
-		ts = timesync.NewCounter23(uint64(timesync.LocalTimeToDatagramTS24(local)))
-	}
 	bound, _ := s.end.Link.ErrorBound(local)
-	b := binary.LittleEndian.AppendUint32(make([]byte, 0, payloadLen), n)
-	b = link.AppendTime23(b, ts, known)
+	b := link.AppendTime23(make([]byte, 0, payloadLen), ts, known)
 	b = binary.LittleEndian.AppendUint64(b, uint64(at))
 	b = binary.LittleEndian.AppendUint64(b, uint64(bound.Microseconds()))
-	return b[:payloadLen]
+	return b[:payloadLen], known
 }
+
+// truly is when a frame was captured, in true time, us.
+func truly(payload []byte) int64 { return int64(binary.LittleEndian.Uint64(payload[atSound:])) }
 
 // listener plays what arrives.
 type listener struct {
@@ -187,24 +166,24 @@ type listener struct {
 	buffer *playout.Buffer
 	// By how many us the wall clock is before the one that stands still in sleep.
 	ahead func() int64
-	was   int64 // ahead, when it was last asked; of the goroutine that plays
-	// Frames of this session, until its clock is known; of the goroutine that receives.
-	held [][]byte
+	was   int64 // ahead, when it was last asked
 
 	// For the judge.
-	begun   int64           // true time, us
-	stopped span            // empty: never
-	late    int             // played later than playout and the clocks allow
-	arrived map[uint32]bool // by number
-	played  map[uint32]play // by number
+	begun   int64          // true time, us
+	stopped span           // empty: never
+	late    int            // played later than playout and the clocks allow
+	arrived map[int64]fate // by the true time of capture
 }
 
-// play says of a frame that was played, in microseconds: how much later than captured + latency
-// that truly was, and how much of it is because the program woke up late.
-type play struct{ over, woke int64 }
+// fate is what became of a frame. If it was played, over is how much later than captured + latency
+// that truly was, and woke how much of it is because the program woke up late, in microseconds.
+type fate struct {
+	played     bool
+	over, woke int64
+}
 
 func newListener(c config, own program.Clock) *listener {
-	l := &listener{side: newSide(1, c, own), arrived: map[uint32]bool{}, played: map[uint32]play{}}
+	l := &listener{side: newSide(1, c, own), arrived: map[int64]fate{}}
 	// Its error is that of check.
 	l.buffer, _ = playout.New(playout.Config{Latency: c.latency, Overdue: late})
 	l.ahead = func() int64 {
@@ -216,52 +195,22 @@ func newListener(c config, own program.Clock) *listener {
 }
 
 func (l *listener) start(udp *net.UDPConn) {
-	l.open(udp, l.take)
+	l.open(udp, l.take, func() { l.say(l.end.Peer().Addr) })
 	l.Go(l.play)
-	l.Go(func() { l.each(sayEvery, func(uint32, int64) { l.say(l.end.Peer().Addr) }) })
 }
 
-// take puts a frame into the buffer, or holds it until it is known when it was captured.
+// take puts a frame into the buffer.
 func (l *listener) take(d seal.Datagram, err error) {
-	if err != nil {
+	l.greet(d, err)
+	if err != nil || len(d.Payload) != payloadLen {
 		return
 	}
-	if l.greet(d.Session, d.From) {
-		l.held = nil
+	l.arrived[truly(d.Payload)] = fate{}
+	ts, _ := link.ReadTime23(d.Payload)
+	captured, err := l.end.Link.AcceptEvent(d.RecvUsec, ts, oldest)
+	if !errors.Is(err, link.ErrFuture) && !errors.Is(err, link.ErrOld) { // it cannot be
+		_ = l.buffer.Push(captured, l.clock.At(l.now()), d.Payload) // it counts what it refuses
 	}
-	if len(d.Payload) == payloadLen {
-		l.arrived[binary.LittleEndian.Uint32(d.Payload[atNumber:])] = true
-		ts, known := link.ReadTime23(d.Payload[atTime:])
-		captured, err := l.end.Link.AcceptEvent(d.RecvUsec, ts, oldest)
-		switch {
-		case !known:
-			l.held = append(l.held, bytes.Clone(d.Payload))
-			l.held = l.held[max(len(l.held)-maxHeld, 0):]
-		case errors.Is(err, link.ErrFuture), errors.Is(err, link.ErrOld):
-			// It cannot be.
-		default:
-			l.push(captured, d.Payload)
-		}
-	}
-	l.release(d.RecvUsec)
-}
-
-// release puts what was held into the buffer, once the speaker's clock is known.
-func (l *listener) release(nowUsec uint64) {
-	there, ok := l.end.Link.RemoteTime(nowUsec)
-	if !ok {
-		return
-	}
-	for _, payload := range l.held {
-		ts, _ := link.ReadTime23(payload[atTime:])
-		captured, _ := l.end.Link.LocalTime(timesync.FromLocalTime23(there, ts))
-		l.push(captured, payload)
-	}
-	l.held = nil
-}
-
-func (l *listener) push(captured uint64, payload []byte) {
-	_ = l.buffer.Push(captured, l.clock.At(l.now()), payload) // it counts what it refuses
 }
 
 // play plays each frame when it is due.
@@ -274,13 +223,14 @@ func (l *listener) play() {
 		return time.Duration(due-l.clock.At(l.now())) * time.Microsecond
 	}
 	for program.Wait(left, l.Ctx.Done()) {
-		l.await()
 		l.pop()
 	}
 }
 
 // pop plays the frame that is due, unless the machine has slept, or its wall clock was set.
 func (l *listener) pop() {
+	l.running.Lock()
+	defer l.running.Unlock()
 	ahead := l.ahead()
 	if slept := ahead - l.was; max(slept, -slept) > sleepLeast.Microseconds() {
 		l.buffer.Drop()
@@ -291,12 +241,11 @@ func (l *listener) pop() {
 	if !ok {
 		return
 	}
-	truly := int64(binary.LittleEndian.Uint64(frame[atSound:]))
+	at, latency := truly(frame), l.buffer.Latency().Microseconds()
 	bound := int64(binary.LittleEndian.Uint64(frame[atSound+8:]))
-	latency := l.buffer.Latency().Microseconds()
-	p := play{over: now - truly - latency, woke: int64(l.clock.At(now)-captured) - latency}
-	if p.over > late.Microseconds()+bound {
+	f := fate{played: true, over: now - at - latency, woke: int64(l.clock.At(now)-captured) - latency}
+	if f.over > late.Microseconds()+bound {
 		l.late++
 	}
-	l.played[binary.LittleEndian.Uint32(frame[atNumber:])] = p
+	l.arrived[at] = f
 }

@@ -3,9 +3,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -41,26 +41,27 @@ type result struct {
 // judge compares what was played with what was captured.
 func judge(s *speaker, lives []*listener) *result {
 	r := &result{Captured: len(s.captured)}
+	frames := map[int64]fate{}
+	var away, settles []span
 	for _, l := range lives {
-		r.Played += len(l.played)
-		r.Late += l.late
-		r.Latency = l.buffer.Latency().Seconds() * 1e3
+		maps.Copy(frames, l.arrived)
+		latency := l.buffer.Latency()
+		r.Late, r.Latency = r.Late+l.late, latency.Seconds()*1e3
+		away = append(away, l.absences(latency.Microseconds())...)
+		settles = append(settles, span{l.begun, l.begun + settling.Microseconds()})
 	}
 	var over, clocks, woke []int64
-	absent := absences(lives)
-	for n, at := range s.captured {
-		away := slices.ContainsFunc(absent, func(s span) bool { return s.from <= at && at <= s.to })
-		played, arrived := false, false
-		for _, l := range lives {
-			p, ok := l.played[uint32(n)]
-			if ok && !away && at >= l.begun+settling.Microseconds() {
-				over, clocks, woke = append(over, p.over), append(clocks, p.over-p.woke), append(woke, p.woke)
-			}
-			played, arrived = played || ok, arrived || l.arrived[uint32(n)]
-		}
+	for _, at := range s.captured {
+		is := func(s span) bool { return s.from <= at && at <= s.to }
+		absent := slices.ContainsFunc(away, is)
+		f, arrived := frames[at]
 		switch {
-		case played:
-		case away:
+		case f.played:
+			r.Played++
+			if !absent && !slices.ContainsFunc(settles, is) {
+				over, clocks, woke = append(over, f.over), append(clocks, f.over-f.woke), append(woke, f.woke)
+			}
+		case absent:
 			r.InFlight++
 		case arrived:
 			r.Unplayed++
@@ -77,32 +78,18 @@ type span struct{ from, to int64 }
 
 // absences says when frames were captured that nobody could play: what came due while the end
 // that plays was stopped; and around its start what was on its way to, or waited in, the one
-// before, and what the speaker captured until it heard of the new one, whose time it could not
-// know, and which could not know that what came was no recording.
-func absences(lives []*listener) (away []span) {
-	for _, l := range lives {
-		latency := l.buffer.Latency().Microseconds()
-		for _, s := range []span{l.stopped, {l.begun, l.begun + latency + heard.Microseconds()}} {
-			if s.to > s.from {
-				away = append(away, span{s.from - latency - late.Microseconds(), s.to - latency})
-			}
-		}
+// before, and what the speaker captured until it heard of the new one, which could not know that
+// what came was no recording.
+func (l *listener) absences(latency int64) []span {
+	before := latency + late.Microseconds()
+	return []span{
+		{l.stopped.from - before, l.stopped.to - latency},
+		{l.begun - before, l.begun + heard.Microseconds()},
 	}
-	return away
 }
 
-// check says what must not be.
-func (r *result) check() error {
-	switch {
-	case r.Played == 0:
-		return errors.New("nothing was played")
-	case r.Late > 0:
-		return fmt.Errorf("%d frames were played late", r.Late)
-	}
-	return nil
-}
-
-func (r *result) print(w io.Writer, c config) {
+// print prints what became of the frames, and says what must not be.
+func (r *result) print(w io.Writer, c config) error {
 	fmt.Fprintf(w, "frames of %v; each datagram takes 15 to 25 ms, %g %% are lost; ", frameTime, c.Network.Loss)
 	fmt.Fprintf(w, "clocks %g ppm apart; -seed %d\n", c.Skew, c.Network.Seed)
 	fmt.Fprintf(w, "captured %d, played %d, %d of them late; ", r.Captured, r.Played, r.Late)
@@ -111,4 +98,8 @@ func (r *result) print(w io.Writer, c config) {
 	fmt.Fprintf(w, "from 3 s after each start on, median/p99/most, us:\n")
 	fmt.Fprintf(w, "  play - capture - latency of %.0f ms: %v\n", r.Latency, r.Error)
 	fmt.Fprintf(w, "  of that the clocks %v, waking up late %v\n", r.Clocks, r.Woke)
+	if r.Played == 0 || r.Late > 0 {
+		return fmt.Errorf("%d frames were played, %d of them late", r.Played, r.Late)
+	}
+	return nil
 }

@@ -6,18 +6,16 @@ package main
 
 import (
 	"bytes"
-	"cmp"
-	"io"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
+	"timesync/internal/long"
+	"timesync/internal/sim"
 	"timesync/internal/stat"
 )
 
@@ -29,34 +27,31 @@ var (
 // world is a speaker, the lives of a listener, and a network of 20 +- 5 ms.
 type world struct {
 	config
+	*sim.World
 	rng     *rand.Rand
-	now     int64 // true time, us
 	speaker *speaker
 	lives   []*listener
-	ways    [2][]parcel // the first to arrive first
-	stopped bool        // the listener is, as a process is: what arrives waits
-	slept   int64       // us, the listener's machine has
-	loss    float64     // share of datagrams
-
-	frames  uint32
-	capture int64 // when the next frame is captured
-	say     int64 // when the listener speaks next
+	stopped bool     // the listener is, as a process is
+	waiting []func() // what arrives there meanwhile
+	slept   int64    // us, the listener's machine has
+	loss    float64  // share of datagrams
 }
-
-type parcel struct {
-	at       int64 // when it arrives
-	datagram []byte
-}
-
-const never = 1 << 62
 
 func newWorld(seed uint64, latency time.Duration) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 'w'))}
+	w := &world{World: sim.NewWorld(seed), rng: rand.New(rand.NewPCG(seed, 'w'))}
 	w.latency, w.Skew = latency, 50
 	w.speakerBirth()
 	w.birth()
+	w.Every(frameTime, 0, func() { w.speaker.capture(w.now()) })
+	w.Every(frameTime, 0, func() {
+		if l := w.listener(); !w.stopped {
+			l.say(l.end.Peer().Addr)
+		}
+	})
 	return w
 }
+
+func (w *world) now() int64 { return w.Now().Microseconds() }
 
 func (w *world) clock(ppm float64) program.Clock {
 	return program.Clock{Start: w.rng.Uint64(), PPM: ppm}
@@ -65,7 +60,7 @@ func (w *world) clock(ppm float64) program.Clock {
 // speakerBirth starts the speaker, perhaps anew: what was captured before is remembered for the judge.
 func (w *world) speakerBirth() {
 	s := newSpeaker(w.config, w.clock(w.Skew/2), listenerAt)
-	s.now, s.send = func() int64 { return w.now }, w.way(0)
+	s.now, s.send = w.now, w.way(func(b []byte) { w.arrive(w.listener().side, b, speakerAt, w.listener().take) })
 	if w.speaker != nil {
 		s.captured = w.speaker.captured
 	}
@@ -75,91 +70,76 @@ func (w *world) speakerBirth() {
 // birth starts the listener anew.
 func (w *world) birth() {
 	l := newListener(w.config, w.clock(-w.Skew/2))
-	l.now, l.begun = w.speaker.now, w.now
+	l.now, l.begun = w.now, w.now()
 	l.ahead, l.was = func() int64 { return w.slept }, w.slept
-	l.send = w.way(1)
+	l.send = w.way(func(b []byte) { w.arrive(w.speaker.side, b, listenerAt, w.speaker.take) })
 	w.lives = append(w.lives, l)
-	w.say = w.now
 }
 
 func (w *world) listener() *listener { return w.lives[len(w.lives)-1] }
 
 // way sends datagrams one way.
-func (w *world) way(way int) func([]byte, netip.AddrPort) {
-	return func(datagram []byte, _ netip.AddrPort) {
-		if w.rng.Float64() >= w.loss {
-			at := w.now + 15_000 + w.rng.Int64N(10_000)
-			w.ways[way] = append(w.ways[way], parcel{at, bytes.Clone(datagram)})
-			slices.SortStableFunc(w.ways[way], func(a, b parcel) int { return cmp.Compare(a.at, b.at) })
+func (w *world) way(arrive func(datagram []byte)) func([]byte, netip.AddrPort) {
+	return func(datagram []byte, to netip.AddrPort) {
+		if to.IsValid() && w.rng.Float64() >= w.loss {
+			takes := 15*time.Millisecond + time.Duration(w.rng.Int64N(10_000))*time.Microsecond
+			w.At(w.Now()+takes, func() { arrive(bytes.Clone(datagram)) })
 		}
 	}
 }
 
-// run lets both ends do what they do until a true time.
-func (w *world) run(until int64) {
-	for {
-		l := w.listener()
-		at, do := until, func() {}
-		earlier := func(when int64, what func()) {
-			if when < at {
-				at, do = max(when, w.now), what
-			}
+// arrive does as seal.Serve. At an end that is stopped a datagram waits, with its time of receipt.
+func (w *world) arrive(s *side, datagram []byte, from netip.AddrPort, take func(seal.Datagram, error)) {
+	received := s.clock.At(w.now())
+	handle := func() {
+		d, answer, err := s.end.Take(datagram, from, received, 0)
+		if answer != nil {
+			s.send(answer, from)
 		}
-		earlier(w.capture, func() {
-			w.speaker.capture(w.frames, w.now)
-			w.frames++
-			w.capture += frameTime.Microseconds()
-		})
-		earlier(w.arrives(1), func() { w.take(1, w.speaker.side, listenerAt, w.speaker.take) })
-		if !w.stopped {
-			earlier(w.arrives(0), func() { w.take(0, l.side, speakerAt, l.take) })
-			earlier(w.say, func() { l.say(l.end.Peer().Addr); w.say += sayEvery.Microseconds() })
-			if due, ok := l.buffer.Due(); ok {
-				earlier(l.clock.True(due)+1, l.pop) // True is right to 1 us
-			}
-		}
-		w.now = at
-		if at >= until {
-			return
-		}
-		do()
+		take(d, err)
+		w.plan()
+	}
+	if w.stopped && from == speakerAt {
+		w.waiting = append(w.waiting, handle)
+	} else {
+		handle()
 	}
 }
 
-// arrives says when the next parcel of a way does.
-func (w *world) arrives(way int) int64 {
-	if len(w.ways[way]) == 0 {
-		return never
-	}
-	return w.ways[way][0].at
-}
-
-// take does as seal.Serve with the parcel that arrives first.
-func (w *world) take(way int, s *side, from netip.AddrPort, take func(seal.Datagram, error)) {
-	p := w.ways[way][0]
-	w.ways[way] = w.ways[way][1:]
-	d, answer, err := s.end.Take(p.datagram, from, s.clock.At(p.at), hold)
-	if answer != nil {
-		s.send(answer, from)
-	}
-	take(d, err)
-}
-
-// stop stops the listener for some time.
-func (w *world) stop(lasting time.Duration) {
+// plan lets the listener play when the next frame is due.
+func (w *world) plan() {
 	l := w.listener()
-	w.stopped, l.stopped.from = true, w.now
-	w.run(w.now + lasting.Microseconds())
-	w.stopped, l.stopped.to = false, w.now
+	due, ok := l.buffer.Due()
+	if !ok {
+		return
+	}
+	at := time.Duration(l.clock.True(due)+1) * time.Microsecond // True is right to 1 us
+	w.At(at, func() {
+		due, ok := l.buffer.Due()
+		if ok && !w.stopped && int64(due-l.clock.At(w.now())) <= 0 {
+			l.pop()
+			w.plan()
+		}
+	})
+}
+
+// stop stops the listener for some time, and returns what it has to do then.
+func (w *world) stop(lasting time.Duration) (waiting []func()) {
+	l := w.listener()
+	w.stopped, l.stopped.from = true, w.now()
+	w.Run(w.Now() + lasting)
+	w.stopped, l.stopped.to = false, w.now()
+	waiting, w.waiting = append(w.waiting, w.plan), nil
+	return waiting
 }
 
 // sleep lets the listener's machine sleep for some time: its clock stands still, and what arrives
 // is lost.
 func (w *world) sleep(lasting time.Duration) {
 	w.stop(lasting)
-	w.ways[0] = nil
 	w.listener().clock.Start -= uint64(lasting.Microseconds())
 	w.slept += lasting.Microseconds()
+	w.plan()
 }
 
 // set sets the listener's clock, and says so.
@@ -170,32 +150,26 @@ func (w *world) set(by int64) {
 
 // end lets what is under way be played, and judges.
 func (w *world) end() *result {
-	w.capture = never
-	w.run(w.now + 200_000)
+	captured := w.speaker.captured
+	w.Run(w.Now() + 200*time.Millisecond)
+	w.speaker.captured = captured
 	return judge(w.speaker, w.lives)
-}
-
-// worlds is how many to try; the race detector needs fewer.
-func worlds(n uint64) uint64 {
-	if testing.Short() {
-		return n / 10
-	}
-	return n
 }
 
 // TestExact: at 20 +- 5 ms, 1 % of loss and 50 ppm, frames are played when they should be: a fixed latency after
 // their capture, or one that follows what arrives.
 func TestExact(t *testing.T) {
+	worlds := long.Sized[uint64](2, 20, 20)
 	for _, c := range []struct {
 		latency     time.Duration
 		least, most float64 // of the latency in the end, ms: frames take 15 to 25, and up to 2 of clocks and steps
 		woke        int64   // us, after a frame was due: it may have been due earlier
 	}{{80 * time.Millisecond, 80, 80, 2}, {0, 25, 29, 200}} {
 		var worst stat.Spread
-		for seed := range worlds(20) {
+		for seed := range worlds {
 			w := newWorld(seed, c.latency)
 			w.loss = 0.01
-			w.run(60e6)
+			w.Run(time.Minute)
 			r := w.end()
 			if r.Unplayed > 0 || r.Late > 0 || r.Woke.Max > c.woke || r.Played < 2900 {
 				t.Errorf("seed %d: %+v", seed, r)
@@ -206,7 +180,7 @@ func TestExact(t *testing.T) {
 			worst.Median, worst.P99 = max(worst.Median, r.Error.Median), max(worst.P99, r.Error.P99)
 			worst.Max, worst.Samples = max(worst.Max, r.Error.Max), worst.Samples+r.Error.Samples
 		}
-		t.Logf("%d worlds of a minute, latency %v: play - capture - latency, the worst each: %v", worlds(20), c.latency, worst)
+		t.Logf("%d worlds of a minute, latency %v: play - capture - latency, the worst each: %v", worlds, c.latency, worst)
 	}
 }
 
@@ -228,7 +202,11 @@ func TestFaults(t *testing.T) {
 		clocks bool // they are other ones: frames that arrive may be refused
 		what   func(w *world)
 	}{
-		{"stopped", 50, 6, 0, false, func(w *world) { w.stop(time.Duration(w.rng.Int64N(3e9))) }},
+		{"stopped", 50, 6, 0, false, func(w *world) {
+			for _, handle := range w.stop(time.Duration(w.rng.Int64N(3e9))) {
+				handle()
+			}
+		}},
 		{"slept", 50, 30, 0, true, func(w *world) { w.sleep(3e8 + time.Duration(w.rng.Int64N(10e9))) }},
 		{"slept, and nobody notices", 10, 30, 5, true, func(w *world) {
 			was := w.slept
@@ -244,21 +222,21 @@ func TestFaults(t *testing.T) {
 		{"the listener starts anew", 200, 8, 0, false, (*world).birth},
 	} {
 		most, over := 0, int64(0)
-		for seed := range worlds(c.worlds) {
+		for seed := range long.Sized(c.worlds/10, c.worlds, c.worlds) {
 			w := newWorld(seed, 80*time.Millisecond)
-			w.run(20e6 + w.rng.Int64N(100_000))
-			from := w.now
+			w.Run(20*time.Second + time.Duration(w.rng.Int64N(100_000))*time.Microsecond)
+			from := w.now()
 			c.what(w)
-			mayBeLost := c.lost + int((w.now-from)/frameTime.Microseconds())
-			w.run(w.now + 10e6)
+			mayBeLost := c.lost + int((w.now()-from)/frameTime.Microseconds())
+			w.Run(w.Now() + 10*time.Second)
 			lost := 0
-			for n, at := range w.speaker.captured {
+			for _, at := range w.speaker.captured {
 				played := false
 				for _, l := range w.lives {
-					p, ok := l.played[uint32(n)]
-					played, over = played || ok, max(over, p.over)
+					f := l.arrived[at]
+					played, over = played || f.played, max(over, f.over)
 				}
-				if at >= from-200_000 && at < w.now-200_000 && !played {
+				if at >= from-200_000 && at < w.now()-200_000 && !played {
 					lost++
 				}
 			}
@@ -276,18 +254,17 @@ func TestFaults(t *testing.T) {
 }
 
 func TestDemo(t *testing.T) {
-	r := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 12s"))
-	exampletest.Must(t, r.check())
-	t.Logf("%+v", r)
+	c := exampletest.Config(t, (*config).flags, (*config).check, "-for 12s")
+	r := demo(t.Context(), c)
+	exampletest.Must(t, r.print(t.Output(), c))
 	if r.InFlight < 90 || r.Captured < 500 || r.Played > r.Captured-90 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestFlags(t *testing.T) {
-	for _, args := range []string{"-for 1s", "-skew NaN", "-loss 200", "-latency 1h", "-latency -1s", "x"} {
-		if code := run(t.Context(), strings.Fields(args), io.Discard, io.Discard); code == 0 {
-			t.Errorf("%s is accepted", args)
-		}
-	}
+	exampletest.Flags(t, "voice", run, map[string]string{
+		"-for 1s": "at least", "-skew NaN": "-skew", "-loss 200": "-loss", "-latency 1h": "times must be",
+		"-latency -1s": "times must be", "x": "unexpected",
+	})
 }

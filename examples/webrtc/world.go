@@ -23,7 +23,7 @@ func connect(ctx context.Context, r *channelbench.Run) error {
 		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
-		if err := introduce(ctx, asks, answers); err != nil {
+		if err := introduce(asks, answers); err != nil {
 			return err
 		}
 	}
@@ -31,14 +31,14 @@ func connect(ctx context.Context, r *channelbench.Run) error {
 }
 
 // loopback is WebRTC without any network but that of this machine.
-func loopback(options ...func(*webrtc.API)) *webrtc.API {
+func loopback() *webrtc.API {
 	var s webrtc.SettingEngine
 	Set(&s)
 	s.SetIncludeLoopbackCandidate(true)
 	s.SetInterfaceFilter(func(name string) bool { return name == "lo" || name == "lo0" })
 	s.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4})
 	s.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
-	return webrtc.NewAPI(append(options, webrtc.WithSettingEngine(s))...)
+	return webrtc.NewAPI(webrtc.WithSettingEngine(s))
 }
 
 // open makes an end of a connection with two data channels, which sends and receives until ctx is done.
@@ -80,31 +80,21 @@ func create(conn *webrtc.PeerConnection, label string, id uint16, options webrtc
 }
 
 // introduce does what a signalling server is for: it carries the descriptions.
-func introduce(ctx context.Context, client, server *webrtc.PeerConnection) error {
-	offer := func() (webrtc.SessionDescription, error) { return client.CreateOffer(nil) }
-	answer := func() (webrtc.SessionDescription, error) { return server.CreateAnswer(nil) }
-	if err := tell(ctx, client, server, offer); err != nil {
-		return err
-	}
-	return tell(ctx, server, client, answer)
+func introduce(client, server *webrtc.PeerConnection) error {
+	offer, err1 := client.CreateOffer(nil)
+	err2 := tell(client, server, offer)
+	answer, err3 := server.CreateAnswer(nil)
+	return errors.Join(err1, err2, err3, tell(server, client, answer))
 }
 
-// tell carries a description, when it has the addresses.
-func tell(ctx context.Context, from, to *webrtc.PeerConnection, describe func() (webrtc.SessionDescription, error)) error {
-	d, err := describe()
-	if err != nil {
-		return err
-	}
+// tell carries a description, when it has the addresses: at once, as all are of this machine.
+func tell(from, to *webrtc.PeerConnection, d webrtc.SessionDescription) error {
 	gathered := webrtc.GatheringCompletePromise(from)
 	if err := from.SetLocalDescription(d); err != nil {
 		return err
 	}
-	select {
-	case <-gathered:
-		return to.SetRemoteDescription(*from.LocalDescription())
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	<-gathered
+	return to.SetRemoteDescription(*from.LocalDescription())
 }
 
 // Of a bulk transfer so many bytes wait: the usual figure.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/rxtime"
 )
 
 // begun is where true time begins: when the process does.
@@ -49,18 +48,6 @@ func (c Clock) True(localUsec uint64) (trueUsec int64) {
 	return passed - int64(float64(passed)*c.PPM/(1e6+c.PPM))
 }
 
-// Reader reads datagrams with the times at which they were received on a clock.
-type Reader struct {
-	*rxtime.Conn
-	Reads func(usec uint64) uint64 // as Clock.Reads
-}
-
-// ReadFrom is that of rxtime.Conn.
-func (r Reader) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error) {
-	n, from, recvUsec, err = r.Conn.ReadFrom(b)
-	return n, from, r.Reads(recvUsec), err
-}
-
 // Open opens the socket of an end that listens at an address or dials one, and returns where to
 // send: an address that is not valid if it listens.
 func Open(listen, dial string) (conn *net.UDPConn, to netip.AddrPort, err error) {
@@ -76,12 +63,4 @@ func Open(listen, dial string) (conn *net.UDPConn, to netip.AddrPort, err error)
 	}
 	conn, err = net.ListenUDP("udp", at)
 	return conn, to, err
-}
-
-// ReceiveTimes says where the receive times of a socket come from.
-func ReceiveTimes(c *rxtime.Conn) string {
-	if c.Kernel() {
-		return "receive times are the kernel's"
-	}
-	return "receive times are read after the datagram: the kernel gives none here"
 }

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"strings"
 	"time"
 
 	"timesync/examples/internal/relay"
@@ -112,20 +111,12 @@ const KeyVariable = "TIMESYNC_KEY"
 // KeyFlag adds the flag -key: who says by whom the key is shared.
 func KeyFlag(f *flag.FlagSet, into *string, who string) {
 	// The environment is no default here: -h would print it.
-	f.StringVar(into, "key", "", "64 hex `digits` that "+who+";\n@FILE: read them there; not given: $"+KeyVariable)
+	f.StringVar(into, "key", "", "64 hex `digits` that "+who+";\nnot given: $"+KeyVariable)
 }
 
 // Key reads a key as -key has it.
 func Key(text string) (key [32]byte, err error) {
-	text = cmp.Or(text, os.Getenv(KeyVariable))
-	if file, ok := strings.CutPrefix(text, "@"); ok {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return key, fmt.Errorf("-key: %w", err)
-		}
-		text = strings.TrimSpace(string(b))
-	}
-	b, err := hex.DecodeString(text)
+	b, err := hex.DecodeString(cmp.Or(text, os.Getenv(KeyVariable)))
 	if err != nil || len(b) != len(key) {
 		// Not the given one: what is wrong with it may be a single digit of a secret.
 		rand.Read(key[:])

@@ -27,7 +27,6 @@ func New[C any](name, usage string, flags func(*C, *flag.FlagSet), check func(*C
 		var c C
 		f := flag.NewFlagSet(name, flag.ContinueOnError)
 		flags(&c, f)
-		f.Usage = func() {}
 		f.SetOutput(io.Discard) // the error is printed below
 		err := f.Parse(args)
 		if errors.Is(err, flag.ErrHelp) {

@@ -10,8 +10,6 @@ import (
 	"errors"
 	"flag"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,23 +19,17 @@ import (
 	"timesync/examples/internal/relay"
 )
 
-// TestKey: it comes from the command line, a file or the environment.
+// TestKey: it comes from the command line or the environment.
 func TestKey(t *testing.T) {
 	want := [32]byte{1, 2, 3}
 	digits := hex.EncodeToString(want[:])
-	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte(digits+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ text, environment string }{
-		{digits, ""}, {"@" + file, ""}, {"", digits}, {"", "@" + file}, {digits, "wrong"},
-	} {
+	for _, c := range []struct{ text, environment string }{{digits, ""}, {"", digits}, {digits, "wrong"}} {
 		t.Setenv(program.KeyVariable, c.environment)
 		if got, err := program.Key(c.text); err != nil || got != want {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	for _, wrong := range []string{"", digits[1:], digits + "00", "x" + digits[1:], "@/no/such/file"} {
+	for _, wrong := range []string{"", digits[1:], digits + "00", "x" + digits[1:]} {
 		t.Setenv(program.KeyVariable, "")
 		got, err := program.Key(wrong)
 		if err == nil || got != [32]byte{} || len(wrong) > 60 && strings.Contains(err.Error(), wrong[1:]) {
@@ -62,26 +54,25 @@ func TestFlags(t *testing.T) {
 		return errors.New("done")
 	})
 	exampletest.Flags(t, "test", run, map[string]string{
-		"-listen :1 -dial :2":  "one or the other",
-		"-listen=":             "empty address",
-		"-for 0":               "-for 0s: must be positive",
-		"-skew NaN":            "-skew NaN",
-		"-skew 1001":           "-1000 to 1000 ppm",
-		"-loss NaN":            "0 to 100 percent",
-		"-loss -1":             "0 to 100 percent",
-		"-loss 101":            "0 to 100 percent",
-		"-jitter -1ns":         "-jitter -1ns",
-		"-jitter 1h":           "-jitter 1h",
-		"-seed -1":             "invalid value",
-		"-key 12":              "-key: needs -listen or -dial",
-		"-alone":               "-alone: needs -listen or -dial",
-		"-listen :1 -demo":     "-demo: only without",
-		"-listen :1 -loss 1":   "-loss: only without",
-		"-listen :1 -key 12":   "64 hex digits",
-		"-nonsense":            "not defined",
-		"what":                 `unexpected argument "what"`,
-		"-listen :1 -for 1x":   "invalid value",
-		"-dial :1 -key @/no/f": "/no/f",
+		"-listen :1 -dial :2": "one or the other",
+		"-listen=":            "empty address",
+		"-for 0":              "-for 0s: must be positive",
+		"-skew NaN":           "-skew NaN",
+		"-skew 1001":          "-1000 to 1000 ppm",
+		"-loss NaN":           "0 to 100 percent",
+		"-loss -1":            "0 to 100 percent",
+		"-loss 101":           "0 to 100 percent",
+		"-jitter -1ns":        "-jitter -1ns",
+		"-jitter 1h":          "-jitter 1h",
+		"-seed -1":            "invalid value",
+		"-key 12":             "-key: needs -listen or -dial",
+		"-alone":              "-alone: needs -listen or -dial",
+		"-listen :1 -demo":    "-demo: only without",
+		"-listen :1 -loss 1":  "-loss: only without",
+		"-listen :1 -key 12":  "64 hex digits",
+		"-nonsense":           "not defined",
+		"what":                `unexpected argument "what"`,
+		"-listen :1 -for 1x":  "invalid value",
 	})
 	printed := func(args ...string) string {
 		var stderr strings.Builder

@@ -17,8 +17,9 @@ import (
 // Socket is what each end has: a socket, with times of receipt on the end's clock, and what runs until it is closed.
 type Socket struct {
 	UDP   *net.UDPConn
-	Rx    Reader          // reads UDP, with the kernel's receive times, where it has them
-	Ctx   context.Context // until Close
+	Reads func(usec uint64) uint64 // its clock, as Clock.Reads
+	Ctx   context.Context          // until Close
+	rx    *rxtime.Conn
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
 	ends  []func() error // of recordings
@@ -29,9 +30,15 @@ func Machine(usec uint64) uint64 { return usec }
 
 // NewSocket makes one of a socket, and of a clock as Clock.Reads.
 func NewSocket(udp *net.UDPConn, reads func(usec uint64) uint64) *Socket {
-	s := &Socket{UDP: udp, Rx: Reader{Conn: rxtime.NewConn(udp), Reads: reads}}
+	s := &Socket{UDP: udp, Reads: reads, rx: rxtime.NewConn(udp)}
 	s.Ctx, s.stop = context.WithCancel(context.Background())
 	return s
+}
+
+// ReadFrom reads a datagram as that of rxtime.Conn does, but by the socket's clock.
+func (s *Socket) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error) {
+	n, from, recvUsec, err = s.rx.ReadFrom(b)
+	return n, from, s.Reads(recvUsec), err
 }
 
 // Go runs what ends when Ctx is done and the socket closed.
@@ -42,7 +49,7 @@ func (s *Socket) Every(period time.Duration, do func()) {
 	s.Go(func() { Every(s.Ctx.Done(), period, do) })
 }
 
-// Record records a link as the function Record does, until End.
+// Record records a link as the function Record does, until Close.
 func (s *Socket) Record(l *link.Link, folder, pattern string) error {
 	end, err := Record(l, folder, pattern)
 	s.ends = append(s.ends, end)
@@ -56,16 +63,11 @@ func (s *Socket) Write(b []byte, to netip.AddrPort) {
 	}
 }
 
-// Close ends all at once: nobody is told.
-func (s *Socket) Close() {
+// Close ends all at once, and the recordings: nobody is told.
+func (s *Socket) Close() (err error) {
 	s.stop()
 	s.UDP.Close()
 	s.tasks.Wait()
-}
-
-// End is Close, and ends the recordings.
-func (s *Socket) End() (err error) {
-	s.Close()
 	for _, end := range s.ends {
 		err = errors.Join(err, end())
 	}

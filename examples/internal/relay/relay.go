@@ -184,11 +184,14 @@ func (r *Relay) Close() {
 	r.tasks.Wait()
 }
 
-// Injected returns how many datagrams of that kind the attacker has delivered.
-func (r *Relay) Injected(w Way, k Kind) int {
+// Injected returns how many datagrams of those kinds the attacker has delivered.
+func (r *Relay) Injected(w Way, all ...Kind) (sum int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.injected[w][k]
+	for _, k := range all {
+		sum += r.injected[w][k]
+	}
+	return sum
 }
 
 // flow is between a client and the server.

@@ -91,14 +91,12 @@ func (c *chat) speak(microphone io.Reader) error {
 		if ready++; now-asked > frameUsec/4 {
 			ready = 0
 		}
-		if ready > 4 { // this program was stopped, and old sound waits in the pipe
+		to := cmp.Or(c.to, c.end.Peer().Addr) // where it has called from
+		// Nobody has called; or this program was stopped, and old sound waits in the pipe.
+		if !to.IsValid() || ready > 4 {
 			continue
 		}
 		payload := append(link.AppendEvent(nil, captured), sound...)
-		to := cmp.Or(c.to, c.end.Peer().Addr) // where it has called from
-		if !to.IsValid() {
-			continue
-		}
 		if _, err := c.udp.WriteToUDPAddrPort(c.end.Seal(nil, payload, clock.Now()), to); err != nil {
 			c.end.Link.SendFailed()
 		}

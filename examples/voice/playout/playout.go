@@ -54,10 +54,8 @@ func (c *Config) check() error {
 	switch {
 	case min(c.Latency, c.Least, c.Overdue) < 0, max(c.Latency, c.Most, c.Overdue) > longest, c.Least > c.Most:
 		return fmt.Errorf("playout: %+v: times must be from 0 to %v, and Least and Most in order", *c, longest)
-	case !(c.InTime > 0 && c.InTime < 1):
-		return fmt.Errorf("playout: InTime %v: must be above 0 and below 1", c.InTime)
-	case c.Frames < 1 || c.Frames > 1<<16:
-		return fmt.Errorf("playout: Frames %d: must be from 1 to %d", c.Frames, 1<<16)
+	case !(c.InTime > 0 && c.InTime < 1), c.Frames < 1, c.Frames > 1<<16:
+		return fmt.Errorf("playout: %+v: InTime must be above 0 and below 1, Frames from 1 to %d", *c, 1<<16)
 	}
 	return nil
 }
