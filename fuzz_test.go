@@ -302,6 +302,7 @@ type world struct {
 	queued [2]float64 // the jitter of to A, to B
 	heard  original   // what B heard, if it is one
 	sent   int
+	long   bool                                  // no datagram takes the short path
 	onOWD  func(owd time.Duration, truth uint64) // of each datagram to A; may be nil
 }
 
@@ -373,6 +374,9 @@ func (w *world) run(d time.Duration) {
 		toA, toB := LocalTimeToDatagramTS24(w.remote(w.now)), LocalTimeToDatagramTS24(w.now)
 		reportA, okA := w.a.MinDeltaTS24(w.now)
 		reportB, okB := w.b.MinDeltaTS24(w.remote(w.now))
+		if w.long {
+			w.a.bucket.span, w.b.bucket.span = 0, 0
+		}
 		here, there := w.lost == 0 || w.rng.Float64() >= w.lost, w.lost == 0 || w.rng.Float64() >= w.lost
 		if here {
 			if owd, ok := w.a.OnAuthenticatedDatagramTimestamp(toA, atA); ok && w.onOWD != nil {
