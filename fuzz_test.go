@@ -288,9 +288,6 @@ func FuzzRecovery(f *testing.F) {
 
 // ---- The world of these tests and those of synchronizer_test.go ----
 
-// wrapped returns a-b the shorter way round on a ring of 2^bits microseconds.
-func wrapped(a, b uint64, bits uint) int64 { return int64((a-b)<<(64-bits)) >> (64 - bits) }
-
 // world is two synchronizers and a path between them whose truth is known.
 type world struct {
 	path
@@ -431,7 +428,7 @@ func (w *world) check(t *testing.T, what string, within time.Duration) {
 }
 
 // congested returns the buckets in which all datagrams queued, of both ends.
-func (w *world) congested() int { return int(w.a.Stats().LateBuckets + w.b.Stats().LateBuckets) }
+func (w *world) congested() int64 { return int64(w.a.Stats().LateBuckets + w.b.Stats().LateBuckets) }
 
 // setB sets B's clock, setA A's. Both say by how many microseconds.
 func setB(us int64) func(*world) { return func(w *world) { w.offset += uint64(us) } }
@@ -542,7 +539,7 @@ type course struct {
 }
 
 // score is how well both ends do in three worlds of a course, by column.
-type score map[string]int
+type score map[string]int64
 
 // columns are the numbers of a score. Errors are those of the offset from 30 s on, but for the 15 s after
 // an event.
@@ -570,12 +567,12 @@ var columns = []struct {
 // what is counted is not the same. Where the compiler fuses multiplications and additions, roundings
 // differ, and what they decide with them.
 func (s score) worse(want score) (names []string) {
-	share, few := 50, 2
+	share, few := int64(50), int64(2)
 	switch runtime.GOARCH {
 	case "arm64", "loong64", "ppc64", "ppc64le", "riscv64", "s390x":
 		share, few = 1, 50
 	}
-	most := func(n int) int { return n + n/share + few }
+	most := func(n int64) int64 { return n + n/share + few }
 	for _, c := range columns {
 		a, b := s[c.name], want[c.name]
 		bad := a > most(b) || c.same && b > most(a)
@@ -594,79 +591,77 @@ func (s score) worse(want score) (names []string) {
 
 // play returns the score of a course.
 func (c *course) play() score {
-	s := score{}
-	var errs []int
-	var mean, early, earlyN, bounds, boundN, owds, owdN int64
+	s, n := score{}, score{}
+	mean := func(column string, v int64) { s[column], n[column] = s[column]+max(v, -v), n[column]+1 }
+	most := func(column string, v int64) { s[column] = max(s[column], v, -v) }
+	var errs []int64
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		w := newWorld(rng.Uint64(), rng.Uint64(), 0)
 		w.path, w.rng = c.path, rng
-		events, last, queued := c.events, int64(0), 0
+		events, last, judged := c.events, int64(0), false
 		if c.mixture > 0 {
 			events = mixture(rng, c.mixture)
 		}
-		poll, judged := max(w.every, 100_000), false
 		w.onOWD = func(owd time.Duration, truth uint64) {
-			if d := int64(owd) - int64(truth)*1000; judged {
-				owds, owdN = owds+max(d, -d), owdN+1
+			if judged {
+				mean("OWD", int64(owd)-int64(truth)*1000)
 			}
 		}
-		for at := int64(0); at < 1e6*int64(cmp.Or(c.length, 120)); at += int64(poll) {
+		poll := int64(max(w.every, 100_000))
+		for at := int64(0); at < 1e6*int64(cmp.Or(c.length, 120)); at += poll {
 			if len(events) > 0 && at >= 1e6*int64(events[0].at) {
-				queued += w.congested()
-				events[0].happen(w)
+				s["Congested"] += w.congested()
+				events[0].happen(w) // which may reset an end
 				last, events = at, events[1:]
-				queued -= w.congested()
+				s["Congested"] -= w.congested()
 			}
 			w.run(time.Duration(poll) * time.Microsecond)
-			since := at + int64(poll) - last // us
+			since := at + poll - last // us
 			judged = since > 15e6 && at > 30e6
 			for _, end := range w.ends() {
-				got, ok := remoteNear(end.s, end.local, end.truth)
 				if report, _ := end.s.MinDeltaTS24(end.local); report%marks == confirmedMark {
 					s["Confirmed"]++
 				}
+				off, ok := end.off()
 				if !ok {
 					continue
 				}
-				e := int(wrapped(got, end.truth, 26))
-				e = max(e, -e)
+				limit, _ := end.s.ErrorBound(end.local)
+				e, bound := off.Abs().Microseconds(), limit.Microseconds()
+				mean("Bound", bound)
 				if e > 1000 {
-					s["Back"] = max(s["Back"], int(since/1000))
+					most("Back", since/1000)
 				}
-				bound, _ := end.s.ErrorBound(end.local)
-				bounds, boundN = bounds+bound.Microseconds(), boundN+1
 				if at < 30e6 {
-					early, earlyN = early+int64(e)*1000, earlyN+1
+					mean("Early", e*1000)
 				}
 				if judged {
+					mean("Mean", e*1000)
 					errs = append(errs, e)
-					if int64(e) > bound.Microseconds() {
-						s["Beyond"]++
-					}
+				}
+				if judged && e > bound {
+					s["Beyond"]++
 				}
 			}
 		}
 		for i, end := range w.ends() {
 			snapshot, _ := end.s.Snapshot(end.local)
-			s["Steps"] += int(snapshot.Steps)
-			s["Jitter"] += int(snapshot.Jitter.Microseconds())
-			s["Undisturbed"] += int(snapshot.Undisturbed.Seconds())
-			off := int(1000 * (snapshot.Skew - w.ppm*float64(1-2*i)))
-			s["Skew"] = max(s["Skew"], off, -off)
+			s["Steps"] += int64(snapshot.Steps)
+			s["Jitter"] += snapshot.Jitter.Microseconds()
+			s["Undisturbed"] += int64(snapshot.Undisturbed.Seconds())
+			most("Skew", int64(1000*(snapshot.Skew-w.ppm*float64(1-2*i))))
 		}
 		toA, _ := w.a.MinimumOneWayDelay()
 		toB, _ := w.b.MinimumOneWayDelay()
-		off := int((toA + toB).Microseconds()) - int(2*w.delay+w.longer)
-		s["Delay"] = max(s["Delay"], off, -off)
-		s["Congested"] += queued + w.congested()
+		most("Delay", (toA+toB).Microseconds()-int64(2*w.delay+w.longer))
+		s["Congested"] += w.congested()
+	}
+	for column := range n {
+		s[column] /= n[column]
 	}
 	slices.Sort(errs)
-	for _, e := range errs {
-		mean += int64(e) * 1000
-	}
-	s["Mean"], s["P99"] = int(mean/int64(len(errs))), errs[len(errs)*99/100]
-	s["Early"], s["Bound"], s["OWD"] = int(early/max(earlyN, 1)), int(bounds/boundN), int(owds/max(owdN, 1))
+	s["P99"] = errs[len(errs)*99/100]
 	return s
 }
 

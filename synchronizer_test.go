@@ -1240,7 +1240,7 @@ func readScores(t *testing.T) map[string]score {
 	for line := range strings.Lines(string(text)) {
 		s, fields := score{}, strings.Fields(line)
 		for i, c := range columns {
-			s[c.name], _ = strconv.Atoi(fields[i]) // not of names
+			s[c.name], _ = strconv.ParseInt(fields[i], 10, 64) // not of names
 		}
 		scores[strings.Join(fields[len(columns):], " ")] = s
 	}
