@@ -21,8 +21,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"timesync/internal/bench"
 )
 
 // ---- The parts, each by itself ----
@@ -1338,21 +1336,18 @@ func TestReadersSeeOneState(t *testing.T) {
 // TestPublishesChangesOnly: datagrams that show nothing new leave the memory alone
 // that readers share.
 func TestPublishesChangesOnly(t *testing.T) {
-	var s TimeSynchronizer
-	feed := &bench.NewStreams(1)[0]
-	const first, datagrams = 60 * 200, 60 * 600
-	published := 0
-	for n := range first + datagrams {
-		sent, recv := feed.Next()
-		before := s.published.seq.Load()
-		s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(sent), recv)
-		if n >= first && s.published.seq.Load() != before {
+	p := newTwins(1)
+	w, before, datagrams, published := p.worlds[0], uint32(0), 0, 0
+	w.onOWD = func(time.Duration, uint64) {
+		seq := w.a.published.seq.Load()
+		if datagrams++; seq != before {
 			published++
 		}
-		if feed.N%120 == 5 {
-			s.OnPeerMinDeltaTS24(LocalTimeToDatagramTS24(feed.Report()), recv)
-		}
+		before = seq
 	}
+	w.run(200 * time.Second)
+	datagrams, published = 0, 0
+	w.run(600 * time.Second)
 	if published == 0 || published > datagrams/50 {
 		t.Errorf("%d of %d datagrams published", published, datagrams)
 	}
