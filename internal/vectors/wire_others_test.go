@@ -25,30 +25,6 @@ type payloadTime struct {
 	Hex   string `json:"hex,omitempty"`
 }
 
-// calculate returns a line with its result. s is a synchronizer of which both clocks show the same.
-func (l payloadTime) calculate(s *timesync.TimeSynchronizer) payloadTime {
-	switch fmt.Sprint(l.Event, l.Bits) {
-	case "write23":
-		ts, _ := s.ToRemoteTime23(l.Time)
-		l.TS = uint32(ts)
-	case "write16":
-		ts, _ := s.ToRemoteTime16(l.Time)
-		l.TS = uint32(ts)
-	case "read23":
-		l.Time = timesync.FromLocalTime23(l.Now, timesync.Counter23(l.TS))
-	case "read16":
-		l.Time = timesync.FromLocalTime16(l.Now, timesync.Counter16(l.TS))
-	case "bytes23":
-		b := link.AppendTime23(nil, timesync.Counter23(l.TS)|1<<23, l.Flag) // what is above the ring does not count
-		ts, flag := link.ReadTime23(b)
-		l.Hex, l.TS, l.Flag = hex.EncodeToString(b), uint32(ts), flag
-	case "bytes16":
-		b, _ := timesync.Counter16(l.TS).AppendBinary(nil)
-		l.Hex = hex.EncodeToString(b)
-	}
-	return l
-}
-
 // TestWirePayload: payload times are written, read and put into bytes as the vectors say.
 func TestWirePayload(t *testing.T) {
 	// Both clocks show the same: 8 us of delay each way.
@@ -56,7 +32,28 @@ func TestWirePayload(t *testing.T) {
 	s.OnAuthenticatedDatagramTimestamp(1<<23-1, 1<<26)
 	s.OnPeerMinDeltaTS24(1, 1<<26)
 	s.Anchor(1<<26, 1<<26)
-	wire(t, "payload.jsonl", func(l payloadTime) payloadTime { return l.calculate(&s) })
+	wire(t, "payload.jsonl", func(l payloadTime) payloadTime {
+		switch fmt.Sprint(l.Event, l.Bits) {
+		case "write23":
+			ts, _ := s.ToRemoteTime23(l.Time)
+			l.TS = uint32(ts)
+		case "write16":
+			ts, _ := s.ToRemoteTime16(l.Time)
+			l.TS = uint32(ts)
+		case "read23":
+			l.Time = timesync.FromLocalTime23(l.Now, timesync.Counter23(l.TS))
+		case "read16":
+			l.Time = timesync.FromLocalTime16(l.Now, timesync.Counter16(l.TS))
+		case "bytes23":
+			b := link.AppendTime23(nil, timesync.Counter23(l.TS)|1<<23, l.Flag) // what is above the ring does not count
+			ts, flag := link.ReadTime23(b)
+			l.Hex, l.TS, l.Flag = hex.EncodeToString(b), uint32(ts), flag
+		case "bytes16":
+			b, _ := timesync.Counter16(l.TS).AppendBinary(nil)
+			l.Hex = hex.EncodeToString(b)
+		}
+		return l
+	})
 }
 
 // pingLine is a line of ping.jsonl.
@@ -86,12 +83,7 @@ type pingClient struct {
 func nonce(b []byte) uint64 { return binary.LittleEndian.Uint64(b[5:]) }
 
 // keep returns what a line says if that is within d of what it should say, else that.
-func keep(said, got, d uint64) uint64 {
-	if within(said, got, d, 64) {
-		return said
-	}
-	return got
-}
+func keep(said, got, d uint64) uint64 { return *kept(&said, got, d, 64) }
 
 // play returns a line with what package ping makes of it.
 func (c *pingClient) play(l pingLine) pingLine {

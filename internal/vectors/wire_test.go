@@ -68,6 +68,15 @@ func within(a, b, d uint64, bits uint) bool {
 	return (a-b+d)&(1<<bits-1) <= 2*d
 }
 
+// kept returns what a line says, if anything, where what came out differs by at most d from that, modulo 2^bits; else
+// what came out.
+func kept[T uint32 | uint64](said *T, got, d T, bits uint) *T {
+	if said == nil || within(uint64(*said), uint64(got), uint64(d), bits) {
+		return said
+	}
+	return &got
+}
+
 // Flags of a header.
 const (
 	flagReport    = 1
@@ -90,13 +99,9 @@ type scene struct {
 }
 
 // player lets both ends of each scenario do what the lines say.
-type player struct {
-	t      *testing.T
-	scenes []*scene
-	wrong  int
-}
+type player struct{ scenes []*scene }
 
-// play says what an end does otherwise than its line demands. With -update it returns the line with what package link
+// play returns what an end makes of a line. With -update that is the line with what package link
 // sends now, also where that comes to the other end. Datagrams that no end sent stay.
 func (p *player) play(e wireEvent) wireEvent {
 	if e.Event == "begin" {
@@ -105,136 +110,120 @@ func (p *player) play(e wireEvent) wireEvent {
 		return e
 	}
 	s := p.scenes[len(p.scenes)-1]
-	bad := ""
-	switch l := s.ends[e.End]; e.Event {
+	l, was := s.ends[e.End], e
+	switch e.Event {
 	case "new":
 		l.Link = new(link.Link)
 	case "failed":
 		l.SendFailed()
 	case "send":
-		bad = s.send(l, &e)
+		was.Hex = s.send(l, &e)
 	case "open":
-		bad = s.open(l, &e)
+		if header, ok := s.sent[e.End+e.Hex[2:8]]; ok && *update {
+			was.Hex = header + e.Payload
+		}
+		s.open(l, unhex(was.Hex), &e)
 	case "read":
-		bad = l.read(e)
+		l.read(&e)
 	}
-	if bad != "" && p.wrong < 20 {
-		p.wrong++
-		p.t.Errorf("%s, end %s, %s at %d: %s", e.Scenario, e.End, e.Event, e.Now, bad)
+	if *update {
+		return was
 	}
 	return e
 }
 
+// send returns the header that an end sends. That of a line may have another report, or none.
 func (s *scene) send(l *wireEnd, e *wireEvent) string {
-	if bad := judgeTimes(l.Link, *e); bad != "" {
-		return bad
-	}
-	got, want := l.AppendHeader(nil, e.Now), unhex(e.Hex)
-	header := hex.EncodeToString(got)
+	l.tell(e)
+	got, right := l.AppendHeader(nil, e.Now), unhex(e.Hex)
+	reports, anchors, header := got[0]&flagReport != 0, got[0]&flagAnchor != 0, hex.EncodeToString(got)
 	s.sent[map[string]string{"A": "B", "B": "A"}[e.End]+header[2:8]] = header
-	if got[0]&flagReport != 0 {
-		s.qualities[timesync.ReadCounter24(got[4:])%3]++
-	}
-	if e.Hex == "" { // of a session
-		return ""
-	}
-	if *update {
-		e.Hex = header
-	}
-	return judgeHeader(got, want, *e)
-}
-
-func (s *scene) open(l *wireEnd, e *wireEvent) string {
-	if header, ok := s.sent[e.End+e.Hex[2:8]]; ok && *update {
-		e.Hex = header + e.Payload
-	}
-	payload, delay, known, err := l.Open(unhex(e.Hex), e.Now)
-	switch {
-	case errorName(err) != e.Error:
-		return fmt.Sprintf("%v, want %q", err, e.Error)
-	case s.P99 > 0: // else only what is read is judged
-		return ""
-	case hex.EncodeToString(payload) != e.Payload:
-		return fmt.Sprintf("payload %x", payload)
-	case e.Time23 != nil && (readTimes(payload, e.Now) != [2]uint64{*e.Time23, *e.Time16}):
-		return fmt.Sprintf("payload times %d, want %d and %d", readTimes(payload, e.Now), *e.Time23, *e.Time16)
-	case known != e.Known:
-		return fmt.Sprintf("delay known: %v", known)
-	case known && e.Delay != nil && !within(uint64(delay.Microseconds()), *e.Delay, tolerance, 64):
-		return fmt.Sprintf("delay %v, want %d us", delay, *e.Delay)
-	}
-	limit := uint64(tolerance)
-	if bound, ok := l.ErrorBound(e.Now); ok && e.Wide {
-		limit = uint64(bound.Microseconds())
-	}
-	if remote, ok := l.RemoteTime(e.Now); ok && e.Truth != nil && !within(remote, *e.Truth, limit, 64) {
-		return fmt.Sprintf("remote time %d, want %d to %d us", remote, *e.Truth, limit)
-	}
-	return ""
-}
-
-func (l *wireEnd) read(e wireEvent) string {
-	known, ok := l.Snapshot(e.Now)
-	err, bound := math.Abs(float64(int64(known.RemoteUsec-*e.Truth))), float64(known.ErrorBound.Microseconds())
-	if l.errs = append(l.errs, err); !e.Set {
-		l.bounds = append(l.bounds, bound)
-	}
-	if !ok || err > bound && !e.Set {
-		return fmt.Sprintf("off by %.0f us, the bound is %.0f", err, bound)
-	}
-	return ""
-}
-
-// judgeTimes says what is wrong with the payload times that an end tells.
-func judgeTimes(l *link.Link, e wireEvent) string {
-	if e.Tell == nil {
-		return ""
-	}
-	ts23, known := l.ToRemoteTime23(*e.Tell)
-	ts16, _ := l.ToRemoteTime16(*e.Tell)
-	const units23, units16 = tolerance/8 + 1, 1
-	if known != (e.TS23 != nil) || known && (!within(uint64(ts23), uint64(*e.TS23), units23, 23) || !within(uint64(ts16), uint64(*e.TS16), units16, 16)) {
-		return fmt.Sprintf("payload times %v and %v, known: %v", ts23, ts16, known)
-	}
-	return ""
-}
-
-// readTimes returns the two payload times, by the clock of the end that takes them.
-func readTimes(payload []byte, now uint64) [2]uint64 {
-	ts23, _ := link.ReadTime23(payload)
-	return [2]uint64{timesync.FromLocalTime23(now, ts23), timesync.FromLocalTime16(now, timesync.ReadCounter16(payload[3:]))}
-}
-
-// judgeHeader says what is wrong with a header where right is another one, which may have another report, or none.
-func judgeHeader(got, right []byte, e wireEvent) string {
 	free := byte(flagReport | flagAnchor)
 	if e.Set {
 		free |= flagHasAnchor
 	}
-	reports, anchors := got[0]&flagReport != 0, got[0]&flagAnchor != 0
+	if e.Hex == "" { // of a session: only what is read is judged
+		free, right = 0xff, got
+	}
 	want := append([]byte{right[0]&^free | got[0]&free}, right[1:4]...)
-	report, quality := timesync.Counter24(0), ""
 	if reports {
-		report = timesync.ReadCounter24(got[4:])
-		quality = qualityNames[report%3]
+		report := timesync.ReadCounter24(got[4:])
+		s.qualities[report%3]++
+		if quality := qualityNames[report%3]; quality == "legacy" || e.Quality != "" {
+			e.Quality = quality
+		}
+		e.Floor = kept(e.Floor, 8*uint64(report), tolerance, 27)
 		want = append(want, got[4:7]...)
 	}
 	if anchors {
 		want = binary.LittleEndian.AppendUint64(want, e.Now)
 	}
 	switch {
+	case e.Hex == "":
+		return ""
 	case !bytes.Equal(got, want):
-		return fmt.Sprintf("% x, want % x", got, want)
+		e.Hex = header
 	case reports && e.Report == "no" || !reports && e.Report == "must":
-		return fmt.Sprintf("a report: %v, want %s", reports, e.Report)
-	case quality == "legacy" || reports && e.Quality != "" && quality != e.Quality:
-		return fmt.Sprintf("a %s report, want a %s one", quality, e.Quality)
-	case anchors != (reports || e.Anchor):
-		return fmt.Sprintf("% x: an anchor is to go with a report, and without: %v", got, e.Anchor)
-	case reports && e.Floor != nil && !within(8*uint64(report), *e.Floor, tolerance, 27):
-		return fmt.Sprintf("report %v, the floor is %d us", report, *e.Floor)
+		e.Report = fmt.Sprint(reports)
+	case anchors != (reports || e.Anchor): // it goes with a report, and else where the line says so
+		e.Anchor = !e.Anchor
 	}
-	return ""
+	return header
+}
+
+// tell says the payload times.
+func (l *wireEnd) tell(e *wireEvent) {
+	if e.Tell == nil {
+		return
+	}
+	ts23, known := l.ToRemoteTime23(*e.Tell)
+	ts16, _ := l.ToRemoteTime16(*e.Tell)
+	told23, told16 := uint32(ts23), uint32(ts16)
+	switch {
+	case !known:
+		e.TS23, e.TS16 = nil, nil
+	case e.TS23 == nil:
+		e.TS23, e.TS16 = &told23, &told16
+	default:
+		e.TS23, e.TS16 = kept(e.TS23, told23, tolerance/8+1, 23), kept(e.TS16, told16, 1, 16)
+	}
+}
+
+func (s *scene) open(l *wireEnd, datagram []byte, e *wireEvent) {
+	payload, delay, known, err := l.Open(datagram, e.Now)
+	if e.Error = errorName(err); s.P99 > 0 { // of a session
+		return
+	}
+	e.Payload, e.Known = hex.EncodeToString(payload), known
+	if e.Time23 != nil {
+		ts23, _ := link.ReadTime23(payload)
+		time23 := timesync.FromLocalTime23(e.Now, ts23)
+		time16 := timesync.FromLocalTime16(e.Now, timesync.ReadCounter16(payload[3:]))
+		e.Time23, e.Time16 = &time23, &time16
+	}
+	if known {
+		e.Delay = kept(e.Delay, uint64(delay.Microseconds()), tolerance, 64)
+	}
+	limit := uint64(tolerance)
+	if bound, ok := l.ErrorBound(e.Now); ok && e.Wide {
+		limit = uint64(bound.Microseconds())
+	}
+	if remote, ok := l.RemoteTime(e.Now); ok {
+		e.Truth = kept(e.Truth, remote, limit, 64)
+	}
+}
+
+func (l *wireEnd) read(e *wireEvent) {
+	known, ok := l.Snapshot(e.Now)
+	bound := uint64(known.ErrorBound.Microseconds())
+	l.errs = append(l.errs, math.Abs(float64(int64(known.RemoteUsec-*e.Truth))))
+	if !e.Set {
+		l.bounds = append(l.bounds, float64(bound))
+		e.Truth = kept(e.Truth, known.RemoteUsec, bound, 64)
+	}
+	if !ok {
+		e.Truth = nil
+	}
 }
 
 // qualityNames are what the remainders of reports mean; only the C++ original sends the third.
@@ -293,7 +282,7 @@ func packed(name string, b []byte) []byte {
 // knows the time as well as their limits say, and its bound holds; what the estimator says to the microsecond does not
 // matter there.
 func TestWireLink(t *testing.T) {
-	p := player{t: t}
+	var p player
 	wire(t, "link.jsonl", p.play)
 	wire(t, "sessions.jsonl.gz", p.play)
 	for _, s := range p.scenes {
@@ -313,22 +302,17 @@ func TestWireLink(t *testing.T) {
 	}
 }
 
-// malformed is a line of malformed.jsonl.
-type malformed struct {
-	Hex   string `json:"hex"`
-	Error string `json:"error"` // "": it is well-formed
-}
-
-// calculate returns a line with its error.
-func (m malformed) calculate() malformed {
-	_, _, _, err := new(link.Link).Open(unhex(m.Hex), 1e6)
-	m.Error = errorName(err)
-	return m
-}
-
-// TestWireMalformed: each datagram is refused for its reason.
+// TestWireMalformed: each datagram is refused for its reason, "" if it is well-formed.
 func TestWireMalformed(t *testing.T) {
-	wire(t, "malformed.jsonl", malformed.calculate)
+	type malformed struct {
+		Hex   string `json:"hex"`
+		Error string `json:"error"`
+	}
+	wire(t, "malformed.jsonl", func(l malformed) malformed {
+		_, _, _, err := new(link.Link).Open(unhex(l.Hex), 1e6)
+		l.Error = errorName(err)
+		return l
+	})
 }
 
 // formula is a line of formulas.jsonl: the first numbers of a synchronizer, which no estimator may
@@ -343,30 +327,26 @@ type formula struct {
 	Delay   uint64 `json:"delay,omitempty,string"`
 }
 
-// calculate returns a formula with its result.
-func (f formula) calculate() formula {
-	var s timesync.TimeSynchronizer
-	const stamp, ring = 1 << 23, 1 << 27
-	now := uint64(stamp)<<3 + f.Floor + ring
-	s.OnAuthenticatedDatagramTimestamp(stamp, now)
-	if f.Kind == "report" {
-		at := now
-		if f.Quality == 0 { // what was confirmed so long ago is extrapolated, once the peer's floor is known
-			s.OnPeerMinDeltaTS24(timesync.NewCounter24(-f.Floor>>3+2500), now)
-			at += 10 * second
-		}
-		report, _ := s.MinDeltaTS24(at)
-		f.Report = uint32(report)
-		return f
-	}
-	s.OnPeerMinDeltaTS24(timesync.Counter24(f.Peer), now)
-	remote, _ := s.RemoteTime(now)
-	delay, _ := s.MinimumOneWayDelay()
-	f.Offset, f.Delay = (remote-now)&(1<<26-1), uint64(delay.Microseconds())
-	return f
-}
-
 // TestWireFormulas: reports and offsets to the bit.
 func TestWireFormulas(t *testing.T) {
-	wire(t, "formulas.jsonl", formula.calculate)
+	const stamp, ring = 1 << 23, 1 << 27
+	wire(t, "formulas.jsonl", func(f formula) formula {
+		var s timesync.TimeSynchronizer
+		now := uint64(stamp)<<3 + f.Floor + ring
+		s.OnAuthenticatedDatagramTimestamp(stamp, now)
+		if f.Kind == "offset" {
+			s.OnPeerMinDeltaTS24(timesync.Counter24(f.Peer), now)
+			remote, _ := s.RemoteTime(now)
+			delay, _ := s.MinimumOneWayDelay()
+			f.Offset, f.Delay = (remote-now)&(1<<26-1), uint64(delay.Microseconds())
+			return f
+		}
+		if f.Quality == 0 { // what was confirmed so long ago is extrapolated, once the peer's floor is known
+			s.OnPeerMinDeltaTS24(timesync.NewCounter24(-f.Floor>>3+2500), now)
+			now += 10 * second
+		}
+		report, _ := s.MinDeltaTS24(now)
+		f.Report = uint32(report)
+		return f
+	})
 }
