@@ -142,21 +142,17 @@ func FuzzSnapshot(f *testing.F) {
 			}
 			return
 		}
-		if again, err := s.AppendBinary(nil); err != nil || !bytes.Equal(again, wire) {
-			t.Fatalf("% x is written as % x, %v", wire, again, err)
-		}
+		again, err := s.AppendBinary(nil)
 		there := s.At(at)
 		first, last := there.Interval()
-		if there.ErrorBound < s.ErrorBound || there.Age < 0 || there.Undisturbed < 0 || there.SkewError < s.SkewError ||
-			s.ErrorBound != 0 && there.OffsetUsec != int64(there.RemoteUsec-at) || there.RemoteUsec-first > last-first {
-			t.Fatalf("% x: at %d %+v, from %d to %d", wire, at, there, first, last)
-		}
-		if s.ErrorBound == 0 && s != (Snapshot{}) || s.Within(0) == nil {
-			t.Fatalf("% x: %+v", wire, s)
-		}
-		both := there.Then(s)
-		if s.ErrorBound != 0 && (both.ErrorBound < there.ErrorBound || both.ErrorBound < s.ErrorBound || math.IsNaN(both.Skew) || both.SkewError < s.SkewError) {
-			t.Fatalf("% x: with itself %+v", wire, both)
+		both, is := there.Then(s), s.ErrorBound != 0
+		switch {
+		case err != nil, !bytes.Equal(again, wire),
+			there.ErrorBound < s.ErrorBound, there.Age < 0, there.Undisturbed < 0, there.SkewError < s.SkewError,
+			is && there.OffsetUsec != int64(there.RemoteUsec-at), there.RemoteUsec-first > last-first,
+			!is && s != (Snapshot{}), s.Within(0) == nil,
+			is && (both.ErrorBound < max(there.ErrorBound, s.ErrorBound) || math.IsNaN(both.Skew) || both.SkewError < s.SkewError):
+			t.Fatalf("% x: %+v, written as % x, %v; at %d %+v, from %d to %d; with itself %+v", wire, s, again, err, at, there, first, last, both)
 		}
 		s.LocalTime(at)
 		_, _ = s.String(), s.LogValue()
@@ -452,45 +448,25 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 	ts16, ok16 := s.ToRemoteTime16(local)
 	ppm, okSkew := s.Skew()
 	bound, okBound := s.ErrorBound(local)
-	if all := []bool{ok, s.IsSynchronized(), okToPeer, okSnapshot, okRemote, ok23, ok16, okBound}; slices.Contains(all, !ok) {
-		t.Fatalf("at %#x: some answers are known, and some are not: %v", local, all)
-	}
-	// SkewError grows with the time from what was heard last, where Skew judges.
-	if surely := ok && snapshot.SkewError <= 25; surely && !okSkew || okSkew && (!ok || snapshot.Skew != ppm) {
-		t.Fatalf("at %#x: Skew %v, %v; %v", local, ppm, okSkew, snapshot)
-	}
-	if snapshot.MinimumOneWayDelay != delay || snapshot.MinimumDelayToPeer != toPeer || snapshot.ErrorBound != bound ||
-		ok && (nearest(snapshot.RemoteUsec, near) != remote || snapshot.OffsetUsec != int64(snapshot.RemoteUsec-local)) ||
-		snapshot.Jitter < 0 || snapshot.Age < 0 || snapshot.Undisturbed < 0 || !ok && snapshot != (Snapshot{}) {
-		t.Fatalf("at %#x: delays %v and %v, bound %v, remote time %d; %#v", local, delay, toPeer, bound, remote, snapshot)
-	}
-	if !(math.Abs(ppm) <= 1000.5) { // nor NaN
-		t.Fatalf("skew %v ppm", ppm)
-	}
+	all := []bool{ok, s.IsSynchronized(), okToPeer, okSnapshot, okRemote, ok23, ok16, okBound}
 	far, _ := s.ErrorBound(local + 1<<63) // 292,000 years
-	if bound < 0 || ok && max(bound, far) != maxOffset*time.Microsecond {
-		t.Fatalf("at %#x: bound %v, at the other end of time %v", local, bound, far)
+	// SkewError grows with the time from what was heard last, where Skew judges.
+	surely, d := ok && snapshot.SkewError <= 25, int64(remote-near)
+	switch {
+	case slices.Contains(all, !ok), surely && !okSkew, okSkew && (!ok || snapshot.Skew != ppm),
+		snapshot.MinimumOneWayDelay != delay, snapshot.MinimumDelayToPeer != toPeer, snapshot.ErrorBound != bound,
+		delay < 0, toPeer < 0, bound < 0, snapshot.Jitter < 0, snapshot.Age < 0, snapshot.Undisturbed < 0,
+		!(math.Abs(ppm) <= 1000.5), // nor NaN
+		ok && (nearest(snapshot.RemoteUsec, near) != remote || snapshot.OffsetUsec != int64(snapshot.RemoteUsec-local)),
+		ok && (d < -1<<25 || d >= 1<<25), // it is the nearest
+		// All three say the same instant, rounded to their units.
+		ok && (ts23 != NewCounter23((remote+4)/8) || ts16 != NewCounter16((remote+256)/512)),
+		ok && max(bound, far) != maxOffset*time.Microsecond,
+		!ok && (remote != 0 || ts23 != 0 || ts16 != 0 || ppm != 0 || snapshot != (Snapshot{})):
+		t.Fatalf("at %#x, known %v: remote time %#x near %#x, TS23 %v, TS16 %v, delays %v and %v, skew %v, %v, bound %v, at the other end of time %v; %#v",
+			local, all, remote, near, ts23, ts16, delay, toPeer, ppm, okSkew, bound, far, snapshot)
 	}
-	if !ok {
-		if remote != 0 || ts23 != 0 || ts16 != 0 || ppm != 0 {
-			t.Fatalf("not known, but %#x, %v, %v, %v ppm", remote, ts23, ts16, ppm)
-		}
-		return false
-	}
-	// All three say the same instant, rounded to their units.
-	if d := int64(remote - near); d < -1<<25 || d >= 1<<25 {
-		t.Fatalf("RemoteTime(%#x, %#x) = %#x is not the nearest", local, near, remote)
-	}
-	if want := NewCounter23((remote + 4) / 8); ts23 != want {
-		t.Fatalf("at %#x: TS23 %v, but RemoteTime %#x says %v", local, ts23, remote, want)
-	}
-	if want := NewCounter16((remote + 256) / 512); ts16 != want {
-		t.Fatalf("at %#x: TS16 %v, but RemoteTime %#x says %v", local, ts16, remote, want)
-	}
-	if delay < 0 || toPeer < 0 {
-		t.Fatalf("minimum one-way delay %v, to the peer %v", delay, toPeer)
-	}
-	return true
+	return ok
 }
 
 // remoteNear returns the remote time nearest to near: the offset is known modulo 67.1 s.
