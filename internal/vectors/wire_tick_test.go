@@ -54,7 +54,6 @@ func inputs(b []byte) (newest int64, early []*int16) {
 // tickEnds are the server and the client that the lines are about.
 type tickEnds struct {
 	t      *testing.T
-	epoch  uint64
 	server *tick.Server
 	client *tick.Client
 	clock  *timesync.TimeSynchronizer // the client's view of the server's
@@ -94,10 +93,10 @@ func (p *tickEnds) play(l tickLine) tickLine {
 		p.server, err = tick.NewServer(tick.ServerConfig{Config: config, Epoch: l.Epoch})
 		must(p.t, err)
 		p.server.Start(l.Now)
-		p.epoch = l.Epoch
 	case "input":
 		p.server.Advance(l.Now)
-		ok, late := p.server.AcceptInput(player, p.epoch, tick.Tick(l.Tick), l.Now)
+		epoch, _ := p.server.Epoch()
+		ok, late := p.server.AcceptInput(player, epoch, tick.Tick(l.Tick), l.Now)
 		if l.Late = late; ok == late {
 			p.t.Errorf("input for tick %d: %v, %v", l.Tick, ok, late)
 		}
