@@ -19,6 +19,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"timesync/internal/rivals"
 )
 
 // FuzzExpand: whatever the numbers, the result has the right low bits and lies in
@@ -98,8 +100,9 @@ func fuzzCodec[C codec, D decoder[C]](t *testing.T, wire []byte, bits int, conve
 	}
 	if len(wire) < n {
 		short := append(make([]byte, 0, 8), wire...)
-		mustPanic(t, func() { read(short) })
-		mustPanic(t, func() { c.Put(short) })
+		if !panics(func() { read(short) }) || !panics(func() { c.Put(short) }) {
+			t.Errorf("%d bits: % x are too few bytes, and no panic", bits, wire)
+		}
 		return
 	}
 	value := binary.LittleEndian.Uint64(append(bytes.Clone(wire[:n]), 0, 0, 0, 0, 0, 0)[:8])
@@ -117,14 +120,10 @@ func fuzzCodec[C codec, D decoder[C]](t *testing.T, wire []byte, bits int, conve
 	}
 }
 
-func mustPanic(t *testing.T, call func()) {
-	t.Helper()
-	defer func() {
-		if recover() == nil {
-			t.Error("too few bytes, and no panic")
-		}
-	}()
+func panics(call func()) (yes bool) {
+	defer func() { yes = recover() != nil }()
 	call()
+	return false
 }
 
 // FuzzSnapshot: any bytes are an error, or a mapping that says no more than they do, whose bound
@@ -143,21 +142,17 @@ func FuzzSnapshot(f *testing.F) {
 			}
 			return
 		}
-		if again, err := s.AppendBinary(nil); err != nil || !bytes.Equal(again, wire) {
-			t.Fatalf("% x is written as % x, %v", wire, again, err)
-		}
+		again, err := s.AppendBinary(nil)
 		there := s.At(at)
 		first, last := there.Interval()
-		if there.ErrorBound < s.ErrorBound || there.Age < 0 || there.Undisturbed < 0 || there.SkewError < s.SkewError ||
-			s.ErrorBound != 0 && there.OffsetUsec != int64(there.RemoteUsec-at) || there.RemoteUsec-first > last-first {
-			t.Fatalf("% x: at %d %+v, from %d to %d", wire, at, there, first, last)
-		}
-		if s.ErrorBound == 0 && s != (Snapshot{}) || s.Within(0) == nil {
-			t.Fatalf("% x: %+v", wire, s)
-		}
-		both := there.Then(s)
-		if s.ErrorBound != 0 && (both.ErrorBound < there.ErrorBound || both.ErrorBound < s.ErrorBound || math.IsNaN(both.Skew) || both.SkewError < s.SkewError) {
-			t.Fatalf("% x: with itself %+v", wire, both)
+		both, is := there.Then(s), s.ErrorBound != 0
+		switch {
+		case err != nil, !bytes.Equal(again, wire),
+			there.ErrorBound < s.ErrorBound, there.Age < 0, there.Undisturbed < 0, there.SkewError < s.SkewError,
+			is && there.OffsetUsec != int64(there.RemoteUsec-at), there.RemoteUsec-first > last-first,
+			!is && s != (Snapshot{}), s.Within(0) == nil,
+			is && (both.ErrorBound < max(there.ErrorBound, s.ErrorBound) || math.IsNaN(both.Skew) || both.SkewError < s.SkewError):
+			t.Fatalf("% x: %+v, written as % x, %v; at %d %+v, from %d to %d; with itself %+v", wire, s, again, err, at, there, first, last, both)
 		}
 		s.LocalTime(at)
 		_, _ = s.String(), s.LogValue()
@@ -288,9 +283,6 @@ func FuzzRecovery(f *testing.F) {
 
 // ---- The world of these tests and those of synchronizer_test.go ----
 
-// wrapped returns a-b the shorter way round on a ring of 2^bits microseconds.
-func wrapped(a, b uint64, bits uint) int64 { return int64((a-b)<<(64-bits)) >> (64 - bits) }
-
 // world is two synchronizers and a path between them whose truth is known.
 type world struct {
 	path
@@ -299,9 +291,10 @@ type world struct {
 	offset uint64 // B's clock minus A's at start
 	start  uint64 // A's clock when B's showed start+offset
 	rng    *rand.Rand
-	queued [2]float64 // the jitter of to A, to B
-	heard  original   // what B heard, if it is one
+	queued [2]float64      // the jitter of to A, to B
+	heard  rivals.Original // what B heard, if it is one
 	sent   int
+	long   bool                                  // no datagram takes the short path
 	onOWD  func(owd time.Duration, truth uint64) // of each datagram to A; may be nil
 }
 
@@ -318,26 +311,6 @@ type path struct {
 	lost     float64 // share of the datagrams
 	mute     bool    // reports are lost
 	original bool    // B reports as an original
-}
-
-// original reports as a C++ original does: the least delta of 10 s, whatever its last bits.
-type original []struct{ at, delta uint64 }
-
-func (o *original) datagram(stamp Counter24, at uint64) {
-	*o = append(*o, struct{ at, delta uint64 }{at, (at - uint64(stamp)<<3) >> 3})
-	for (*o)[0].at+10e6 < at {
-		*o = (*o)[1:]
-	}
-}
-
-func (o original) report() Counter24 {
-	least := NewCounter24(o[0].delta)
-	for _, d := range o {
-		if c := NewCounter24(d.delta); c.Less(least) {
-			least = c
-		}
-	}
-	return least
 }
 
 // tolerance is allowed to a world without noise and skew. What the roundings cost
@@ -373,6 +346,9 @@ func (w *world) run(d time.Duration) {
 		toA, toB := LocalTimeToDatagramTS24(w.remote(w.now)), LocalTimeToDatagramTS24(w.now)
 		reportA, okA := w.a.MinDeltaTS24(w.now)
 		reportB, okB := w.b.MinDeltaTS24(w.remote(w.now))
+		if w.long {
+			w.a.bucket.span, w.b.bucket.span = 0, 0
+		}
 		here, there := w.lost == 0 || w.rng.Float64() >= w.lost, w.lost == 0 || w.rng.Float64() >= w.lost
 		if here {
 			if owd, ok := w.a.OnAuthenticatedDatagramTimestamp(toA, atA); ok && w.onOWD != nil {
@@ -382,12 +358,13 @@ func (w *world) run(d time.Duration) {
 		if there {
 			w.b.OnAuthenticatedDatagramTimestamp(toB, atB)
 			if w.original {
-				w.heard.datagram(toB, atB)
+				w.heard.Datagram(uint32(toB), atB)
 			}
 		}
 		if w.sent++; w.sent%reports == 2%reports && !w.mute {
-			if w.original && len(w.heard) > 0 {
-				reportB = w.heard.report()
+			if w.original {
+				minDelta, _ := w.heard.MinDelta(atB)
+				reportB = Counter24(minDelta)
 			}
 			if okB && here {
 				w.a.OnPeerMinDeltaTS24(reportB, atA)
@@ -427,7 +404,7 @@ func (w *world) check(t *testing.T, what string, within time.Duration) {
 }
 
 // congested returns the buckets in which all datagrams queued, of both ends.
-func (w *world) congested() int { return int(w.a.Stats().LateBuckets + w.b.Stats().LateBuckets) }
+func (w *world) congested() int64 { return int64(w.a.Stats().LateBuckets + w.b.Stats().LateBuckets) }
 
 // setB sets B's clock, setA A's. Both say by how many microseconds.
 func setB(us int64) func(*world) { return func(w *world) { w.offset += uint64(us) } }
@@ -471,45 +448,25 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 	ts16, ok16 := s.ToRemoteTime16(local)
 	ppm, okSkew := s.Skew()
 	bound, okBound := s.ErrorBound(local)
-	if all := []bool{ok, s.IsSynchronized(), okToPeer, okSnapshot, okRemote, ok23, ok16, okBound}; slices.Contains(all, !ok) {
-		t.Fatalf("at %#x: some answers are known, and some are not: %v", local, all)
-	}
-	// SkewError grows with the time from what was heard last, where Skew judges.
-	if surely := ok && snapshot.SkewError <= 25; surely && !okSkew || okSkew && (!ok || snapshot.Skew != ppm) {
-		t.Fatalf("at %#x: Skew %v, %v; %v", local, ppm, okSkew, snapshot)
-	}
-	if snapshot.MinimumOneWayDelay != delay || snapshot.MinimumDelayToPeer != toPeer || snapshot.ErrorBound != bound ||
-		ok && (nearest(snapshot.RemoteUsec, near) != remote || snapshot.OffsetUsec != int64(snapshot.RemoteUsec-local)) ||
-		snapshot.Jitter < 0 || snapshot.Age < 0 || snapshot.Undisturbed < 0 || !ok && snapshot != (Snapshot{}) {
-		t.Fatalf("at %#x: delays %v and %v, bound %v, remote time %d; %#v", local, delay, toPeer, bound, remote, snapshot)
-	}
-	if !(math.Abs(ppm) <= 1000.5) { // nor NaN
-		t.Fatalf("skew %v ppm", ppm)
-	}
+	all := []bool{ok, s.IsSynchronized(), okToPeer, okSnapshot, okRemote, ok23, ok16, okBound}
 	far, _ := s.ErrorBound(local + 1<<63) // 292,000 years
-	if bound < 0 || ok && max(bound, far) != maxOffset*time.Microsecond {
-		t.Fatalf("at %#x: bound %v, at the other end of time %v", local, bound, far)
+	// SkewError grows with the time from what was heard last, where Skew judges.
+	surely, d := ok && snapshot.SkewError <= 25, int64(remote-near)
+	switch {
+	case slices.Contains(all, !ok), surely && !okSkew, okSkew && (!ok || snapshot.Skew != ppm),
+		snapshot.MinimumOneWayDelay != delay, snapshot.MinimumDelayToPeer != toPeer, snapshot.ErrorBound != bound,
+		delay < 0, toPeer < 0, bound < 0, snapshot.Jitter < 0, snapshot.Age < 0, snapshot.Undisturbed < 0,
+		!(math.Abs(ppm) <= 1000.5), // nor NaN
+		ok && (nearest(snapshot.RemoteUsec, near) != remote || snapshot.OffsetUsec != int64(snapshot.RemoteUsec-local)),
+		ok && (d < -1<<25 || d >= 1<<25), // it is the nearest
+		// All three say the same instant, rounded to their units.
+		ok && (ts23 != NewCounter23((remote+4)/8) || ts16 != NewCounter16((remote+256)/512)),
+		ok && max(bound, far) != maxOffset*time.Microsecond,
+		!ok && (remote != 0 || ts23 != 0 || ts16 != 0 || ppm != 0 || snapshot != (Snapshot{})):
+		t.Fatalf("at %#x, known %v: remote time %#x near %#x, TS23 %v, TS16 %v, delays %v and %v, skew %v, %v, bound %v, at the other end of time %v; %#v",
+			local, all, remote, near, ts23, ts16, delay, toPeer, ppm, okSkew, bound, far, snapshot)
 	}
-	if !ok {
-		if remote != 0 || ts23 != 0 || ts16 != 0 || ppm != 0 {
-			t.Fatalf("not known, but %#x, %v, %v, %v ppm", remote, ts23, ts16, ppm)
-		}
-		return false
-	}
-	// All three say the same instant, rounded to their units.
-	if d := int64(remote - near); d < -1<<25 || d >= 1<<25 {
-		t.Fatalf("RemoteTime(%#x, %#x) = %#x is not the nearest", local, near, remote)
-	}
-	if want := NewCounter23((remote + 4) / 8); ts23 != want {
-		t.Fatalf("at %#x: TS23 %v, but RemoteTime %#x says %v", local, ts23, remote, want)
-	}
-	if want := NewCounter16((remote + 256) / 512); ts16 != want {
-		t.Fatalf("at %#x: TS16 %v, but RemoteTime %#x says %v", local, ts16, remote, want)
-	}
-	if delay < 0 || toPeer < 0 {
-		t.Fatalf("minimum one-way delay %v, to the peer %v", delay, toPeer)
-	}
-	return true
+	return ok
 }
 
 // remoteNear returns the remote time nearest to near: the offset is known modulo 67.1 s.
@@ -538,7 +495,7 @@ type course struct {
 }
 
 // score is how well both ends do in three worlds of a course, by column.
-type score map[string]int
+type score map[string]int64
 
 // columns are the numbers of a score. Errors are those of the offset from 30 s on, but for the 15 s after
 // an event.
@@ -566,12 +523,12 @@ var columns = []struct {
 // what is counted is not the same. Where the compiler fuses multiplications and additions, roundings
 // differ, and what they decide with them.
 func (s score) worse(want score) (names []string) {
-	share, few := 50, 2
+	share, few := int64(50), int64(2)
 	switch runtime.GOARCH {
 	case "arm64", "loong64", "ppc64", "ppc64le", "riscv64", "s390x":
 		share, few = 1, 50
 	}
-	most := func(n int) int { return n + n/share + few }
+	most := func(n int64) int64 { return n + n/share + few }
 	for _, c := range columns {
 		a, b := s[c.name], want[c.name]
 		bad := a > most(b) || c.same && b > most(a)
@@ -590,79 +547,77 @@ func (s score) worse(want score) (names []string) {
 
 // play returns the score of a course.
 func (c *course) play() score {
-	s := score{}
-	var errs []int
-	var mean, early, earlyN, bounds, boundN, owds, owdN int64
+	s, n := score{}, score{}
+	mean := func(column string, v int64) { s[column], n[column] = s[column]+max(v, -v), n[column]+1 }
+	most := func(column string, v int64) { s[column] = max(s[column], v, -v) }
+	var errs []int64
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		w := newWorld(rng.Uint64(), rng.Uint64(), 0)
 		w.path, w.rng = c.path, rng
-		events, last, queued := c.events, int64(0), 0
+		events, last, judged := c.events, int64(0), false
 		if c.mixture > 0 {
 			events = mixture(rng, c.mixture)
 		}
-		poll, judged := max(w.every, 100_000), false
 		w.onOWD = func(owd time.Duration, truth uint64) {
-			if d := int64(owd) - int64(truth)*1000; judged {
-				owds, owdN = owds+max(d, -d), owdN+1
+			if judged {
+				mean("OWD", int64(owd)-int64(truth)*1000)
 			}
 		}
-		for at := int64(0); at < 1e6*int64(cmp.Or(c.length, 120)); at += int64(poll) {
+		poll := int64(max(w.every, 100_000))
+		for at := int64(0); at < 1e6*int64(cmp.Or(c.length, 120)); at += poll {
 			if len(events) > 0 && at >= 1e6*int64(events[0].at) {
-				queued += w.congested()
-				events[0].happen(w)
+				s["Congested"] += w.congested()
+				events[0].happen(w) // which may reset an end
 				last, events = at, events[1:]
-				queued -= w.congested()
+				s["Congested"] -= w.congested()
 			}
 			w.run(time.Duration(poll) * time.Microsecond)
-			since := at + int64(poll) - last // us
+			since := at + poll - last // us
 			judged = since > 15e6 && at > 30e6
 			for _, end := range w.ends() {
-				got, ok := remoteNear(end.s, end.local, end.truth)
 				if report, _ := end.s.MinDeltaTS24(end.local); report%marks == confirmedMark {
 					s["Confirmed"]++
 				}
+				off, ok := end.off()
 				if !ok {
 					continue
 				}
-				e := int(wrapped(got, end.truth, 26))
-				e = max(e, -e)
+				limit, _ := end.s.ErrorBound(end.local)
+				e, bound := off.Abs().Microseconds(), limit.Microseconds()
+				mean("Bound", bound)
 				if e > 1000 {
-					s["Back"] = max(s["Back"], int(since/1000))
+					most("Back", since/1000)
 				}
-				bound, _ := end.s.ErrorBound(end.local)
-				bounds, boundN = bounds+bound.Microseconds(), boundN+1
 				if at < 30e6 {
-					early, earlyN = early+int64(e)*1000, earlyN+1
+					mean("Early", e*1000)
 				}
 				if judged {
+					mean("Mean", e*1000)
 					errs = append(errs, e)
-					if int64(e) > bound.Microseconds() {
-						s["Beyond"]++
-					}
+				}
+				if judged && e > bound {
+					s["Beyond"]++
 				}
 			}
 		}
 		for i, end := range w.ends() {
 			snapshot, _ := end.s.Snapshot(end.local)
-			s["Steps"] += int(snapshot.Steps)
-			s["Jitter"] += int(snapshot.Jitter.Microseconds())
-			s["Undisturbed"] += int(snapshot.Undisturbed.Seconds())
-			off := int(1000 * (snapshot.Skew - w.ppm*float64(1-2*i)))
-			s["Skew"] = max(s["Skew"], off, -off)
+			s["Steps"] += int64(snapshot.Steps)
+			s["Jitter"] += snapshot.Jitter.Microseconds()
+			s["Undisturbed"] += int64(snapshot.Undisturbed.Seconds())
+			most("Skew", int64(1000*(snapshot.Skew-w.ppm*float64(1-2*i))))
 		}
 		toA, _ := w.a.MinimumOneWayDelay()
 		toB, _ := w.b.MinimumOneWayDelay()
-		off := int((toA + toB).Microseconds()) - int(2*w.delay+w.longer)
-		s["Delay"] = max(s["Delay"], off, -off)
-		s["Congested"] += queued + w.congested()
+		most("Delay", (toA+toB).Microseconds()-int64(2*w.delay+w.longer))
+		s["Congested"] += w.congested()
+	}
+	for column := range n {
+		s[column] /= n[column]
 	}
 	slices.Sort(errs)
-	for _, e := range errs {
-		mean += int64(e) * 1000
-	}
-	s["Mean"], s["P99"] = int(mean/int64(len(errs))), errs[len(errs)*99/100]
-	s["Early"], s["Bound"], s["OWD"] = int(early/max(earlyN, 1)), int(bounds/boundN), int(owds/max(owdN, 1))
+	s["P99"] = errs[len(errs)*99/100]
 	return s
 }
 

@@ -21,8 +21,6 @@
 package elevator
 
 import (
-	"encoding/binary"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -41,8 +39,8 @@ const (
 	settling  = 3 * time.Second // to synchronize: it does not count
 )
 
-// platform is where the platform is at a game time, in metres.
-func platform(at tick.Time) float64 { return at.Duration().Seconds() }
+// platform is where the platform is at a game time: it rises all the time, so a height is a time, too.
+func platform(at tick.Time) time.Duration { return at.Duration() }
 
 // lags are how far the figures are behind the platform.
 type lags [3]time.Duration
@@ -112,10 +110,7 @@ func right(t *testing.T, r rule) (right bool) {
 // lag is how far a figure is behind, at each tick.
 type lag []time.Duration
 
-// add adds by how much time a figure is behind a platform, which rises by 1 m/s.
-func (l *lag) add(figure, platform float64) {
-	*l = append(*l, time.Duration((platform-figure)*float64(time.Second)))
-}
+func (l *lag) add(figure, platform time.Duration) { *l = append(*l, platform-figure) }
 
 func (l lag) near(want time.Duration) bool {
 	return len(l) > 100 && slices.Min(l) > want-tolerance && slices.Max(l) < want+tolerance
@@ -130,56 +125,68 @@ func (l lag) String() string {
 
 // figuresAt holds where the figures of the game are: the NPC, then the players by peer,
 // the host being peer 0.
-type figuresAt [4]float64
+type figuresAt [4]time.Duration
 
-// input says where a client's player is at a tick.
-type input struct {
-	Tick tick.Tick
-	At   float64
+// end is an end of the connection between a client and the host.
+type end struct {
+	sync  timesync.TimeSynchronizer
+	clock *sim.Clock
 }
 
 // peer is a client in the simulated world.
 type peer struct {
-	node   *sim.Node
+	end
+	host   end
 	loop   *tick.Client
-	sync   timesync.TimeSynchronizer
-	hosts  timesync.TimeSynchronizer // the host's end of the connection
-	states map[tick.Tick]figuresAt   // what the host sent
+	states map[tick.Tick]figuresAt // what the host sent
 }
 
-// game is a host, which is the hub, and its clients, and what is seen on client 1 and on the host.
+// game is a host and its clients, and what is seen on client 1 and on the host.
 type game struct {
+	*sim.World
 	rule         rule
-	world        *sim.World
-	hub          *sim.Node
+	clock        *sim.Clock // the host's
 	server       *tick.Server
-	epoch        uint64
 	inputs       map[tick.Tick]figuresAt // by the tick for which clients sent them
-	peers        []*peer
+	peers        [2]*peer
 	client, host [3]lag
 }
 
 // play lets a host and two clients play for 10 s and returns what is seen on client 1
 // and on the host.
 func play(r rule) (client, host [3]lag) {
-	g := &game{rule: r, world: sim.NewWorld(1), inputs: map[tick.Tick]figuresAt{}}
-	node := func(i int) *sim.Node {
-		spec := sim.ClockSpec{OffsetUsec: uint64(i) * 7_777_777_777, SkewPPM: float64(20 * i)}
-		return g.world.Node(fmt.Sprint(i), sim.NewClock(spec, 1))
+	clock := func(i int) *sim.Clock {
+		return sim.NewClock(sim.ClockSpec{OffsetUsec: uint64(i) * 7_777_777_777, SkewPPM: float64(20 * i)}, 1)
 	}
-	g.hub = node(0)
+	g := &game{World: sim.NewWorld(1), rule: r, clock: clock(0), inputs: map[tick.Tick]figuresAt{}}
 	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: g.hostPlays}}) // nothing that it refuses
-	g.server.Start(g.hub.NowUsec())
-	g.epoch, _ = g.server.Epoch()
-	g.hub.OnReceive = g.hostTakes
-	g.world.Every(time.Millisecond, 0, func() { g.server.Advance(g.hub.NowUsec()) })
-	for i := range 2 {
-		client := node(i + 1)
-		g.world.Connect(client, g.hub, &sim.Link{Base: sim.Fixed(oneWay)}, &sim.Link{Base: sim.Fixed(oneWay)})
-		g.join(client)
+	g.server.Start(g.usec(g.clock))
+	g.Every(time.Millisecond, 0, func() { g.server.Advance(g.usec(g.clock)) })
+	for i := range g.peers {
+		p := &peer{end: end{clock: clock(i + 1)}, host: end{clock: g.clock}, states: map[tick.Tick]figuresAt{}}
+		g.peers[i] = p
+		handlers := tick.Handlers{Tick: func(s tick.Info) { g.clientPlays(i, s) }}
+		p.loop, _ = tick.NewClient(tick.ClientConfig{Handlers: handlers}, &p.sync)
+		p.loop.Start(g.usec(p.clock))
+		g.Every(4*time.Millisecond, 0, func() {
+			if p.loop.Advance(g.usec(p.clock)) == 0 && !p.sync.IsSynchronized() {
+				g.send(&p.end, &p.host, func() {}) // to have something to synchronize by
+			}
+		})
 	}
-	g.world.Run(10 * time.Second)
+	g.Run(10 * time.Second)
 	return g.client, g.host
+}
+
+func (g *game) usec(c *sim.Clock) uint64 { return c.Usec(g.Now()) }
+
+// send lets something happen when a datagram arrives.
+func (g *game) send(from, to *end, happens func()) {
+	datagram := sim.StartDatagram(&from.sync, g.usec(from.clock))
+	g.At(g.Now()+oneWay, func() {
+		sim.OpenDatagram(&to.sync, datagram, g.usec(to.clock))
+		happens()
+	})
 }
 
 // hostPlays plays a tick. All clocks of the host are equal: it does not matter which it samples.
@@ -197,55 +204,31 @@ func (g *game) hostPlays(s tick.Info) {
 		}
 	}
 	for i, p := range g.peers {
-		b := sim.StartDatagram(&p.hosts, g.hub.NowUsec())
-		b, _ = binary.Append(b, binary.LittleEndian, at)
-		welcome, _ := g.server.Announce(uint64(i), g.hub.NowUsec())
-		b, _ = welcome.AppendBinary(b)
-		g.hub.Send(p.node, b)
+		welcome, _ := g.server.Announce(uint64(i), g.usec(g.clock))
+		g.send(&p.host, &p.end, func() {
+			_ = p.loop.OnWelcome(welcome, g.usec(p.clock)) // an overtaken one changes nothing
+			p.states[welcome.Tick] = at
+		})
 	}
-}
-
-// hostTakes takes a datagram of a client.
-func (g *game) hostTakes(from *sim.Node, b []byte) {
-	i := slices.IndexFunc(g.peers, func(p *peer) bool { return p.node == from })
-	b = sim.OpenDatagram(&g.peers[i].hosts, b, g.hub.NowUsec())
-	var in input
-	if _, err := binary.Decode(b, binary.LittleEndian, &in); err == nil && g.server.Accept(g.epoch, in.Tick, g.hub.NowUsec()) {
-		at := g.inputs[in.Tick]
-		at[2+i] = in.At
-		g.inputs[in.Tick] = at
-	}
-}
-
-// join adds a client.
-func (g *game) join(node *sim.Node) {
-	p := &peer{node: node, states: map[tick.Tick]figuresAt{}}
-	g.peers = append(g.peers, p)
-	handlers := tick.Handlers{Tick: func(s tick.Info) { g.clientPlays(p, s) }}
-	p.loop, _ = tick.NewClient(tick.ClientConfig{Handlers: handlers}, &p.sync)
-	p.loop.Start(node.NowUsec())
-	node.OnReceive = func(_ *sim.Node, b []byte) { p.take(b) }
-	g.world.Every(4*time.Millisecond, 0, func() {
-		if p.loop.Advance(node.NowUsec()) == 0 && !p.sync.IsSynchronized() {
-			// To have something to synchronize by.
-			node.Send(g.hub, sim.StartDatagram(&p.sync, node.NowUsec()))
-		}
-	})
 }
 
 // clientPlays plays a tick: the player stands on what it sees.
-func (g *game) clientPlays(p *peer, s tick.Info) {
-	under := platform(g.rule.own(s.Clocks))
-	beside := platform(g.rule.others(s.Clocks))
-	mine := under
-	b := sim.StartDatagram(&p.sync, p.node.NowUsec())
-	b, _ = binary.Append(b, binary.LittleEndian, input{s.Tick, mine})
-	p.node.Send(g.hub, b)
-
+func (g *game) clientPlays(i int, s tick.Info) {
+	under, beside := platform(g.rule.own(s.Clocks)), platform(g.rule.others(s.Clocks))
+	p := g.peers[i]
+	epoch, _ := g.server.Epoch()
+	g.send(&p.end, &p.host, func() {
+		if g.server.Accept(epoch, s.Tick, g.usec(g.clock)) {
+			at := g.inputs[s.Tick]
+			at[2+i] = under
+			g.inputs[s.Tick] = at
+		}
+	})
 	seen, ok := p.seen(s.ServerTime) // the others, in server time
-	if p != g.peers[0] || !ok || s.ServerTime.Duration() < settling {
+	if i > 0 || !ok || s.ServerTime.Duration() < settling {
 		return
 	}
+	mine := under
 	if g.rule.decide {
 		mine = seen[2]
 	}
@@ -254,26 +237,12 @@ func (g *game) clientPlays(p *peer, s tick.Info) {
 	g.client[npc].add(seen[0], beside)
 }
 
-// take takes a datagram of the host.
-func (p *peer) take(b []byte) {
-	b = sim.OpenDatagram(&p.sync, b, p.node.NowUsec())
-	var welcome tick.Welcome
-	var at figuresAt
-	n, err := binary.Decode(b, binary.LittleEndian, &at)
-	if err != nil || welcome.UnmarshalBinary(b[n:]) != nil {
-		return
-	}
-	// An overtaken one changes nothing.
-	_ = p.loop.OnWelcome(welcome, p.node.NowUsec())
-	p.states[welcome.Tick] = at
-}
-
 // seen returns what a client shows at a time: between the states of two ticks.
 func (p *peer) seen(at tick.Time) (figuresAt, bool) {
 	a, ok1 := p.states[at.Tick()]
 	b, ok2 := p.states[at.Tick()+1]
 	for i := range a {
-		a[i] += (b[i] - a[i]) * at.Fraction()
+		a[i] += time.Duration(float64(b[i]-a[i]) * at.Fraction())
 	}
 	return a, ok1 && ok2
 }

@@ -20,7 +20,6 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -63,14 +62,6 @@ func read(t *testing.T, name string) []byte {
 	return text
 }
 
-// parse reads a Go file.
-func parse(t *testing.T, fset *token.FileSet, name string) *ast.File {
-	t.Helper()
-	file, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
-	must(t, err)
-	return file
-}
-
 // module returns the path of the module.
 func module(t *testing.T) string {
 	t.Helper()
@@ -80,15 +71,11 @@ func module(t *testing.T) string {
 
 func TestTopFolder(t *testing.T) {
 	const want = "counter.go doc.go example_test.go fuzz_test.go go.mod synchronizer.go synchronizer_test.go ts16.go ts23.go ts24.go"
-	var names []string
-	for _, pattern := range []string{"*.go", "go.*"} {
-		found, err := filepath.Glob(root + "/" + pattern)
-		must(t, err)
-		for _, name := range found {
-			names = append(names, filepath.Base(name))
-		}
+	names, err := filepath.Glob(root + "/*go*")
+	must(t, err)
+	for i, name := range names {
+		names[i] = filepath.Base(name)
 	}
-	slices.Sort(names)
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("Go files at the top:\n%s, want\n%s", got, want)
 	}
@@ -99,14 +86,7 @@ func TestTopFolder(t *testing.T) {
 
 // TestLicenses: a file that is copied alone says what its license is.
 func TestLicenses(t *testing.T) {
-	examples := strings.Fields(`
-		seal udp game watch channel dtls
-		quic webrtc transfer transfer/ledbat punch voice
-		voice/playout voice/chat relay party js/play`)
-	for i := range examples {
-		examples[i] = "examples/" + examples[i]
-	}
-	for _, dir := range append(examples, packages...) {
+	for _, dir := range append([]string{"examples/*", "examples/*/*"}, packages...) {
 		for _, name := range sources(t, dir) {
 			if !bytes.HasPrefix(read(t, name), []byte("// SPDX-License-Identifier: BSD-3-Clause\n\n")) {
 				t.Errorf("%s does not begin with an SPDX line", name)
@@ -121,11 +101,9 @@ func TestLicenses(t *testing.T) {
 // clock but time, and none a file, a socket or a random number.
 func TestImports(t *testing.T) {
 	allowed := []string{"encoding/binary", "errors", "fmt", "log/slog", "math", "math/bits", "strconv", "sync/atomic", "time"}
-	for _, name := range sources(t, ".") {
-		for _, spec := range parse(t, token.NewFileSet(), name).Imports {
-			if path, _ := strconv.Unquote(spec.Path.Value); !slices.Contains(allowed, path) {
-				t.Errorf("%s imports %s", name, path)
-			}
+	for _, path := range strings.Fields(string(goCommand(t, root, "list", "-f", `{{join .Imports " "}}`, "."))) {
+		if !slices.Contains(allowed, path) {
+			t.Errorf("the core imports %s", path)
 		}
 	}
 }
@@ -166,8 +144,8 @@ type consumer struct {
 
 func newConsumer(t *testing.T, mod, main string) *consumer {
 	c := &consumer{t, filepath.Join(t.TempDir(), "game")}
-	c.write("go.mod", []byte("module example.com/game\n\n"+mod))
-	c.write("main.go", fmt.Appendf(nil, `package main
+	c.write("go.mod", "module example.com/game\n\n"+mod)
+	c.write("main.go", fmt.Sprintf(`package main
 
 import timesync %q
 
@@ -179,17 +157,18 @@ func main() {
 	return c
 }
 
-func (c *consumer) write(name string, content []byte) {
+func (c *consumer) write(name, content string) {
 	c.t.Helper()
 	name = filepath.Join(c.dir, name)
 	must(c.t, os.MkdirAll(filepath.Dir(name), 0o777))
-	must(c.t, os.WriteFile(name, content, 0o666))
+	must(c.t, os.WriteFile(name, []byte(content), 0o666))
 }
 
-// copy copies the files of a folder that are not tests, and the license.
-func (c *consumer) copy(from, to string) {
+// copy copies the files of a folder that are not tests, and the license, and replaces texts in them.
+func (c *consumer) copy(from, to string, replace ...string) {
 	for _, name := range append(sources(c.t, from), root+"/LICENSE") {
-		c.write(filepath.Join(to, filepath.Base(name)), read(c.t, name))
+		text := strings.NewReplacer(replace...).Replace(string(read(c.t, name)))
+		c.write(filepath.Join(to, filepath.Base(name)), text)
 	}
 }
 
@@ -204,16 +183,10 @@ func (c *consumer) runs(args ...string) {
 // TestCopies: the files can be copied into any module of the oldest Go, and the other
 // packages', seal.go and the voice chat after the lines that import the core and its packages are changed.
 func TestCopies(t *testing.T) {
-	const net = "example.com/game/net/"
-	core := net + "core"
-	c := newConsumer(t, "go "+oldestGo+"\n", core)
-	c.copy(".", "net/core")
-	for _, dir := range append([]string{"examples/seal", "examples/voice/playout", "examples/voice/chat"}, packages[1:]...) {
-		for _, name := range sources(t, dir) {
-			source := bytes.ReplaceAll(read(t, name), []byte(`"`+module(t)+`"`), []byte(`"`+core+`"`))
-			source = bytes.ReplaceAll(source, []byte(`"`+module(t)+`/`), []byte(`"`+net))
-			c.write(filepath.Join("net", dir, filepath.Base(name)), source)
-		}
+	const copied = "example.com/game/net"
+	c := newConsumer(t, "go "+oldestGo+"\n", copied)
+	for _, dir := range append([]string{"examples/seal", "examples/voice/playout", "examples/voice/chat"}, packages...) {
+		c.copy(dir, filepath.Join("net", dir), `"`+module(t)+`"`, `"`+copied+`"`, `"`+module(t)+`/`, `"`+copied+`/`)
 	}
 	goCommand(t, c.dir, "vet", "./...")
 	c.runs(".")
@@ -224,9 +197,8 @@ func TestCopies(t *testing.T) {
 func TestInstall(t *testing.T) {
 	command, _ := between(t, string(read(t, root+"/README.md")), "\ngo mod edit ", "\n")
 	c := newConsumer(t, "go 1.25\n", module(t))
-	c.copy(".", "../timesync")
-	c.write("../timesync/go.mod", read(t, root+"/go.mod"))
-	for _, dir := range packages[1:] {
+	c.write("../timesync/go.mod", string(read(t, root+"/go.mod")))
+	for _, dir := range packages {
 		c.copy(dir, filepath.Join("../timesync", dir))
 	}
 	goCommand(t, c.dir, append([]string{"mod", "edit"}, strings.Fields(command)...)...)
@@ -249,23 +221,17 @@ var update = flag.Bool("update", false, "write testdata/api.txt anew")
 // TestAPI: the exported names are those of testdata/api.txt. Where a change is meant, run
 // go test ./internal/shape -update.
 func TestAPI(t *testing.T) {
-	var got strings.Builder
+	var all strings.Builder
 	for _, dir := range packages {
-		names := exported(t, dir)
-		fmt.Fprintf(&got, "package %s\n\n%s\n", filepath.ToSlash(dir), names)
+		fmt.Fprintf(&all, "package %s\n\n%s\n", filepath.ToSlash(dir), exported(t, dir))
 	}
 	if *update {
-		must(t, os.WriteFile("testdata/api.txt", []byte(got.String()), 0o666))
+		must(t, os.WriteFile("testdata/api.txt", []byte(all.String()), 0o666))
 	}
-	want := strings.Split(string(read(t, "testdata/api.txt")), "\n")
-	for line := range strings.Lines(got.String()) {
-		if line = strings.TrimSuffix(line, "\n"); line != "" && !slices.Contains(want, line) {
-			t.Errorf("not in testdata/api.txt, which go test ./internal/shape -update writes: %s", line)
-		}
-	}
-	for _, line := range want {
-		if line != "" && !strings.Contains(got.String(), line+"\n") {
-			t.Errorf("in testdata/api.txt only: %s", line)
+	got, want := strings.Split(all.String(), "\n"), strings.Split(string(read(t, "testdata/api.txt")), "\n")
+	for _, line := range slices.Concat(got, want) {
+		if here, there := slices.Contains(got, line), slices.Contains(want, line); here != there {
+			t.Errorf("exported: %v, in testdata/api.txt, which -update writes: %v: %s", here, there, line)
 		}
 	}
 }
@@ -276,7 +242,9 @@ func exported(t *testing.T, dir string) string {
 	fset := token.NewFileSet()
 	var files []*ast.File
 	for _, name := range sources(t, dir) {
-		files = append(files, parse(t, fset, name))
+		file, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
+		must(t, err)
+		files = append(files, file)
 	}
 	p, err := doc.NewFromFiles(fset, files, dir)
 	must(t, err)

@@ -21,7 +21,9 @@ import (
 // cut to a unit of 8 us, and a report, whose quality costs a unit, leave the offset
 // open by as much, and the timestamp itself adds half a unit.
 func TestRoundTripError(t *testing.T) {
-	text := documentation(t)
+	doc, err := os.ReadFile("../../doc.go")
+	must(t, err)
+	text := strings.Join(strings.Fields(strings.ReplaceAll(string(doc), "\n//", "\n")), " ")
 	check := func(what string, errs []int64, worst int64, mean float64, said string) {
 		sum := 0.0
 		for _, e := range errs {
@@ -70,14 +72,6 @@ func TestRoundTripError(t *testing.T) {
 	}
 	check("TS23, 32 datagrams each way", many23, 9, 0.5, "as a TS23 is read within %d us")
 	check("TS16, 32 datagrams each way", many16, 260, 16, "as a TS16 within %d us")
-}
-
-// documentation returns the comment of doc.go as one line.
-func documentation(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../../doc.go")
-	must(t, err)
-	return strings.Join(strings.Fields(strings.ReplaceAll(string(text), "\n//", "\n")), " ")
 }
 
 // TestBoundOfEarlyReport: since a report that came before the first datagram, the clocks may have

@@ -8,115 +8,82 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"time"
 
+	"timesync"
 	"timesync/tick"
 )
 
 // tickLine is a line of tick.jsonl.
 type tickLine struct {
-	// welcome, hello: a message; tick: arithmetic. Of a server: start, input, announce. Of a client:
-	// follow, client.
-	Event  string `json:"event"`
-	Hex    string `json:"hex,omitempty"`
-	Error  bool   `json:"error,omitempty"` // it is to be refused
-	Epoch  uint64 `json:"epoch,omitempty,string"`
-	Num    uint32 `json:"num,omitempty"`
-	Den    uint32 `json:"den,omitempty"`
-	Origin uint64 `json:"origin,omitempty,string"`
-	Tick   int64  `json:"tick,omitempty,string"`
-	Heard  bool   `json:"heard,omitempty"`
-	Paused bool   `json:"paused,omitempty"`
-	Start  int64  `json:"start,omitempty,string"` // of tick: when the tick starts, ns of game time
-
-	// Of a welcome with inputs, and announce: by how many units of 0.1 ms those of the ticks newest,
-	// newest-1, ... came early, none: null.
+	Event  string   `json:"event"`
+	Hex    string   `json:"hex,omitempty"`
+	Error  bool     `json:"error,omitempty"`
+	Epoch  uint64   `json:"epoch,omitempty,string"`
+	Num    uint32   `json:"num,omitempty"`
+	Den    uint32   `json:"den,omitempty"`
+	Origin uint64   `json:"origin,omitempty,string"`
+	Tick   int64    `json:"tick,omitempty,string"`
+	Heard  bool     `json:"heard,omitempty"`
+	Paused bool     `json:"paused,omitempty"`
+	Start  int64    `json:"start,omitempty,string"`
 	Newest int64    `json:"newest,omitempty,string"`
 	Early  []*int16 `json:"early,omitempty"`
 
-	// Now is, of start, input and announce, the server's clock, us, and of follow and client the
-	// client's. Late: the tick of the input has begun. Unknown: the client does not know the server's
-	// clock yet.
-	Now     uint64 `json:"now,omitempty,string"`
-	Late    bool   `json:"late,omitempty"`
-	Unknown bool   `json:"unknown,omitempty"`
-	Refused bool   `json:"refused,omitempty"` // of client: the Welcome does not count
-
-	// Of client: what it says after the Welcome in hex, or nothing; and the ticks of its three clocks
-	// now, if it knows them: what to show of others, now, what to play.
-	Hello string   `json:"hello,omitempty"`
-	Ticks []string `json:"ticks,omitempty"`
+	Now     uint64   `json:"now,omitempty,string"` // the server's clock; of follow and client the client's
+	Late    bool     `json:"late,omitempty"`
+	Unknown bool     `json:"unknown,omitempty"`
+	Refused bool     `json:"refused,omitempty"`
+	Hello   string   `json:"hello,omitempty"`
+	Ticks   []string `json:"ticks,omitempty"`
 }
 
-// read returns a welcome, hello or tick line with what its bytes or numbers say.
-func (l tickLine) read() tickLine {
-	b := unhex(l.Hex)
-	switch l.Event {
-	case "welcome":
-		var w tick.Welcome
-		if w.UnmarshalBinary(b) != nil {
-			return tickLine{Event: l.Event, Hex: l.Hex, Error: true}
-		}
-		return tickLine{Event: l.Event, Hex: l.Hex, Epoch: w.Epoch, Num: w.Rate.Num, Den: w.Rate.Den,
-			Origin: w.OriginUsec, Tick: int64(w.Tick), Heard: w.Heard, Paused: w.Paused}.inputs(b)
-	case "hello":
-		var h tick.Hello
-		if h.UnmarshalBinary(b) != nil {
-			return tickLine{Event: l.Event, Hex: l.Hex, Error: true}
-		}
-		return tickLine{Event: l.Event, Hex: l.Hex, Epoch: h.Epoch, Num: h.Rate.Num, Den: h.Rate.Den}
-	case "tick":
-		l.Start = int64(tick.Rate{Num: l.Num, Den: l.Den}.Duration(tick.Tick(l.Tick)))
+// inputs returns what a Welcome says of inputs, which package tick keeps to itself.
+func inputs(b []byte) (newest int64, early []*int16) {
+	if len(b) <= 34 {
+		return 0, nil
 	}
-	return l
-}
-
-// inputs adds what a Welcome says of inputs, which package tick keeps to itself.
-func (l tickLine) inputs(b []byte) tickLine {
-	if len(b) > 34 {
-		l.Newest = int64(binary.LittleEndian.Uint64(b[34:]))
-		for rest := b[43:]; len(rest) > 0; rest = rest[2:] {
-			early := int16(binary.LittleEndian.Uint16(rest))
-			l.Early = append(l.Early, &early)
-			if early == math.MinInt16 {
-				l.Early[len(l.Early)-1] = nil
-			}
+	for rest := b[43:]; len(rest) > 0; rest = rest[2:] {
+		e := int16(binary.LittleEndian.Uint16(rest))
+		if early = append(early, &e); e == math.MinInt16 {
+			early[len(early)-1] = nil
 		}
 	}
-	return l
-}
-
-// wireClock is a remote clock that is 5000 s ahead, and 20 ms away either way.
-type wireClock struct{ known bool }
-
-const tickAhead = 5000 * second
-
-func (c *wireClock) RemoteTime(usec uint64) (uint64, bool)     { return usec + tickAhead, c.known }
-func (c *wireClock) MinimumOneWayDelay() (time.Duration, bool) { return 20 * time.Millisecond, c.known }
-func (c *wireClock) Skew() (float64, bool)                     { return 0, c.known }
-func (c *wireClock) ErrorBound(uint64) (bound time.Duration, ok bool) {
-	return 20 * time.Millisecond, c.known
+	return int64(binary.LittleEndian.Uint64(b[34:])), early
 }
 
 // tickEnds are the server and the client that the lines are about.
 type tickEnds struct {
 	t      *testing.T
-	epoch  uint64
 	server *tick.Server
 	client *tick.Client
-	clock  wireClock
+	clock  *timesync.TimeSynchronizer // the client's view of the server's
 }
 
 // play returns a line with what package tick makes of it.
 func (p *tickEnds) play(l tickLine) tickLine {
 	const player = 1
 	var err error
-	switch l.Event {
-	default:
-		l = l.read()
+	switch b := unhex(l.Hex); l.Event {
+	case "welcome":
+		var w tick.Welcome
+		if l.Error = w.UnmarshalBinary(b) != nil; !l.Error {
+			l.Newest, l.Early = inputs(b)
+		}
+		l.Epoch, l.Num, l.Den, l.Origin = w.Epoch, w.Rate.Num, w.Rate.Den, w.OriginUsec
+		l.Tick, l.Heard, l.Paused = int64(w.Tick), w.Heard, w.Paused
+	case "hello":
+		var h tick.Hello
+		l.Error = h.UnmarshalBinary(b) != nil
+		l.Epoch, l.Num, l.Den = h.Epoch, h.Rate.Num, h.Rate.Den
+	case "tick":
+		r, n := tick.Rate{Num: l.Num, Den: l.Den}, tick.Tick(l.Tick)
+		at := r.Duration(n)
+		if l.Start = int64(at); r.Ticks(at) != n || r.Ticks(at-1) != n-1 {
+			p.t.Errorf("%+v: at %v it is tick %d", l, at, r.Ticks(at))
+		}
 	case "follow":
-		p.clock = wireClock{}
-		p.client, err = tick.NewClient(tick.ClientConfig{Config: tick.Config{OnMismatch: tick.MismatchAdjust}}, &p.clock)
+		p.clock = new(timesync.TimeSynchronizer)
+		p.client, err = tick.NewClient(tick.ClientConfig{Config: tick.Config{OnMismatch: tick.MismatchAdjust}}, p.clock)
 		must(p.t, err)
 		p.client.Start(l.Now)
 	case "client":
@@ -126,27 +93,33 @@ func (p *tickEnds) play(l tickLine) tickLine {
 		p.server, err = tick.NewServer(tick.ServerConfig{Config: config, Epoch: l.Epoch})
 		must(p.t, err)
 		p.server.Start(l.Now)
-		p.epoch = l.Epoch
 	case "input":
 		p.server.Advance(l.Now)
-		ok, late := p.server.AcceptInput(player, p.epoch, tick.Tick(l.Tick), l.Now)
+		epoch, _ := p.server.Epoch()
+		ok, late := p.server.AcceptInput(player, epoch, tick.Tick(l.Tick), l.Now)
 		if l.Late = late; ok == late {
 			p.t.Errorf("input for tick %d: %v, %v", l.Tick, ok, late)
 		}
 	case "announce":
 		p.server.Advance(l.Now)
 		w, _ := p.server.Announce(player, l.Now)
-		b, _ := w.AppendBinary(nil)
-		l = tickLine{Event: l.Event, Hex: hex.EncodeToString(b), Now: l.Now}.inputs(b)
+		b, _ = w.AppendBinary(nil)
+		l.Hex = hex.EncodeToString(b)
+		l.Newest, l.Early = inputs(b)
 	}
 	return l
 }
 
 // hear lets the client take a Welcome, and returns the line with what it says.
 func (p *tickEnds) hear(l tickLine) tickLine {
+	if !l.Unknown && !p.clock.IsSynchronized() { // the remote clock is 5000 s ahead, and 20 ms away either way
+		const ahead, delay = 5000 * second, 20_000
+		p.clock.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(l.Now+ahead-delay), l.Now)
+		p.clock.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(ahead+delay), l.Now)
+		p.clock.Anchor(l.Now, l.Now+ahead)
+	}
 	var w tick.Welcome
 	must(p.t, w.UnmarshalBinary(unhex(l.Hex)))
-	p.clock.known = !l.Unknown
 	l.Refused, l.Hello, l.Ticks = p.client.OnWelcome(w, l.Now) != nil, "", nil
 	if l.Refused {
 		return l
@@ -156,7 +129,7 @@ func (p *tickEnds) hear(l tickLine) tickLine {
 		hello, _ := h.AppendBinary(nil)
 		l.Hello = hex.EncodeToString(hello)
 	}
-	if c, ok := p.client.Snapshot(l.Now); ok && p.clock.known {
+	if c, ok := p.client.Snapshot(l.Now); ok && p.clock.IsSynchronized() {
 		for _, t := range []tick.Time{c.ServerTime, c.SharedTime, c.PredictedTime} {
 			l.Ticks = append(l.Ticks, fmt.Sprint(int64(t.Tick())))
 		}
@@ -167,12 +140,5 @@ func (p *tickEnds) hear(l tickLine) tickLine {
 // TestWireTick: the messages, the arithmetic of ticks, the handshake, and what a server says of inputs.
 func TestWireTick(t *testing.T) {
 	ends := tickEnds{t: t}
-	for i, l := range checkWire(t, "tick.jsonl", ends.play) {
-		if l.Event == "tick" {
-			r := tick.Rate{Num: l.Num, Den: l.Den}
-			if at := time.Duration(l.Start); r.Ticks(at) != tick.Tick(l.Tick) || r.Ticks(at-1) != tick.Tick(l.Tick-1) {
-				t.Errorf("line %d: at %v it is tick %d", i+1, at, r.Ticks(at))
-			}
-		}
-	}
+	wire(t, "tick.jsonl", ends.play)
 }
