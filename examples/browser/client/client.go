@@ -46,15 +46,13 @@ type Client struct {
 
 	ahead uint64 // local clock minus raw
 
-	greeting  Greeting
-	connected bool
-	stamped   bool       // over WebTransport
-	link      *link.Link // of this connection
-	sentAt    uint64     // local: the last datagram
-	ping      ping.Clock
+	greeting Greeting
+	stamped  bool       // over WebTransport
+	link     *link.Link // of this connection
+	sentAt   uint64     // local: the last datagram
+	ping     ping.Clock
 
 	game   *tick.Client
-	rate   tick.Rate
 	states map[tick.Tick]game.State
 	epoch  uint64 // of the states
 	late   uint32
@@ -84,9 +82,10 @@ type Greeting struct {
 	Hash       []byte `json:"hash"` // of its certificate
 }
 
-// Connect begins a connection. What kept time on the one before is forgotten.
+// Connect begins a connection. What kept time on the one before is forgotten; from when that ended until now the
+// clocks ran on, and what was sent was lost.
 func (c *Client) Connect(g Greeting, stamped bool) {
-	c.greeting, c.stamped, c.connected, c.late = g, stamped, true, 0
+	c.greeting, c.stamped, c.late = g, stamped, 0
 	c.x = game.Start(g.Player)
 	c.was = c.x
 	c.link = new(link.Link)
@@ -101,19 +100,8 @@ func (c *Client) Connect(g Greeting, stamped bool) {
 	c.say("connected as player %d, %s", g.Player, over)
 }
 
-// Disconnect ends the connection. The clocks run on.
-func (c *Client) Disconnect() {
-	if c.connected {
-		c.connected = false
-		c.say("connection lost")
-	}
-}
-
 // OnDatagram takes a datagram of the WebTransport session, which arrived at raw.
 func (c *Client) OnDatagram(b []byte, raw uint64) {
-	if !c.connected {
-		return
-	}
 	if payload, _, _, err := c.link.Open(b, c.received(raw)); err == nil {
 		c.receive(payload, raw)
 	}
@@ -121,9 +109,6 @@ func (c *Client) OnDatagram(b []byte, raw uint64) {
 
 // OnMessage takes a message of the WebSocket, which arrived at raw.
 func (c *Client) OnMessage(b []byte, raw uint64) {
-	if !c.connected {
-		return
-	}
 	if c.ping.HandleReply(b, c.received(raw)) == ping.Malformed {
 		c.receive(b, raw)
 	}
@@ -133,9 +118,6 @@ func (c *Client) OnMessage(b []byte, raw uint64) {
 func (c *Client) Advance(raw uint64) {
 	now := c.local(raw)
 	c.game.Advance(now)
-	if !c.connected {
-		return
-	}
 	if c.ping.Next(now) == 0 {
 		c.page.Message(c.ping.AppendRequest(nil, c.local(c.raw())))
 	}
@@ -146,9 +128,6 @@ func (c *Client) Advance(raw uint64) {
 
 // send sends a message of the game over what there is.
 func (c *Client) send(payload []byte) {
-	if !c.connected {
-		return
-	}
 	if !c.stamped {
 		c.page.Message(payload)
 		return
@@ -173,29 +152,27 @@ func (c *Client) StepClock(by time.Duration) {
 
 func (c *Client) say(format string, args ...any) { c.page.Event(fmt.Sprintf(format, args...)) }
 
-// Reading is how well the server's clock is known in one way. All are microseconds.
-type Reading struct {
-	// Error is what the client takes the server's clock for, minus that clock.
-	Error float64
-	// Bound is how large the error can be, as far as the client knows; 0: it knows nothing.
-	Bound float64
-	// Delay is one way, on average of late: of datagrams, or half of the round trip of 8 exchanges.
-	Delay float64
-	// Steps is how often the reading was allowed to jump.
-	Steps float64
-}
-
-// Sample returns how well the server's clock is known at raw, when the time of day is
-// unixUsec, microseconds since 1970.
-func (c *Client) Sample(raw uint64, unixUsec float64) (stamps, pings Reading) {
+// Sample returns how well the server's clock is known at raw, when the time of day is unixUsec, microseconds since
+// 1970: by stamps and by ping, as JavaScript is to see it, nil where nothing is known.
+func (c *Client) Sample(raw uint64, unixUsec float64) map[string]any {
 	now := c.local(raw) + c.step/2 // so old a reading is on average
 	truth := unixUsec - float64(c.greeting.UnixAtZero)
-	reading := func(k timesync.Snapshot) Reading {
-		return Reading{float64(k.RemoteUsec) - truth, us(k.ErrorBound), us(k.MinimumOneWayDelay + k.Jitter), float64(k.Steps)}
-	}
 	stamped, _ := c.link.Snapshot(now)
 	asked, _ := c.ping.Snapshot(now)
-	return reading(stamped), reading(asked)
+	return map[string]any{"stamps": reading(stamped, truth), "ping": reading(asked, truth)}
+}
+
+// reading returns what is known of the server's clock, which shows truth. Times are microseconds.
+func reading(k timesync.Snapshot, truth float64) any {
+	if k.ErrorBound == 0 {
+		return nil
+	}
+	return map[string]any{
+		"error": float64(k.RemoteUsec) - truth,
+		"bound": us(k.ErrorBound),
+		"delay": us(k.MinimumOneWayDelay + k.Jitter), // on average of late: of datagrams, or half of 8 round trips
+		"steps": k.Steps,                             // how often the reading was allowed to jump
+	}
 }
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

@@ -62,7 +62,7 @@ async function connectForEver() {
 		} catch (error) {
 			console.info('connection:', error.message ?? error);
 		}
-		client.disconnect();
+		if (demo.transport) client.event('connection lost');
 		demo.transport = '';
 		say('The server does not answer; trying again.');
 		await sleep(retryAfter);
