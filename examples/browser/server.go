@@ -60,8 +60,9 @@ func serve(addr string, p page, record string) (*server, error) {
 		Hash:        hash[:],
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.room = &room{ctx: s.ctx, clock: s.clock.Now, seats: map[string]*visitor{}}
+	s.room = &room{clock: s.clock.Now, seats: map[string]*visitor{}}
 	s.room.setRate(defaultRate)
+	go program.Every(s.ctx.Done(), time.Millisecond, s.room.advance)
 	s.serveWebTransport(cert)
 	s.http = &http.Server{Handler: s.routes(p), ReadHeaderTimeout: 10 * time.Second}
 	go s.http.Serve(s.listener)

@@ -126,7 +126,6 @@ func (v *visitor) readDatagrams(session *webtransport.Session) {
 		}
 	}()
 	v.stamped.Store(peer)
-	v.server.room.welcome(v)
 	for {
 		b, err := session.ReceiveDatagram(v.ctx)
 		if err != nil {
