@@ -80,10 +80,10 @@ func playAll(ctx context.Context, c config, out *log.Logger) *result {
 	}
 	if d.watch(ctx) {
 		out.Print("server   is killed and started anew")
-		old := d.server.node
-		d.kill(old)
+
+		d.kill(d.server.node)
 		d.serve()
-		d.network.Move(relay.Addr(old.UDP), relay.Addr(d.server.UDP))
+		d.network.Move(relay.Addr(d.server.UDP))
 	}
 	if d.watch(ctx) {
 		out.Print("player 1 is killed and started anew")

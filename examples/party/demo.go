@@ -52,10 +52,10 @@ type party struct {
 	rng    *random.Rand
 	peers  [size]*peer           // peer 1 is the first
 	last   [size]session.Reading // of each since it started; 0 before there is one
-	relays []*relay.Relay
-	apart  atomic.Bool   // 1, 2 and 3 from 4 and 5
-	clock  program.Clock // of the founder
-	zero   uint64        // what that showed when session time was 0
+	relays [size]*relay.Relay    // in front of them
+	apart  atomic.Bool           // 1, 2 and 3 from 4 and 5
+	clock  program.Clock         // of the founder
+	zero   uint64                // what that showed when session time was 0
 	result result
 	// How far the two peers are apart that are furthest apart, us.
 	aparts []int64
@@ -101,15 +101,13 @@ func demo(ctx context.Context, c config, out io.Writer) *result {
 // a network in front of it.
 func (x *party) birth(i int) {
 	conn := relay.Loopback()
-	if was := x.peers[i]; was == nil {
+	if r := x.relays[i]; r != nil {
+		r.Move(relay.Addr(conn))
+	} else {
 		network := x.Network
 		network.Seed += uint64(i)
-		r := relay.New(network, relay.Addr(conn))
-		x.relays, x.at[i] = append(x.relays, r), r.Addr()
-	} else {
-		for _, r := range x.relays {
-			r.Move(relay.Addr(was.UDP), relay.Addr(conn))
-		}
+		x.relays[i] = relay.New(network, relay.Addr(conn))
+		x.at[i] = x.relays[i].Addr()
 	}
 	clock := program.Clock{Start: x.rng.Uint64(), PPM: x.Skew * (2*x.rng.Float64() - 1)}
 	p := newPeer(uint64(i)+1, x.Key, clock, x.at)
