@@ -77,7 +77,7 @@ func (p *playerSide) knock() {
 
 func (p *playerSide) send(message []byte) {
 	p.sentAt = time.Now()
-	p.Write(p.end.Seal([]byte{p.id}, message, p.clock.Now()), p.server)
+	p.write(p.end.Seal([]byte{p.id}, message, p.clock.Now()), p.server)
 }
 
 func (p *playerSide) event(e tick.Event) {

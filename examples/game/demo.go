@@ -13,7 +13,6 @@ import (
 	"timesync/clock"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
-	"timesync/internal/ledger"
 )
 
 // None of this file is needed to make a game: it plays the whole game on this machine, and judges it.
@@ -25,15 +24,12 @@ const (
 	mayTake = 2 * time.Second
 	// lookEvery is how often the clocks are compared, and whether this process runs is seen.
 	lookEvery = 2 * time.Millisecond
-	// stallLeast is what the relay may be late without a consequence: a lead that has set itself
+	// stallLeast is what this process may be late without a consequence: a lead that has set itself
 	// has little to spare.
 	stallLeast = 5 * time.Millisecond
 	// longStall is a stall that puts off a start: clocks are compared by datagrams every 17 ms, and for a
 	// few of them shorter ones make no difference.
 	longStall = 100 * time.Millisecond
-	// underWay is how long an input is under way, at most: the delay, 34 to 40 ms, and what holds it back.
-	// A stall of this process in that time may delay it.
-	underWay = 100 * time.Millisecond
 )
 
 // demo is a server, players, and a bad network between them.
@@ -49,23 +45,20 @@ type demo struct {
 
 // meeting is the time that one life of a server and one of a player have in common.
 type meeting struct {
-	player  string
-	After   string // which of the two began it
-	begun   time.Duration
-	before  time.Duration // long stalls
-	Length  time.Duration
-	Out     time.Duration // from the beginning until in step for good
-	Stalled time.Duration // of that, long stalls
-	Apart   time.Duration // the shared clocks, at most, then
+	player string
+	After  string        // which of the two began it
+	begun  time.Duration // true time; long stalls put it off
+	Length time.Duration
+	Out    time.Duration // from the beginning until in step for good
+	Apart  time.Duration // the shared clocks, at most, then
 }
 
-// see takes how far the shared clocks are apart at a time, if the player's is known, and how long
-// the long stalls were so far.
-func (m *meeting) see(now, stalled, apart, tolerance time.Duration, known bool) {
+// see takes how far the shared clocks are apart at a time, if the player's is known.
+func (m *meeting) see(now, apart, tolerance time.Duration, known bool) {
 	if m.Length = now - m.begun; known && apart <= tolerance {
 		m.Apart = max(m.Apart, apart)
 	} else {
-		m.Out, m.Stalled, m.Apart = m.Length, stalled-m.before, 0
+		m.Out, m.Apart = m.Length, 0
 	}
 }
 
@@ -80,7 +73,6 @@ func playAll(ctx context.Context, c config, out *log.Logger) *result {
 	}
 	if d.watch(ctx) {
 		out.Print("server   is killed and started anew")
-
 		d.kill(d.server.node)
 		d.serve()
 		d.network.Move(relay.Addr(d.server.UDP))
@@ -103,10 +95,9 @@ func playAll(ctx context.Context, c config, out *log.Logger) *result {
 func (d *demo) kill(n *node) {
 	r := &d.result
 	r.failed = errors.Join(r.failed, n.End())
-	r.add(n.counts)
-	r.Ticks.Skipped += n.ledger.Counts.Skipped
-	r.Ticks.Repeated += n.ledger.Counts.Repeated
-	r.Ticks.Unreported += n.ledger.Counts.Unreported
+	r.InTime += n.counts.InTime
+	r.Late += n.counts.Late
+	r.Unreported += n.ledger.Counts.Unreported
 }
 
 // serve starts a server. All players meet it.
@@ -132,7 +123,7 @@ func (d *demo) join(i int) {
 
 // meet begins a meeting of player i + 1 with the server.
 func (d *demo) meet(i int, after string) {
-	d.lasting[i] = &meeting{player: d.players[i].who, After: after, begun: program.True(), before: d.long}
+	d.lasting[i] = &meeting{player: d.players[i].who, After: after, begun: program.True()}
 	d.Meetings = append(d.Meetings, d.lasting[i])
 }
 
@@ -148,12 +139,9 @@ func (d *demo) watch(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// look compares the clocks of the server and all players at one moment.
+// look compares the clocks of the server and all players at one moment, some time after the last look.
 func (d *demo) look(looked, now time.Duration) {
-	d.server.mu.Lock()
-	late := d.server.counts.Late
-	d.server.mu.Unlock()
-	d.ran(looked, now, d.Late+late)
+	d.ran(now - looked)
 	usec := clock.Now()
 	truth, _ := d.server.ticks.SharedTime(d.server.clock.Reads(usec))
 	// What the two ways differ by cannot be known, and half of it comes on top.
@@ -162,58 +150,41 @@ func (d *demo) look(looked, now time.Duration) {
 		p := d.players[i]
 		own, known := p.ticks.SharedTime(p.clock.Reads(usec))
 		apart := (own.Duration() - truth.Duration()).Abs()
-		m.see(program.Elapsed(usec), d.long, apart, tolerance, known)
+		m.see(program.Elapsed(usec), apart, tolerance, known)
+	}
+}
+
+// ran takes how long this process took between two looks. What is late by more, stalled: that says something about
+// the machine, and nothing about the game.
+func (d *demo) ran(took time.Duration) {
+	if took <= lookEvery+stallLeast {
+		return
+	}
+	d.Stalled += took
+	if took >= longStall {
+		for _, m := range d.lasting {
+			m.begun += took
+		}
 	}
 }
 
 // result is what comes out: what all ends have counted, and how they met.
 type result struct {
-	counts
-	Meetings []*meeting
-	Waited   uint64        // of the late inputs, those that a stall explains
-	Ticks    ledger.Counts // that did not run as they should
-	failed   error         // recordings
-
-	// While this process stalls, it does not run although it wants to: what happens then says something
-	// about the machine, and nothing about the game.
-	long     time.Duration // long stalls
-	busy     time.Duration // the time in which what is sent meets a stall
-	excused  time.Duration // true time until which a stall explains what is late
-	lateThen uint64        // inputs, at the last look
-}
-
-// ran takes that this process looked at two moments, and how many inputs have been late so far. If it
-// was not so late by itself, it stalled.
-func (r *result) ran(looked, now time.Duration, late uint64) {
-	if stall := now - looked; stall > lookEvery+stallLeast {
-		until := now + underWay
-		r.busy += until - max(looked, r.excused)
-		r.excused = until
-		if stall >= longStall {
-			r.long += stall
-		}
-	}
-	if now < r.excused {
-		r.Waited += late - r.lateThen
-	}
-	r.lateThen = late
-}
-
-// wrong returns how many inputs were late that no stall explains, and their percentage.
-func (r *result) wrong() (late uint64, percent float64) {
-	late = r.Late - r.Waited
-	return late, 100 * float64(late) / float64(max(r.InTime+late, 1))
+	Meetings     []*meeting
+	InTime, Late uint64        // inputs
+	Unreported   uint64        // ticks that were skipped or ran twice, and no event told
+	Stalled      time.Duration // this process
+	failed       error         // recordings
 }
 
 // check says what is wrong.
 func (r *result) check() (err error) {
-	if n := r.Ticks.Unreported; n > 0 {
-		err = fmt.Errorf("%d ticks were skipped or repeated, and no event told", n)
+	if r.Unreported > 0 {
+		err = fmt.Errorf("%d ticks were skipped or repeated, and no event told", r.Unreported)
 	}
 	for _, m := range r.Meetings {
-		if m.Out-m.Stalled > mayTake {
-			err = fmt.Errorf("%s was out of step for %.1f s after the start of %s, of which the machine stalled for %.1f s",
-				m.player, m.Out.Seconds(), m.After, m.Stalled.Seconds())
+		if m.Out > mayTake {
+			err = fmt.Errorf("%s was out of step for %.1f s after the start of %s", m.player, m.Out.Seconds(), m.After)
 		}
 	}
 	return errors.Join(err, r.failed)
@@ -230,9 +201,7 @@ func (r *result) print(out io.Writer, seed uint64) {
 			fmt.Fprintf(out, "not in step after %.1f s\n", m.Length.Seconds())
 		}
 	}
-	late, percent := r.wrong()
-	fmt.Fprintf(out, "inputs   %d in time, %d late: %.2f %%; besides, ", r.InTime, late, percent)
-	fmt.Fprintf(out, "%d waited for a processor\n", r.Waited)
-	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Ticks.Skipped, r.Ticks.Repeated, r.Ticks.Unreported)
-	fmt.Fprintf(out, "others   %d times shown, %d frozen; own figure %d times corrected\n", r.Shown, r.Frozen, r.Corrected)
+	late := 100 * float64(r.Late) / float64(max(r.InTime+r.Late, 1))
+	fmt.Fprintf(out, "inputs   %d in time, %d late: %.2f %%\n", r.InTime, r.Late, late)
+	fmt.Fprintf(out, "this process waited %.2f s for a processor, which makes inputs late\n", r.Stalled.Seconds())
 }

@@ -80,7 +80,7 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 	d, answer, err := p.end.Take(b[1:], from, recvUsec, 0)
 	if answer != nil {
-		s.Write(answer, from)
+		s.write(answer, from)
 	}
 	if err != nil {
 		return
@@ -162,7 +162,7 @@ func (s *serverSide) send(n tick.Tick) {
 			p.behind = false
 			message, _ = welcome.AppendBinary(message)
 		}
-		s.Write(p.end.Seal(nil, message, s.clock.Now()), p.end.Peer().Addr)
+		s.write(p.end.Seal(nil, message, s.clock.Now()), p.end.Peer().Addr)
 	}
 }
 

@@ -100,18 +100,6 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// What is over takes no memory.
-func TestMemory(t *testing.T) {
-	s := newServerSide(t)
-	for n := tick.Tick(1); n <= 6000; n++ {
-		s.send(0, encode(input{Epoch: s.epoch, Newest: n + 1}), s.start(n))
-		s.ticks.Advance(s.start(n))
-	}
-	if n := len(s.players[0].inputs); n > kept+resent || s.counts != (counts{InTime: 5999}) {
-		t.Errorf("%d ticks are remembered, %+v", n, s.counts)
-	}
-}
-
 // Whatever comes, sealed or not, is refused or played, and neither side fails.
 func TestAnyBytes(t *testing.T) {
 	s, p := newServerSide(t), newPlayerSide(t)
