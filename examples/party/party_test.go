@@ -18,11 +18,10 @@ func TestDemo(t *testing.T) {
 		t.Skip("28 s")
 	}
 	t.Parallel()
-	var out strings.Builder
-	r := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, ""), &out)
-	t.Logf("%+v; %v\n%s", r, r.check(true), out.String())
-	if err := r.check(false); err != nil || r.Apart.Samples < 500 {
-		t.Errorf("%v, %d moments", err, r.Apart.Samples)
+	x := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, ""), t.Output())
+	exampletest.Must(t, x.print(t.Output(), false))
+	if len(x.aparts) < 500 {
+		t.Errorf("%d moments", len(x.aparts))
 	}
 }
 
