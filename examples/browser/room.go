@@ -99,9 +99,9 @@ func (r *room) tick(s tick.Info) {
 		maps.DeleteFunc(v.inputs, func(n tick.Tick, _ game.Figure) bool { return n <= s.Tick })
 		state.Players = append(state.Players, game.Player{Number: v.player, Figure: v.figure})
 	}
+	b := state.Append(nil)
 	for _, v := range r.seats {
-		state.Late = v.late
-		v.send(state.Append(nil))
+		v.send(b)
 		// Who does not know yet which tick that is, is told each time, the others once a second.
 		if w, _ := r.game.Announce(uint64(v.player), r.clock()); !w.Heard || s.Tick%tick.Tick(r.hz) == 0 {
 			b, _ := w.AppendBinary([]byte{game.KindWelcome}) // which never fails
@@ -126,11 +126,7 @@ func (r *room) receive(v *visitor, b []byte) {
 			_ = r.game.OnHello(uint64(v.player), h) // one of another epoch comes again
 		}
 	} else if m, ok := game.ReadInput(b); ok {
-		inTime, late := r.game.AcceptInput(uint64(v.player), m.Epoch, m.Tick, r.clock())
-		if late {
-			v.late++
-		}
-		if inTime {
+		if inTime, _ := r.game.AcceptInput(uint64(v.player), m.Epoch, m.Tick, r.clock()); inTime {
 			v.inputs[m.Tick] = m.Figure
 		}
 	}

@@ -47,7 +47,6 @@ type visitor struct {
 	player uint32
 	figure game.Figure
 	inputs map[tick.Tick]game.Figure // by the tick for which they were sent
-	late   uint32                    // inputs that came after their tick
 }
 
 // greet sends the greeting.

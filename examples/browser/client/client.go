@@ -54,8 +54,7 @@ type Client struct {
 
 	game   *tick.Client
 	states map[tick.Tick]game.State
-	epoch  uint64 // of the states
-	late   uint32
+	epoch  uint64  // of the states
 	x, was float64 // where the player is, and was a tick ago
 	walk   float64 // -1 left, +1 right
 }
@@ -85,7 +84,7 @@ type Greeting struct {
 // Connect begins a connection. What kept time on the one before is forgotten; from when that ended until now the
 // clocks ran on, and what was sent was lost.
 func (c *Client) Connect(g Greeting, stamped bool) {
-	c.greeting, c.stamped, c.late = g, stamped, 0
+	c.greeting, c.stamped = g, stamped
 	c.x = game.Start(g.Player)
 	c.was = c.x
 	c.link = new(link.Link)

@@ -35,7 +35,6 @@ func (c *Client) receive(b []byte, raw uint64) {
 		c.epoch = state.Epoch
 	}
 	c.states[state.Tick] = state
-	c.late = max(state.Late, c.late)
 	maps.DeleteFunc(c.states, func(n tick.Tick, _ game.State) bool { return n < state.Tick-keptTicks })
 }
 
@@ -66,8 +65,8 @@ func (c *Client) SetBuffers(client, server time.Duration) error {
 }
 
 // Frame returns what to draw at raw, as JavaScript is to see it, nil while that is not known. Times are server, shared
-// and predicted game time, in seconds, levels how high the platform is at each, in metres. It has the tick rate, how many
-// inputs came too late, and who is drawn.
+// and predicted game time, in seconds, levels how high the platform is at each, in metres. It has the tick rate, which
+// share of the inputs came too late, and who is drawn.
 func (c *Client) Frame(raw uint64) any {
 	now := c.local(raw)
 	clocks, ok := c.game.Snapshot(now)
@@ -91,10 +90,11 @@ func (c *Client) Frame(raw uint64) any {
 	x := c.was + (c.x-c.was)*c.game.Fraction(now)
 	me := game.Figure{X: float32(x), Height: float32(game.Platform(clocks.PredictedTime.Duration()))}
 	draw(game.Player{Number: own, Figure: me}, true)
+	timing, _ := c.game.Timing()
 	rate := clocks.SharedTime.Rate()
 	return map[string]any{
 		"times": times, "levels": levels, "drawn": drawn,
-		"rate": float64(rate.Num) / float64(rate.Den), "late": c.late,
+		"rate": float64(rate.Num) / float64(rate.Den), "late": timing.LateInputs,
 	}
 }
 

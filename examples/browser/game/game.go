@@ -70,8 +70,6 @@ type Player struct {
 type Head struct {
 	Epoch uint64
 	Tick  tick.Tick
-	// Late counts inputs of the receiver that came after their tick, so far.
-	Late uint32
 }
 
 // The first byte of a message says what it is. A message of package ping starts with 0x70

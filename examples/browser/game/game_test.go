@@ -29,7 +29,7 @@ func TestMessages(t *testing.T) {
 	if got, ok := ReadInput(b); !ok || got != in {
 		t.Errorf("read %v, %v, want %v", got, ok, in)
 	}
-	state := State{Head{Epoch: 7, Tick: 9, Late: 3}, []Player{{NPC, Figure{1, 2}}, {5, Figure{3, 0}}}}
+	state := State{Head{Epoch: 7, Tick: 9}, []Player{{NPC, Figure{1, 2}}, {5, Figure{3, 0}}}}
 	s := state.Append(nil)
 	if got, ok := ReadState(s); !ok || !reflect.DeepEqual(got, state) {
 		t.Errorf("read %v, %v, want %v", got, ok, state)
