@@ -102,7 +102,7 @@ func startForwarder(c config, udp [2]*net.UDPConn, own reads) (legs []*leg) {
 // startViewer gives show, at each datagram, the figures that have become certain.
 func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own reads, show func(v *viewer, certain []figure)) *leg {
 	l := newLeg(c, "viewer", udp, to, own)
-	v := &viewer{relay: l.end, tolerable: c.tolerable}
+	v := &viewer{relay: l.end}
 	l.listen(func(d seal.Datagram) { show(v, v.take(d)) })
 	l.tell()
 	return l

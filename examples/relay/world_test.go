@@ -56,7 +56,7 @@ func newWorld(seed uint64, sets []sim.ClockEvent) *world {
 	w.world.Connect(w.relayAt, w.viewAt, badLink(), badLink())
 
 	w.camera = seal.New([32]byte{1}, 0)
-	w.view = &viewer{relay: seal.New([32]byte{2}, 0), tolerable: 100 * ms}
+	w.view = &viewer{relay: seal.New([32]byte{2}, 0)}
 	w.birth()
 	w.cameraAt.OnReceive = func(_ *sim.Node, b []byte) { w.camera.Open(b, nowhere, w.cameraAt.NowUsec()) }
 	w.viewAt.OnReceive = func(_ *sim.Node, b []byte) {
@@ -144,7 +144,7 @@ func TestFrames(t *testing.T) {
 
 // TestViewIsChecked: what is no view or no frame does nothing.
 func TestViewIsChecked(t *testing.T) {
-	v := &viewer{relay: seal.New([32]byte{}, 0), tolerable: time.Second}
+	v := &viewer{relay: seal.New([32]byte{}, 0)}
 	view, _ := timesync.Snapshot{}.AppendBinary(nil)
 	whole := appendFrame(view, 1, nil)
 	for n := range whole {
