@@ -72,8 +72,7 @@ func New(raw func() uint64, page Page) *Client {
 
 // Greeting is what the server says first, as the first message of a WebSocket: what it knows better.
 type Greeting struct {
-	Player      uint32 `json:"player"`
-	PingSession uint32 `json:"pingSession"`
+	Player uint32 `json:"player"`
 	// UnixAtZero is for the graph of the error alone: the time of day when the server's
 	// clock was 0, us since 1970. A page on the same machine reads the same time of day.
 	UnixAtZero int64  `json:"unixAtZero"`
@@ -88,7 +87,7 @@ func (c *Client) Connect(g Greeting, stamped bool) {
 	c.x = game.Start(g.Player)
 	c.was = c.x
 	c.link = new(link.Link)
-	c.ping.Reset(g.PingSession)
+	c.ping.Reset(0)
 	var remote tick.RemoteClock = &c.ping
 	over := "ping over WebSocket"
 	if stamped {

@@ -57,9 +57,8 @@ func functions(c *client.Client) map[string]func(args []js.Value) any {
 	return map[string]func(args []js.Value) any{
 		"connect": func(a []js.Value) any {
 			c.Connect(client.Greeting{
-				Player:      uint32(a[0].Get("player").Int()),
-				PingSession: uint32(a[0].Get("pingSession").Float()),
-				UnixAtZero:  int64(a[0].Get("unixAtZero").Float()),
+				Player:     uint32(a[0].Get("player").Int()),
+				UnixAtZero: int64(a[0].Get("unixAtZero").Float()),
 			}, a[1].Bool())
 			return nil
 		},
