@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"time"
 
@@ -39,78 +38,80 @@ type demo struct {
 	network *relay.Relay
 	server  *serverSide    // the one that runs
 	players [2]*playerSide // those that run
-	lasting [2]*meeting    // of these players with this server
-	result
+
+	begun  time.Duration // true time of the last start; long stalls put it off
+	judged [2]step       // since then
+
+	inTime, late uint64        // inputs
+	stalled      time.Duration // this process
+	failed       error
 }
 
-// meeting is the time that one life of a server and one of a player have in common.
-type meeting struct {
-	player string
-	After  string        // which of the two began it
-	begun  time.Duration // true time; long stalls put it off
-	Length time.Duration
-	Out    time.Duration // from the beginning until in step for good
-	Apart  time.Duration // the shared clocks, at most, then
+// step is how well a player is in step with the server since a start.
+type step struct {
+	out   time.Duration // until in step for good
+	apart time.Duration // the shared clocks, at most, then
 }
 
-// see takes how far the shared clocks are apart at a time, if the player's is known.
-func (m *meeting) see(now, apart, tolerance time.Duration, known bool) {
-	if m.Length = now - m.begun; known && apart <= tolerance {
-		m.Apart = max(m.Apart, apart)
+// see takes how far the shared clocks are apart at a time since the start, if the player's is known.
+func (s *step) see(since, apart, tolerance time.Duration, known bool) {
+	if known && apart <= tolerance {
+		s.apart = max(s.apart, apart)
 	} else {
-		m.Out, m.Apart = m.Length, 0
+		*s = step{out: since}
 	}
 }
 
-// playAll plays the whole game, and judges it: it kills the server after a third and a player after two
+// playAll plays the whole game, and says what is wrong: it kills the server after a third and a player after two
 // thirds of the time, and starts them anew. If ctx ends, it plays for less long.
-func playAll(ctx context.Context, c config, out *log.Logger) *result {
+func playAll(ctx context.Context, c config, out *log.Logger) error {
 	d := &demo{config: c, out: out}
 	d.serve()
 	d.network = relay.New(d.Network, relay.Addr(d.server.UDP))
-	for i := range d.players {
-		d.join(i)
-	}
-	if d.watch(ctx) {
+	d.join(0)
+	d.join(1)
+	d.watch(ctx, "start")
+	if ctx.Err() == nil {
 		out.Print("server   is killed and started anew")
 		d.kill(d.server.node)
 		d.serve()
 		d.network.Move(relay.Addr(d.server.UDP))
+		d.watch(ctx, "restart of the server")
 	}
-	if d.watch(ctx) {
+	if ctx.Err() == nil {
 		out.Print("player 1 is killed and started anew")
 		d.kill(d.players[0].node)
 		d.join(0)
+		d.watch(ctx, "restart of player 1")
 	}
-	d.watch(ctx)
 	for _, p := range d.players {
 		d.kill(p.node)
 	}
 	d.network.Close()
 	d.kill(d.server.node)
-	return &d.result
+	late := 100 * float64(d.late) / float64(max(d.inTime+d.late, 1))
+	out.Printf("\n%.1f s; -seed %d", program.True().Seconds(), c.Network.Seed)
+	out.Printf("inputs   %d in time, %d late: %.2f %%", d.inTime, d.late, late)
+	out.Printf("this process waited %.2f s for a processor, which makes inputs late", d.stalled.Seconds())
+	return d.failed
 }
 
 // kill ends an end; what it has counted counts.
 func (d *demo) kill(n *node) {
-	r := &d.result
-	r.failed = errors.Join(r.failed, n.End())
-	r.InTime += n.counts.InTime
-	r.Late += n.counts.Late
-	r.Unreported += n.ledger.Counts.Unreported
+	d.failed = errors.Join(d.failed, n.End())
+	d.inTime += n.counts.InTime
+	d.late += n.counts.Late
+	if wrong := n.ledger.Counts.Unreported; wrong > 0 {
+		d.failed = fmt.Errorf("%s: %d ticks were skipped or repeated, and no event told", n.who, wrong)
+	}
 }
 
-// serve starts a server. All players meet it.
+// serve starts a server.
 func (d *demo) serve() {
 	d.Network.Seed++ // each end draws others
 	c := d.config
 	c.Skew = 0
 	d.server = startServer(c, relay.Loopback(), d.out)
-	for i, p := range d.players {
-		if p != nil {
-			d.meet(i, "server")
-		}
-	}
 }
 
 // join starts player i + 1.
@@ -118,39 +119,38 @@ func (d *demo) join(i int) {
 	d.Network.Seed++
 	d.player = i + 1
 	d.players[i] = startPlayer(d.config, relay.Loopback(), d.network.Addr(), d.out)
-	d.meet(i, d.players[i].who)
 }
 
-// meet begins a meeting of player i + 1 with the server.
-func (d *demo) meet(i int, after string) {
-	d.lasting[i] = &meeting{player: d.players[i].who, After: after, begun: program.True()}
-	d.Meetings = append(d.Meetings, d.lasting[i])
-}
-
-// watch looks for a third of the time. It reports whether the game goes on.
-func (d *demo) watch(ctx context.Context) bool {
+// watch looks for a third of the time after a start, and says how well the players were in step.
+func (d *demo) watch(ctx context.Context, start string) {
 	third, cancel := context.WithTimeout(ctx, d.For/3)
 	defer cancel()
 	looked := program.True()
+	d.begun, d.judged = looked, [2]step{}
 	program.Every(third.Done(), lookEvery, func() {
-		d.look(looked, program.True())
+		d.ran(program.True() - looked)
+		d.look()
 		looked = program.True()
 	})
-	return ctx.Err() == nil
+	for i, s := range d.judged {
+		said := fmt.Sprintf("player %d was out of step for %.1f s after the %s", i+1, s.out.Seconds(), start)
+		d.out.Printf("%s, then within %.1f ms", said, s.apart.Seconds()*1e3)
+		if s.out > mayTake {
+			d.failed = errors.New(said)
+		}
+	}
 }
 
-// look compares the clocks of the server and all players at one moment, some time after the last look.
-func (d *demo) look(looked, now time.Duration) {
-	d.ran(now - looked)
+// look compares the clocks of the server and all players at one moment.
+func (d *demo) look() {
 	usec := clock.Now()
 	truth, _ := d.server.ticks.SharedTime(d.server.clock.Reads(usec))
 	// What the two ways differ by cannot be known, and half of it comes on top.
 	tolerance := tickLength + max(d.Network.Up.By, d.Network.Down.By)/2
-	for i, m := range d.lasting {
-		p := d.players[i]
+	for i, p := range d.players {
 		own, known := p.ticks.SharedTime(p.clock.Reads(usec))
 		apart := (own.Duration() - truth.Duration()).Abs()
-		m.see(program.Elapsed(usec), apart, tolerance, known)
+		d.judged[i].see(program.Elapsed(usec)-d.begun, apart, tolerance, known)
 	}
 }
 
@@ -160,48 +160,8 @@ func (d *demo) ran(took time.Duration) {
 	if took <= lookEvery+stallLeast {
 		return
 	}
-	d.Stalled += took
+	d.stalled += took
 	if took >= longStall {
-		for _, m := range d.lasting {
-			m.begun += took
-		}
+		d.begun += took
 	}
-}
-
-// result is what comes out: what all ends have counted, and how they met.
-type result struct {
-	Meetings     []*meeting
-	InTime, Late uint64        // inputs
-	Unreported   uint64        // ticks that were skipped or ran twice, and no event told
-	Stalled      time.Duration // this process
-	failed       error         // recordings
-}
-
-// check says what is wrong.
-func (r *result) check() (err error) {
-	if r.Unreported > 0 {
-		err = fmt.Errorf("%d ticks were skipped or repeated, and no event told", r.Unreported)
-	}
-	for _, m := range r.Meetings {
-		if m.Out > mayTake {
-			err = fmt.Errorf("%s was out of step for %.1f s after the start of %s", m.player, m.Out.Seconds(), m.After)
-		}
-	}
-	return errors.Join(err, r.failed)
-}
-
-func (r *result) print(out io.Writer, seed uint64) {
-	fmt.Fprintf(out, "\n%.1f s; -seed %d\n", program.True().Seconds(), seed)
-	for _, m := range r.Meetings {
-		fmt.Fprintf(out, "%s, since the start of %s: ", m.player, m.After)
-		if m.Out < m.Length {
-			fmt.Fprintf(out, "in step after %.1f s, then within %.1f ms for %.1f s\n",
-				m.Out.Seconds(), m.Apart.Seconds()*1e3, (m.Length - m.Out).Seconds())
-		} else {
-			fmt.Fprintf(out, "not in step after %.1f s\n", m.Length.Seconds())
-		}
-	}
-	late := 100 * float64(r.Late) / float64(max(r.InTime+r.Late, 1))
-	fmt.Fprintf(out, "inputs   %d in time, %d late: %.2f %%\n", r.InTime, r.Late, late)
-	fmt.Fprintf(out, "this process waited %.2f s for a processor, which makes inputs late\n", r.Stalled.Seconds())
 }

@@ -24,12 +24,12 @@ func TestGame(t *testing.T) {
 		most time.Duration
 		code int
 		want string
-		n    int // times; each of 2 players meets 2 servers, and one starts again
+		n    int // times: of 2 players after each start
 	}{
-		{"-for 9s -record " + folder, time.Minute, 0, " since the start of ", 5},
-		{"", 2500 * time.Millisecond, 0, "\ninputs ", 1},
+		{"-for 9s -record " + folder, time.Minute, 0, " then within ", 6},
+		{"", 2500 * time.Millisecond, 0, " then within ", 2},
 		// 10 s more than they may take: a busy machine stalls them
-		{"-loss 100 -for 30s", 12 * time.Second, 1, " was out of step", 1},
+		{"-loss 100 -for 30s", 12 * time.Second, 1, "\ngame: player 2 was out of step for ", 1},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), tt.most)
 		defer cancel()

@@ -83,9 +83,7 @@ func (c *config) check(f *flag.FlagSet) error {
 func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	out := log.New(stdout, "", 0)
 	if !c.Alone() {
-		r := playAll(ctx, c, out)
-		r.print(stdout, c.Network.Seed)
-		return r.check()
+		return playAll(ctx, c, out)
 	}
 	ctx, stop := c.Limit(ctx)
 	defer stop()
