@@ -90,7 +90,7 @@ func (r *room) visitor(key string) *visitor {
 // tick moves everybody and tells everybody. mu is held.
 func (r *room) tick(s tick.Info) {
 	epoch, _ := r.game.Epoch()
-	state := game.State{Head: game.Head{Epoch: epoch, Tick: s.Tick}}
+	state := game.State{Epoch: epoch, Tick: s.Tick}
 	state.Players = []game.Player{{Number: game.NPC, Figure: npc(s.SharedTime.Duration())}}
 	for _, v := range r.seats {
 		if f, ok := v.inputs[s.Tick]; ok {
@@ -125,9 +125,9 @@ func (r *room) receive(v *visitor, b []byte) {
 		if h.UnmarshalBinary(hello) == nil {
 			_ = r.game.OnHello(uint64(v.player), h) // one of another epoch comes again
 		}
-	} else if m, ok := game.ReadInput(b); ok {
+	} else if m, ok := game.ReadState(b); ok && len(m.Players) == 1 {
 		if inTime, _ := r.game.AcceptInput(uint64(v.player), m.Epoch, m.Tick, r.clock()); inTime {
-			v.inputs[m.Tick] = m.Figure
+			v.inputs[m.Tick] = m.Players[0].Figure
 		}
 	}
 }

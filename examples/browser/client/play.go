@@ -48,7 +48,7 @@ func (c *Client) tick(s tick.Info) {
 		return
 	}
 	me := game.Figure{X: float32(c.x), Height: float32(game.Platform(s.PredictedTime.Duration()))}
-	c.send(game.Input{Epoch: epoch, Tick: s.Tick, Figure: me}.Append(nil))
+	c.send(game.State{Epoch: epoch, Tick: s.Tick, Players: []game.Player{{Figure: me}}}.Append(nil))
 	if hello, ok := c.game.Hello(); ok {
 		b, _ := hello.AppendBinary([]byte{game.KindHello}) // which never fails
 		c.send(b)
