@@ -9,6 +9,7 @@ import (
 
 	"timesync"
 	"timesync/examples/seal"
+	"timesync/link"
 )
 
 // What a camera sends with a frame, before the picture: when it was captured, by the camera's clock. A
@@ -52,21 +53,20 @@ type figure struct {
 
 // viewer knows how old frames are when they arrive.
 type viewer struct {
-	relay   *seal.End
 	pending []figure // not yet certain
 	why     error    // why there is no figure of the last frame
 	// void counts the figures that a clock that was set has made void.
 	void int
 }
 
-// take takes what the forwarder sent, and returns the figures that have become certain.
-func (v *viewer) take(d seal.Datagram) (certain []figure) {
+// take takes what the forwarder sent, whose clock a link knows, and returns the figures that have become certain.
+func (v *viewer) take(forwarder *link.Link, d seal.Datagram) (certain []figure) {
 	var view timesync.Snapshot
 	if len(d.Payload) < viewLen+captureLen || view.UnmarshalBinary(d.Payload[:viewLen]) != nil {
 		return nil
 	}
 	frame := d.Payload[viewLen:]
-	relay, _ := v.relay.Link.Snapshot(d.RecvUsec)
+	relay, _ := forwarder.Snapshot(d.RecvUsec)
 	// From our clock to the relay's, and from that to the camera's.
 	camera := relay.Then(view)
 	if v.why = camera.Within(tolerable); v.why == nil {
