@@ -14,13 +14,7 @@ import (
 	"timesync/tick"
 )
 
-// Directions of a connection, for seal.
-const (
-	fromPlayer = iota
-	fromServer
-)
-
-// connection makes one end of the connection of a player. Each player has a key of its
+// connection makes one end of the connection of a player, who calls. Each player has a key of its
 // own, so that no player can speak for another.
 func connection(key [32]byte, player byte, direction uint64) *seal.End {
 	return seal.New(program.SubKey(key, fmt.Sprint("player ", player)), direction)
@@ -56,7 +50,7 @@ const silence = 3 * time.Second
 func newServer(n *node, key [32]byte) *serverSide {
 	s := &serverSide{node: n}
 	for i := range s.players {
-		s.players[i] = &player{id: i, end: connection(key, byte(i), fromServer)}
+		s.players[i] = &player{id: i, end: connection(key, byte(i), 1)}
 		s.players[i].reset(0)
 	}
 	s.ticks, _ = tick.NewServer(tick.ServerConfig{ // nothing that it refuses
@@ -77,12 +71,9 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 		p.known = true
 		s.record(&p.end.Link, fmt.Sprint("server of player ", peer(id)))
 	}
-	d, answer, err := p.end.Take(b[1:], from, recvUsec, 0)
+	d, answer, _ := p.end.Take(b[1:], from, recvUsec, 0) // what is refused has no payload
 	if answer != nil {
 		s.write(answer, from)
-	}
-	if err != nil {
-		return
 	}
 	m, hello, err := decode[input](d.Payload)
 	if err != nil {

@@ -31,7 +31,7 @@ func newServerSide(t *testing.T) *server {
 	t.Helper()
 	side := newServer(open(t, netip.AddrPort{}), [32]byte{})
 	now := side.clock.Now()
-	s := &server{serverSide: side, begin: now - 10_000_000, end: connection([32]byte{}, 0, fromPlayer)}
+	s := &server{serverSide: side, begin: now - 10_000_000, end: connection([32]byte{}, 0, 0)}
 	s.ticks.Start(s.begin)
 	s.epoch, _ = s.ticks.Epoch()
 	other := s.players[0].end
@@ -144,7 +144,7 @@ func TestImpostor(t *testing.T) {
 	now := s.start(1)
 	s.send(1, encode(input{}), now)
 	s.send(maxPlayers, encode(input{}), now)
-	s.take(seal.New([32]byte{9}, fromPlayer).Seal([]byte{0}, encode(input{}), now), somewhere, now)
+	s.take(seal.New([32]byte{9}, 0).Seal([]byte{0}, encode(input{}), now), somewhere, now)
 	if slices.ContainsFunc(s.players[:], func(p *player) bool { return p.session != 0 }) {
 		t.Error("somebody is there")
 	}

@@ -90,7 +90,6 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 		return err
 	}
 	p := newPeer(c.id, c.Key, program.Clock{PPM: c.Skew}, c.at)
-	p.founds = true
 	p.start(conn)
 	defer p.Close()
 	ctx, stop := c.Limit(ctx)

@@ -33,7 +33,7 @@ func TestElect(t *testing.T) {
 		host, now := session.New(1), p.started
 		var links [2]link.Link // the host's, and that of p
 		exampletest.Must(t, host.Found(now, 0))
-		for range 200 {
+		for range 100 {
 			now += 20_000
 			for i := range links {
 				links[i].Open(links[1-i].AppendHeader(nil, now), now+1000)

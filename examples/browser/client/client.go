@@ -20,13 +20,6 @@ import (
 	"timesync/tick"
 )
 
-// Page is what the client calls.
-type Page struct {
-	Datagram func(b []byte)    // sends over WebTransport
-	Message  func(b []byte)    // sends over the WebSocket
-	Event    func(line string) // says what has happened
-}
-
 const (
 	// idle is how long after the last datagram one is sent that carries a stamp alone: two
 	// ticks at 60 a second.
@@ -39,10 +32,13 @@ const (
 // Client is one page. Times named raw are readings of the browser's clock, in
 // microseconds. The local clock is that, unless the user sets it.
 type Client struct {
+	Datagram func(b []byte)    // sends over WebTransport
+	Message  func(b []byte)    // sends over the WebSocket
+	Event    func(line string) // says what has happened
+
 	raw func() uint64
 	// step is by how much raw may lag behind, us, rounded up.
 	step uint64
-	page Page
 
 	ahead uint64 // local clock minus raw
 
@@ -59,9 +55,9 @@ type Client struct {
 	walk   float64 // -1 left, +1 right
 }
 
-// New returns a client that is not connected. raw reads the browser's clock.
-func New(raw func() uint64, page Page) *Client {
-	c := &Client{raw: raw, page: page, link: new(link.Link), states: map[tick.Tick]game.State{}}
+// New returns a client that is not connected, and needs to be told how to send and speak. raw reads the browser's clock.
+func New(raw func() uint64) *Client {
+	c := &Client{raw: raw, link: new(link.Link), states: map[tick.Tick]game.State{}}
 	c.step = uint64((clock.Step() + time.Microsecond - 1).Microseconds())
 	c.game, _ = tick.NewClient(tick.ClientConfig{ // a constant configuration, and a right one
 		Config:   tick.Config{OnMismatch: tick.MismatchAdjust, StallThreshold: stall},
@@ -89,13 +85,12 @@ func (c *Client) Connect(g Greeting, stamped bool) {
 	c.link = new(link.Link)
 	c.ping.Reset(0)
 	var remote tick.RemoteClock = &c.ping
-	over := "ping over WebSocket"
 	if stamped {
-		remote, over = c.link, "stamps over WebTransport"
+		remote = c.link
 	}
 	_ = c.game.Follow(remote) // which fails for nil only
 	c.game.Start(c.local(c.raw()))
-	c.say("connected as player %d, %s", g.Player, over)
+	c.say("connected as player %d", g.Player)
 }
 
 // OnDatagram takes a datagram of the WebTransport session, which arrived at raw.
@@ -117,7 +112,7 @@ func (c *Client) Advance(raw uint64) {
 	now := c.local(raw)
 	c.game.Advance(now)
 	if c.ping.Next(now) == 0 {
-		c.page.Message(c.ping.AppendRequest(nil, c.local(c.raw())))
+		c.Message(c.ping.AppendRequest(nil, c.local(c.raw())))
 	}
 	if c.stamped && now-c.sentAt >= idle {
 		c.send(nil) // to have something to synchronize by
@@ -127,12 +122,11 @@ func (c *Client) Advance(raw uint64) {
 // send sends a message of the game over what there is.
 func (c *Client) send(payload []byte) {
 	if !c.stamped {
-		c.page.Message(payload)
+		c.Message(payload)
 		return
 	}
-	b := make([]byte, 0, link.MaxHeader+len(payload))
 	c.sentAt = c.local(c.raw())
-	c.page.Datagram(append(c.link.AppendHeader(b, c.sentAt), payload...))
+	c.Datagram(append(c.link.AppendHeader(nil, c.sentAt), payload...))
 }
 
 // local returns the local clock.
@@ -148,7 +142,7 @@ func (c *Client) StepClock(by time.Duration) {
 	c.say("my clock was set by %+v", by)
 }
 
-func (c *Client) say(format string, args ...any) { c.page.Event(fmt.Sprintf(format, args...)) }
+func (c *Client) say(format string, args ...any) { c.Event(fmt.Sprintf(format, args...)) }
 
 // Sample returns how well the server's clock is known at raw, when the time of day is unixUsec, microseconds since
 // 1970: by stamps and by ping, as JavaScript is to see it, nil where nothing is known.

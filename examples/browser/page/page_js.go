@@ -39,11 +39,9 @@ func sender(to js.Value) func([]byte) {
 func main() {
 	performance := js.Global().Get("performance")
 	page := js.Global().Get("timesyncPage") // {sendDatagram, sendMessage, event, ready}
-	c := client.New(func() uint64 { return rawUsec(performance.Call("now")) }, client.Page{
-		Datagram: sender(page.Get("sendDatagram")),
-		Message:  sender(page.Get("sendMessage")),
-		Event:    func(line string) { page.Call("event", line) },
-	})
+	c := client.New(func() uint64 { return rawUsec(performance.Call("now")) })
+	c.Datagram, c.Message = sender(page.Get("sendDatagram")), sender(page.Get("sendMessage"))
+	c.Event = func(line string) { page.Call("event", line) }
 	for name, f := range functions(c) {
 		page.Set(name, js.FuncOf(func(_ js.Value, args []js.Value) any { return f(args) }))
 	}
