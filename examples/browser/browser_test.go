@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -416,19 +417,21 @@ func TestSliders(t *testing.T) {
 }
 
 // After a restart of the server, which then has another clock and another game, the page is
-// in step again by itself.
+// in step again by itself. What both servers recorded can be replayed.
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, "")
+	folder := t.TempDir()
+	s := startServer(t, folder)
 	w := ready(t, s, perfect, gameRuns+" && "+stampsKnown)
 	page, _ := built()
 	addr := s.listener.Addr().String()
 	s.close()
 	w.wait("the loss is noticed", "demo.transport === ''", 15*time.Second)
 	exampletest.Eventually(t, "another server has the port", func() bool {
-		again, err := serve(addr, page, "")
+		again, err := serve(addr, page, folder)
 		if err == nil {
-			t.Cleanup(again.close)
+			s = again
+			t.Cleanup(s.close)
 		}
 		return err == nil
 	})
@@ -437,6 +440,15 @@ func TestServerRestart(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	usable(t, w.measure(2*time.Second), stamps, math.Inf(1), 2000)
 	w.wait("the game goes on", "demo.events.some(e => e.includes('epoch'))", 5*time.Second)
+	s.close()
+	names, _ := filepath.Glob(filepath.Join(folder, "*.tsr"))
+	datagrams := 0
+	for _, name := range names {
+		datagrams = max(datagrams, exampletest.Recording(t, name))
+	}
+	if len(names) < 2 || datagrams < 30 {
+		t.Errorf("%q, of at most %d datagrams", names, datagrams)
+	}
 }
 
 // The clock is right again after it was set and after a suspend, and that it was set is counted.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // This test proves that the page keeps time in Firefox, whose clock advances by 1 ms at a time where
-// a page is not isolated. A Firefox without a window opens the page with one more script, which
-// goes to the address of the test with what it has seen.
+// a page is not isolated. In a Firefox without a window the script of the page goes on, and at last
+// to the address of the test with what it has seen.
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,14 +23,12 @@ import (
 // toldScript waits until an expression is true, for so long at most, ms; lets the page settle, and run
 // on for as long, and goes to an address.
 const toldScript = `
-const sleep = ms => new Promise(done => setTimeout(done, ms));
 for (const end = performance.now() + %[2]d; !(%[1]s) && performance.now() < end; ) await sleep(50);
 await sleep(%[3]d);
 const from = performance.now();
 await sleep(%[3]d);
 location = '%[4]s/?told=' + encodeURIComponent(JSON.stringify({
-	isolated: crossOriginIsolated, step: timesyncPage.step,
-	status: document.getElementById('status').textContent + ' ' + demo.transport,
+	isolated: crossOriginIsolated, step: client.step, status: byId('status').textContent + ' ' + demo.transport,
 	samples: demo.samples.filter(s => s.at >= from),
 }));
 `
@@ -55,17 +52,13 @@ func inFirefox(t *testing.T, path string, isolated bool) (what told) {
 	defer ear.Close()
 	p, err := built()
 	exampletest.Must(t, err)
-	p = maps.Clone(p)
-	profile := t.TempDir()
-	index, err := os.ReadFile("static/index.html")
+	script, err := os.ReadFile("static/page.js")
 	exampletest.Must(t, err)
-	for name, b := range map[string][]byte{
-		"firefox.html": bytes.Replace(index, []byte("</body>"), []byte(`<script type="module" src="firefox.js"></script></body>`), 1),
-		"firefox.js":   fmt.Appendf(nil, toldScript, stampsKnown, patience.Milliseconds(), measureFor.Milliseconds(), ear.URL),
-	} {
-		p[name] = filepath.Join(profile, name)
-		exampletest.Must(t, os.WriteFile(p[name], b, 0o600))
-	}
+	script = fmt.Appendf(script, toldScript, stampsKnown, patience.Milliseconds(), measureFor.Milliseconds(), ear.URL)
+	profile := t.TempDir()
+	p = maps.Clone(p)
+	p["page.js"] = filepath.Join(profile, "page.js")
+	exampletest.Must(t, os.WriteFile(p["page.js"], script, 0o600))
 	s, err := serve("127.0.0.1:0", p, "")
 	exampletest.Must(t, err)
 	s.isolated = isolated
@@ -73,7 +66,7 @@ func inFirefox(t *testing.T, path string, isolated bool) (what told) {
 
 	const quiet = `user_pref("datareporting.policy.dataSubmissionEnabled", false); user_pref("browser.aboutwelcome.enabled", false);`
 	exampletest.Must(t, os.WriteFile(filepath.Join(profile, "user.js"), []byte(quiet), 0o600))
-	command := exec.CommandContext(t.Context(), path, "--headless", "--no-remote", "--profile", profile, s.address()+"firefox.html?"+perfect)
+	command := exec.CommandContext(t.Context(), path, "--headless", "--no-remote", "--profile", profile, s.address()+"?"+perfect)
 	command.Env = append(os.Environ(), "HOME="+profile)
 	exampletest.Must(t, command.Start())
 	defer command.Wait() // killed

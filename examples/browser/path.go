@@ -25,7 +25,7 @@ const (
 	// retransmission is by how much the loss of a segment delays a stream, besides a
 	// round trip: Linux waits for at least 200 ms (TCP_RTO_MIN).
 	retransmission = 200 * time.Millisecond
-	// most messages wait on a stream, and as many datagrams. At 120 a second and 6 s of delay there are 720.
+	// most messages wait in a queue, and as many datagrams. At 120 a second and 6 s of delay there are 720.
 	most = 1024
 )
 
@@ -33,8 +33,8 @@ const (
 type queue chan func()
 
 // newQueue makes one that is worked off until ctx ends.
-func newQueue(ctx context.Context, length int) queue {
-	q := make(queue, length)
+func newQueue(ctx context.Context) queue {
+	q := make(queue, most)
 	go func() {
 		for {
 			select {
@@ -67,7 +67,7 @@ type path struct {
 
 // newPath returns a path that delivers the messages of its stream until ctx ends.
 func newPath(ctx context.Context, up bool) *path {
-	p := &path{up: up, stream: newQueue(ctx, most)}
+	p := &path{up: up, stream: newQueue(ctx)}
 	p.is.Store(new(conditions))
 	return p
 }

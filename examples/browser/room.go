@@ -4,10 +4,8 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"timesync/examples/browser/game"
@@ -17,13 +15,11 @@ import (
 // room is the game on the server: the platform, a figure that walks by itself, and a
 // player for each tab.
 type room struct {
-	ctx   context.Context // ends the game
-	clock func() uint64   // the server's clock, us
+	clock func() uint64 // the server's clock, us
 
-	game  atomic.Pointer[tick.Server]
-	mu    sync.Mutex          // guards what follows, and that game stays the same
+	mu    sync.Mutex // guards what follows
+	game  *tick.Server
 	hz    uint32              // its rate
-	end   context.CancelFunc  // ends its ticks
 	seats map[string]*visitor // by key
 	last  uint32              // player number
 }
@@ -43,24 +39,27 @@ func (r *room) setRate(hz uint32) {
 	if hz == r.hz || hz < minRate || hz > maxRate {
 		return
 	}
-	config := tick.ServerConfig{Config: tick.Config{Rate: tick.Hz(hz), Clock: r.clock}}
-	if before := r.game.Load(); before != nil {
-		now, _ := before.SharedTime(r.clock())
-		config.FirstTick = config.Rate.Ticks(now.Duration())
-		r.end()
+	config := tick.ServerConfig{
+		Config:   tick.Config{Rate: tick.Hz(hz)},
+		Handlers: tick.Handlers{Tick: r.tick},
 	}
-	var server *tick.Server
-	config.Handlers.Tick = func(s tick.Info) { r.tick(server, s) }
-	server, _ = tick.NewServer(config) // nothing in it comes from outside but the rate
-	ctx, cancel := context.WithCancel(r.ctx)
-	server.Start(r.clock())
-	go server.Run(ctx)
-	r.game.Store(server)
-	r.hz, r.end = hz, cancel
+	if r.game != nil {
+		now, _ := r.game.SharedTime(r.clock())
+		config.FirstTick = config.Rate.Ticks(now.Duration())
+	}
+	r.game, _ = tick.NewServer(config) // nothing in it comes from outside but the rate
+	r.game.Start(r.clock())
+	r.hz = hz
 	for _, v := range r.seats {
 		clear(v.inputs)
-		r.welcome(v)
 	}
+}
+
+// advance plays the ticks that are due.
+func (r *room) advance() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.game.Advance(r.clock())
 }
 
 // join gives a visitor a seat, and greets it.
@@ -71,7 +70,6 @@ func (r *room) join(v *visitor) {
 	v.player, v.figure.X = r.last, float32(game.Start(r.last))
 	r.seats[v.key] = v
 	v.out.add(v.greet) // before anything else
-	r.welcome(v)
 }
 
 // leave takes the seat away.
@@ -79,7 +77,7 @@ func (r *room) leave(v *visitor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.seats, v.key)
-	r.game.Load().Forget(uint64(v.player))
+	r.game.Forget(uint64(v.player))
 }
 
 // visitor returns who has a key, or nil.
@@ -89,23 +87,10 @@ func (r *room) visitor(key string) *visitor {
 	return r.seats[key]
 }
 
-// welcome sends a visitor the Welcome that it needs to begin.
-func (r *room) welcome(v *visitor) {
-	if w, ok := r.game.Load().Announce(uint64(v.player), r.clock()); ok {
-		b, _ := w.AppendBinary([]byte{game.KindWelcome}) // which never fails
-		v.send(b)
-	}
-}
-
-// tick moves everybody and tells everybody.
-func (r *room) tick(server *tick.Server, s tick.Info) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if server != r.game.Load() {
-		return // the rate was just changed
-	}
-	epoch, _ := server.Epoch()
-	state := game.State{Head: game.Head{Epoch: epoch, Tick: s.Tick}}
+// tick moves everybody and tells everybody. mu is held.
+func (r *room) tick(s tick.Info) {
+	epoch, _ := r.game.Epoch()
+	state := game.State{Epoch: epoch, Tick: s.Tick}
 	state.Players = []game.Player{{Number: game.NPC, Figure: npc(s.SharedTime.Duration())}}
 	for _, v := range r.seats {
 		if f, ok := v.inputs[s.Tick]; ok {
@@ -114,11 +99,13 @@ func (r *room) tick(server *tick.Server, s tick.Info) {
 		maps.DeleteFunc(v.inputs, func(n tick.Tick, _ game.Figure) bool { return n <= s.Tick })
 		state.Players = append(state.Players, game.Player{Number: v.player, Figure: v.figure})
 	}
+	b := state.Append(nil)
 	for _, v := range r.seats {
-		state.Late = v.late
-		v.send(state.Append(nil))
-		if s.Tick%tick.Tick(r.hz) == 0 { // once a second
-			r.welcome(v)
+		v.send(b)
+		// Who does not know yet which tick that is, is told each time, the others once a second.
+		if w, _ := r.game.Announce(uint64(v.player), r.clock()); !w.Heard || s.Tick%tick.Tick(r.hz) == 0 {
+			b, _ := w.AppendBinary([]byte{game.KindWelcome}) // which never fails
+			v.send(b)
 		}
 	}
 }
@@ -136,15 +123,11 @@ func (r *room) receive(v *visitor, b []byte) {
 	if hello, ok := bytes.CutPrefix(b, []byte{game.KindHello}); ok {
 		var h tick.Hello
 		if h.UnmarshalBinary(hello) == nil {
-			_ = r.game.Load().OnHello(uint64(v.player), h) // one of another epoch comes again
+			_ = r.game.OnHello(uint64(v.player), h) // one of another epoch comes again
 		}
-	} else if m, ok := game.ReadInput(b); ok {
-		inTime, late := r.game.Load().AcceptInput(uint64(v.player), m.Epoch, m.Tick, r.clock())
-		if late {
-			v.late++
-		}
-		if inTime {
-			v.inputs[m.Tick] = m.Figure
+	} else if m, ok := game.ReadState(b); ok && len(m.Players) == 1 {
+		if inTime, _ := r.game.AcceptInput(uint64(v.player), m.Epoch, m.Tick, r.clock()); inTime {
+			v.inputs[m.Tick] = m.Players[0].Figure
 		}
 	}
 }

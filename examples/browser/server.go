@@ -51,14 +51,14 @@ func serve(addr string, p page, record string) (*server, error) {
 	cert, _ := program.Certificate()
 	hash := sha256.Sum256(cert.Certificate[0])
 	s.greeting = client.Greeting{
-		PingSession: mathrand.Uint32(), // a later server is another
-		UnixAtZero:  time.Now().UnixMicro() - int64(s.clock.Now()),
-		URL:         fmt.Sprintf("https://%s/stamps?key=", s.listener.Addr()),
-		Hash:        hash[:],
+		UnixAtZero: time.Now().UnixMicro() - int64(s.clock.Now()),
+		URL:        fmt.Sprintf("https://%s/stamps?key=", s.listener.Addr()),
+		Hash:       hash[:],
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.room = &room{ctx: s.ctx, clock: s.clock.Now, seats: map[string]*visitor{}}
+	s.room = &room{clock: s.clock.Now, seats: map[string]*visitor{}}
 	s.room.setRate(defaultRate)
+	go program.Every(s.ctx.Done(), time.Millisecond, s.room.advance)
 	s.serveWebTransport(cert)
 	s.http = &http.Server{Handler: s.routes(p), ReadHeaderTimeout: 10 * time.Second}
 	go s.http.Serve(s.listener)
@@ -145,7 +145,7 @@ func (s *server) onWebSocket(w http.ResponseWriter, r *http.Request) {
 		ws:     ws,
 		up:     newPath(ctx, true),
 		down:   newPath(ctx, false),
-		out:    newQueue(ctx, outbox),
+		out:    newQueue(ctx),
 		inputs: map[tick.Tick]game.Figure{},
 	}
 	s.room.join(v)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"log"
 	"sync/atomic"
-	"time"
 
 	"github.com/coder/websocket"
 	"github.com/coder/websocket/wsjson"
@@ -20,16 +19,9 @@ import (
 	"timesync/tick"
 )
 
-const (
-	// outbox messages wait to be stamped. More wait only if a connection takes no more.
-	outbox = 64
-	// writeTimeout is how long a page may refuse to read before it is sent away. A frozen
-	// tab still has buffers.
-	writeTimeout = 10 * time.Second
-	// readLimit is how long a message of a page may be, in bytes: ten times the longest, and
-	// little enough for a queue of them.
-	readLimit = 2048
-)
+// readLimit is how long a message of a page may be, in bytes: ten times the longest, and
+// little enough for a queue of them.
+const readLimit = 2048
 
 // A visitor is one page. It has a WebSocket, and a WebTransport session if its browser can
 // and wants.
@@ -47,7 +39,6 @@ type visitor struct {
 	player uint32
 	figure game.Figure
 	inputs map[tick.Tick]game.Figure // by the tick for which they were sent
-	late   uint32                    // inputs that came after their tick
 }
 
 // greet sends the greeting.
@@ -72,9 +63,7 @@ func (v *visitor) send(b []byte) {
 // message sends a message over the WebSocket.
 func (v *visitor) message(b []byte) {
 	v.down.message(func() {
-		ctx, cancel := context.WithTimeout(v.ctx, writeTimeout)
-		defer cancel()
-		_ = v.ws.Write(ctx, websocket.MessageBinary, b) // the reader sees what is wrong
+		_ = v.ws.Write(v.ctx, websocket.MessageBinary, b) // the reader sees what is wrong
 	})
 }
 
@@ -102,7 +91,7 @@ func (v *visitor) readMessages() {
 // onMessage takes a binary message of the WebSocket that has arrived.
 func (v *visitor) onMessage(b []byte) {
 	received := v.server.clock.Received()
-	if reply, ok := ping.AppendReply(nil, b, v.server.greeting.PingSession, received, v.server.clock.Now()); ok {
+	if reply, ok := ping.AppendReply(nil, b, 0, received, v.server.clock.Now()); ok {
 		v.message(reply)
 	} else {
 		v.server.room.receive(v, b)
@@ -126,7 +115,6 @@ func (v *visitor) readDatagrams(session *webtransport.Session) {
 		}
 	}()
 	v.stamped.Store(peer)
-	v.server.room.welcome(v)
 	for {
 		b, err := session.ReceiveDatagram(v.ctx)
 		if err != nil {

@@ -24,8 +24,8 @@ const (
 	// kept is how many ticks a player and the server remember: more than any round trip.
 	kept = 2 * ticksPerSecond
 
-	// A player holds the same buttons for heldLeast to twice as many ticks.
-	heldLeast = 10
+	// holds is for how many ticks a player holds the same buttons.
+	holds = 15
 )
 
 // playerSide is a player: it predicts its own figure, and shows the
@@ -37,18 +37,17 @@ type playerSide struct {
 	ticks *tick.Client
 
 	// Guarded by node.mu.
-	sentAt  time.Time // when the last datagram was sent
-	held    buttons   // now
-	release tick.Tick // when other buttons will be held
-	me      figure    // at the newest tick
-	newest  tick.Tick
-	past    map[tick.Tick]buttons // what was held, until then
-	states  map[tick.Tick]state   // what the server said
-	latest  tick.Tick             // of states
+	sentAt time.Time // when the last datagram was sent
+	held   buttons   // now
+	me     figure    // at the newest tick
+	newest tick.Tick
+	past   map[tick.Tick]buttons // what was held, until then
+	states map[tick.Tick]state   // what the server said
+	latest tick.Tick             // of states
 }
 
 func newPlayer(n *node, key [32]byte, id byte) *playerSide {
-	p := &playerSide{node: n, id: id, end: connection(key, id, fromPlayer)}
+	p := &playerSide{node: n, id: id, end: connection(key, id, 0)}
 	n.record(&p.end.Link, n.who)
 	p.forget()
 	p.ticks, _ = tick.NewClient(tick.ClientConfig{ // nothing that it refuses
@@ -62,7 +61,7 @@ func newPlayer(n *node, key [32]byte, id byte) *playerSide {
 
 // forget forgets a game, for the next.
 func (p *playerSide) forget() {
-	p.past, p.newest, p.release = map[tick.Tick]buttons{}, 0, 0
+	p.past, p.newest = map[tick.Tick]buttons{}, 0
 	p.states, p.latest = map[tick.Tick]state{}, 0
 }
 
@@ -77,7 +76,7 @@ func (p *playerSide) knock() {
 
 func (p *playerSide) send(message []byte) {
 	p.sentAt = time.Now()
-	p.Write(p.end.Seal([]byte{p.id}, message, p.clock.Now()), p.server)
+	p.write(p.end.Seal([]byte{p.id}, message, p.clock.Now()), p.server)
 }
 
 func (p *playerSide) event(e tick.Event) {
@@ -91,11 +90,8 @@ func (p *playerSide) event(e tick.Event) {
 
 // take takes a datagram of the server.
 func (p *playerSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
-	b, _, _, err := p.end.Open(b, from, recvUsec)
-	if err != nil {
-		return
-	}
-	m, welcome, err := decode[state](b)
+	payload, _, _, _ := p.end.Open(b, from, recvUsec) // none of what is refused
+	m, welcome, err := decode[state](payload)
 	if err != nil {
 		return
 	}
@@ -133,8 +129,8 @@ func (p *playerSide) tick(s tick.Info) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ran(s.Tick)
-	if s.Tick >= p.release {
-		p.held, p.release = buttons(p.rng.IntN(4)), s.Tick+heldLeast+tick.Tick(p.rng.IntN(heldLeast))
+	if s.Tick%holds == 0 {
+		p.held = buttons(p.rng.IntN(4))
 	}
 	p.me, p.newest = p.me.move(p.held), s.Tick
 	p.past[s.Tick] = p.held

@@ -6,14 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"time"
 
 	"timesync/clock"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
-	"timesync/internal/ledger"
 )
 
 // None of this file is needed to make a game: it plays the whole game on this machine, and judges it.
@@ -25,15 +23,12 @@ const (
 	mayTake = 2 * time.Second
 	// lookEvery is how often the clocks are compared, and whether this process runs is seen.
 	lookEvery = 2 * time.Millisecond
-	// stallLeast is what the relay may be late without a consequence: a lead that has set itself
+	// stallLeast is what this process may be late without a consequence: a lead that has set itself
 	// has little to spare.
 	stallLeast = 5 * time.Millisecond
 	// longStall is a stall that puts off a start: clocks are compared by datagrams every 17 ms, and for a
 	// few of them shorter ones make no difference.
 	longStall = 100 * time.Millisecond
-	// underWay is how long an input is under way, at most: the delay, 34 to 40 ms, and what holds it back.
-	// A stall of this process in that time may delay it.
-	underWay = 100 * time.Millisecond
 )
 
 // demo is a server, players, and a bad network between them.
@@ -43,83 +38,80 @@ type demo struct {
 	network *relay.Relay
 	server  *serverSide    // the one that runs
 	players [2]*playerSide // those that run
-	lasting [2]*meeting    // of these players with this server
-	result
+
+	begun  time.Duration // true time of the last start; long stalls put it off
+	judged [2]step       // since then
+
+	inTime, late uint64        // inputs
+	stalled      time.Duration // this process
+	failed       error
 }
 
-// meeting is the time that one life of a server and one of a player have in common.
-type meeting struct {
-	player  string
-	After   string // which of the two began it
-	begun   time.Duration
-	before  time.Duration // long stalls
-	Length  time.Duration
-	Out     time.Duration // from the beginning until in step for good
-	Stalled time.Duration // of that, long stalls
-	Apart   time.Duration // the shared clocks, at most, then
+// step is how well a player is in step with the server since a start.
+type step struct {
+	out   time.Duration // until in step for good
+	apart time.Duration // the shared clocks, at most, then
 }
 
-// see takes how far the shared clocks are apart at a time, if the player's is known, and how long
-// the long stalls were so far.
-func (m *meeting) see(now, stalled, apart, tolerance time.Duration, known bool) {
-	if m.Length = now - m.begun; known && apart <= tolerance {
-		m.Apart = max(m.Apart, apart)
+// see takes how far the shared clocks are apart at a time since the start, if the player's is known.
+func (s *step) see(since, apart, tolerance time.Duration, known bool) {
+	if known && apart <= tolerance {
+		s.apart = max(s.apart, apart)
 	} else {
-		m.Out, m.Stalled, m.Apart = m.Length, stalled-m.before, 0
+		*s = step{out: since}
 	}
 }
 
-// playAll plays the whole game, and judges it: it kills the server after a third and a player after two
+// playAll plays the whole game, and says what is wrong: it kills the server after a third and a player after two
 // thirds of the time, and starts them anew. If ctx ends, it plays for less long.
-func playAll(ctx context.Context, c config, out *log.Logger) *result {
+func playAll(ctx context.Context, c config, out *log.Logger) error {
 	d := &demo{config: c, out: out}
 	d.serve()
 	d.network = relay.New(d.Network, relay.Addr(d.server.UDP))
-	for i := range d.players {
-		d.join(i)
-	}
-	if d.watch(ctx) {
+	d.join(0)
+	d.join(1)
+	d.watch(ctx, "start")
+	if ctx.Err() == nil {
 		out.Print("server   is killed and started anew")
-		old := d.server.node
-		d.kill(old)
+		d.kill(d.server.node)
 		d.serve()
-		d.network.Move(relay.Addr(old.UDP), relay.Addr(d.server.UDP))
+		d.network.Move(relay.Addr(d.server.UDP))
+		d.watch(ctx, "restart of the server")
 	}
-	if d.watch(ctx) {
+	if ctx.Err() == nil {
 		out.Print("player 1 is killed and started anew")
 		d.kill(d.players[0].node)
 		d.join(0)
+		d.watch(ctx, "restart of player 1")
 	}
-	d.watch(ctx)
 	for _, p := range d.players {
 		d.kill(p.node)
 	}
 	d.network.Close()
 	d.kill(d.server.node)
-	return &d.result
+	late := 100 * float64(d.late) / float64(max(d.inTime+d.late, 1))
+	out.Printf("\n%.1f s; -seed %d", program.True().Seconds(), c.Network.Seed)
+	out.Printf("inputs   %d in time, %d late: %.2f %%", d.inTime, d.late, late)
+	out.Printf("this process waited %.2f s for a processor, which makes inputs late", d.stalled.Seconds())
+	return d.failed
 }
 
 // kill ends an end; what it has counted counts.
 func (d *demo) kill(n *node) {
-	r := &d.result
-	r.failed = errors.Join(r.failed, n.Close())
-	r.add(n.counts)
-	r.Ticks.Skipped += n.ledger.Counts.Skipped
-	r.Ticks.Repeated += n.ledger.Counts.Repeated
-	r.Ticks.Unreported += n.ledger.Counts.Unreported
+	d.failed = errors.Join(d.failed, n.Close())
+	d.inTime += n.counts.InTime
+	d.late += n.counts.Late
+	if wrong := n.ledger.Counts.Unreported; wrong > 0 {
+		d.failed = fmt.Errorf("%s: %d ticks were skipped or repeated, and no event told", n.who, wrong)
+	}
 }
 
-// serve starts a server. All players meet it.
+// serve starts a server.
 func (d *demo) serve() {
 	d.Network.Seed++ // each end draws others
 	c := d.config
 	c.Skew = 0
 	d.server = startServer(c, relay.Loopback(), d.out)
-	for i, p := range d.players {
-		if p != nil {
-			d.meet(i, "server")
-		}
-	}
 }
 
 // join starts player i + 1.
@@ -127,112 +119,49 @@ func (d *demo) join(i int) {
 	d.Network.Seed++
 	d.player = i + 1
 	d.players[i] = startPlayer(d.config, relay.Loopback(), d.network.Addr(), d.out)
-	d.meet(i, d.players[i].who)
 }
 
-// meet begins a meeting of player i + 1 with the server.
-func (d *demo) meet(i int, after string) {
-	d.lasting[i] = &meeting{player: d.players[i].who, After: after, begun: program.True(), before: d.long}
-	d.Meetings = append(d.Meetings, d.lasting[i])
-}
-
-// watch looks for a third of the time. It reports whether the game goes on.
-func (d *demo) watch(ctx context.Context) bool {
+// watch looks for a third of the time after a start, and says how well the players were in step.
+func (d *demo) watch(ctx context.Context, start string) {
 	third, cancel := context.WithTimeout(ctx, d.For/3)
 	defer cancel()
 	looked := program.True()
+	d.begun, d.judged = looked, [2]step{}
 	program.Every(third.Done(), lookEvery, func() {
-		d.look(looked, program.True())
+		d.ran(program.True() - looked)
+		d.look()
 		looked = program.True()
 	})
-	return ctx.Err() == nil
+	for i, s := range d.judged {
+		said := fmt.Sprintf("player %d was out of step for %.1f s after the %s", i+1, s.out.Seconds(), start)
+		d.out.Printf("%s, then within %.1f ms", said, s.apart.Seconds()*1e3)
+		if s.out > mayTake {
+			d.failed = errors.New(said)
+		}
+	}
 }
 
 // look compares the clocks of the server and all players at one moment.
-func (d *demo) look(looked, now time.Duration) {
-	d.server.mu.Lock()
-	late := d.server.counts.Late
-	d.server.mu.Unlock()
-	d.ran(looked, now, d.Late+late)
+func (d *demo) look() {
 	usec := clock.Now()
 	truth, _ := d.server.ticks.SharedTime(d.server.clock.Reads(usec))
 	// What the two ways differ by cannot be known, and half of it comes on top.
 	tolerance := tickLength + max(d.Network.Up.By, d.Network.Down.By)/2
-	for i, m := range d.lasting {
-		p := d.players[i]
+	for i, p := range d.players {
 		own, known := p.ticks.SharedTime(p.clock.Reads(usec))
 		apart := (own.Duration() - truth.Duration()).Abs()
-		m.see(program.Elapsed(usec), d.long, apart, tolerance, known)
+		d.judged[i].see(program.Elapsed(usec)-d.begun, apart, tolerance, known)
 	}
 }
 
-// result is what comes out: what all ends have counted, and how they met.
-type result struct {
-	counts
-	Meetings []*meeting
-	Waited   uint64        // of the late inputs, those that a stall explains
-	Ticks    ledger.Counts // that did not run as they should
-	failed   error         // recordings
-
-	// While this process stalls, it does not run although it wants to: what happens then says something
-	// about the machine, and nothing about the game.
-	long     time.Duration // long stalls
-	busy     time.Duration // the time in which what is sent meets a stall
-	excused  time.Duration // true time until which a stall explains what is late
-	lateThen uint64        // inputs, at the last look
-}
-
-// ran takes that this process looked at two moments, and how many inputs have been late so far. If it
-// was not so late by itself, it stalled.
-func (r *result) ran(looked, now time.Duration, late uint64) {
-	if stall := now - looked; stall > lookEvery+stallLeast {
-		until := now + underWay
-		r.busy += until - max(looked, r.excused)
-		r.excused = until
-		if stall >= longStall {
-			r.long += stall
-		}
+// ran takes how long this process took between two looks. What is late by more, stalled: that says something about
+// the machine, and nothing about the game.
+func (d *demo) ran(took time.Duration) {
+	if took <= lookEvery+stallLeast {
+		return
 	}
-	if now < r.excused {
-		r.Waited += late - r.lateThen
+	d.stalled += took
+	if took >= longStall {
+		d.begun += took
 	}
-	r.lateThen = late
-}
-
-// wrong returns how many inputs were late that no stall explains, and their percentage.
-func (r *result) wrong() (late uint64, percent float64) {
-	late = r.Late - r.Waited
-	return late, 100 * float64(late) / float64(max(r.InTime+late, 1))
-}
-
-// check says what is wrong.
-func (r *result) check() (err error) {
-	if n := r.Ticks.Unreported; n > 0 {
-		err = fmt.Errorf("%d ticks were skipped or repeated, and no event told", n)
-	}
-	for _, m := range r.Meetings {
-		if m.Out-m.Stalled > mayTake {
-			err = fmt.Errorf("%s was out of step for %.1f s after the start of %s, of which the machine stalled for %.1f s",
-				m.player, m.Out.Seconds(), m.After, m.Stalled.Seconds())
-		}
-	}
-	return errors.Join(err, r.failed)
-}
-
-func (r *result) print(out io.Writer, seed uint64) {
-	fmt.Fprintf(out, "\n%.1f s; -seed %d\n", program.True().Seconds(), seed)
-	for _, m := range r.Meetings {
-		fmt.Fprintf(out, "%s, since the start of %s: ", m.player, m.After)
-		if m.Out < m.Length {
-			fmt.Fprintf(out, "in step after %.1f s, then within %.1f ms for %.1f s\n",
-				m.Out.Seconds(), m.Apart.Seconds()*1e3, (m.Length - m.Out).Seconds())
-		} else {
-			fmt.Fprintf(out, "not in step after %.1f s\n", m.Length.Seconds())
-		}
-	}
-	late, percent := r.wrong()
-	fmt.Fprintf(out, "inputs   %d in time, %d late: %.2f %%; besides, ", r.InTime, late, percent)
-	fmt.Fprintf(out, "%d waited for a processor\n", r.Waited)
-	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Ticks.Skipped, r.Ticks.Repeated, r.Ticks.Unreported)
-	fmt.Fprintf(out, "others   %d times shown, %d frozen; own figure %d times corrected\n", r.Shown, r.Frozen, r.Corrected)
 }

@@ -29,6 +29,7 @@ type node struct {
 	clock  program.Clock // of its own: no two ends agree by chance
 	rng    *rand.Rand
 	server netip.AddrPort // where a player sends to
+	write  func(datagram []byte, to netip.AddrPort)
 
 	folder string // of the recordings; empty: none
 	out    *log.Logger
@@ -47,14 +48,6 @@ type counts struct {
 	Frozen    uint64 // and for which it had not
 }
 
-func (c *counts) add(o counts) {
-	c.InTime += o.InTime
-	c.Late += o.Late
-	c.Corrected += o.Corrected
-	c.Shown += o.Shown
-	c.Frozen += o.Frozen
-}
-
 // newNode makes that of a player of the server there, or of a server if it is not valid.
 func newNode(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger) *node {
 	n := &node{who: "server", begun: program.True(), server: server, folder: c.record, out: out}
@@ -64,6 +57,7 @@ func newNode(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger)
 	n.rng = rand.New(rand.NewPCG(c.Network.Seed, 0))
 	n.clock = program.Clock{Start: n.rng.Uint64(), PPM: c.Skew}
 	n.Socket = program.NewSocket(udp, n.clock.Reads)
+	n.write = n.Write
 	n.say("at %v", udp.LocalAddr())
 	return n
 }

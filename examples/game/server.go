@@ -3,26 +3,21 @@
 package main
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"time"
 
+	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/tick"
 )
 
-// Directions of a connection, for seal.
-const (
-	fromPlayer = iota
-	fromServer
-)
-
-// connection makes one end of the connection of a player. Each player has a key of its
+// connection makes one end of the connection of a player, who calls. Each player has a key of its
 // own, so that no player can speak for another.
 func connection(key [32]byte, player byte, direction uint64) *seal.End {
-	return seal.New(sha256.Sum256(append(key[:], player)), direction)
+	return seal.New(program.SubKey(key, fmt.Sprint("player ", player)), direction)
 }
 
 // serverSide is who knows what is true.
@@ -39,9 +34,7 @@ type player struct {
 	end     *seal.End
 	known   bool      // a datagram came that claims to be its
 	session uint32    // of the player's, see seal.Peer; 0: never heard
-	heard   time.Time // when last
-	playing bool      // an input has come; first is the first one's tick
-	first   tick.Tick
+	first   tick.Tick // that an input was for
 	// In the last tick: what is missing is taken to be the same.
 	held   buttons
 	inputs map[tick.Tick]buttons // for ticks to come, and those that came for the last ones
@@ -57,7 +50,7 @@ const silence = 3 * time.Second
 func newServer(n *node, key [32]byte) *serverSide {
 	s := &serverSide{node: n}
 	for i := range s.players {
-		s.players[i] = &player{id: i, end: connection(key, byte(i), fromServer)}
+		s.players[i] = &player{id: i, end: connection(key, byte(i), 1)}
 		s.players[i].reset(0)
 	}
 	s.ticks, _ = tick.NewServer(tick.ServerConfig{ // nothing that it refuses
@@ -78,12 +71,9 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 		p.known = true
 		s.record(&p.end.Link, fmt.Sprint("server of player ", peer(id)))
 	}
-	d, answer, err := p.end.Take(b[1:], from, recvUsec, 0)
+	d, answer, _ := p.end.Take(b[1:], from, recvUsec, 0) // what is refused has no payload
 	if answer != nil {
-		s.Write(answer, from)
-	}
-	if err != nil {
-		return
+		s.write(answer, from)
 	}
 	m, hello, err := decode[input](d.Payload)
 	if err != nil {
@@ -95,7 +85,6 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 		s.ticks.Forget(peer(id)) // it has started anew
 		p.reset(d.Session)
 	}
-	p.heard = time.Now()
 	var h tick.Hello
 	if h.UnmarshalBinary(hello) == nil {
 		_ = s.ticks.OnHello(peer(id), h) // one of an old epoch changes nothing
@@ -106,14 +95,12 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 }
 
 func (p *player) reset(session uint32) {
-	*p = player{id: p.id, end: p.end, known: p.known, session: session, inputs: map[tick.Tick]buttons{}}
+	*p = player{id: p.id, end: p.end, known: p.known, session: session, first: math.MaxInt64, inputs: map[tick.Tick]buttons{}}
 }
 
 // enter takes the inputs of a datagram, and counts those that come too late. Each travels in several.
 func (s *serverSide) enter(p *player, m input, recvUsec uint64) {
-	if !p.playing {
-		p.playing, p.first = true, m.Newest
-	}
+	p.first = min(p.first, m.Newest)
 	for i, held := range m.Held {
 		n := m.Newest - tick.Tick(i)
 		if n < p.first {
@@ -146,35 +133,27 @@ func (s *serverSide) tick(t tick.Info) {
 	s.send(t.Tick)
 }
 
-func (p *player) present() bool { return p.session != 0 && time.Since(p.heard) < silence }
-
 // send tells everybody where the figures are after tick n, and those who do not know it
 // which tick it is.
 func (s *serverSide) send(n tick.Tick) {
 	epoch, _ := s.ticks.Epoch()
 	for i, p := range s.players {
-		if !p.present() {
+		now, there := s.clock.Now(), p.end.Peer()
+		if there.Session == 0 || int64(now-there.HeardUsec) > silence.Microseconds() {
 			continue
 		}
 		message := encode(state{epoch, n, s.figures})
-		welcome, _ := s.ticks.Announce(peer(i), s.clock.Now())
+		welcome, _ := s.ticks.Announce(peer(i), now)
 		if !welcome.Heard || p.behind || n%ticksPerSecond == 0 { // once a second in any case
 			p.behind = false
 			message, _ = welcome.AppendBinary(message)
 		}
-		s.Write(p.end.Seal(nil, message, s.clock.Now()), p.end.Peer().Addr)
+		s.write(p.end.Seal(nil, message, s.clock.Now()), there.Addr)
 	}
 }
 
 func (s *serverSide) report() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	playing := 0
-	for _, p := range s.players {
-		if p.present() {
-			playing++
-		}
-	}
-	c := s.counts
-	s.say("%v; %d playing; inputs: %d in time, %d late", s.ledger.Counts, playing, c.InTime, c.Late)
+	s.say("%v; inputs: %d in time, %d late", s.ledger.Counts, s.counts.InTime, s.counts.Late)
 }

@@ -5,7 +5,6 @@ package js
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -63,20 +62,16 @@ const (
 // way, 2 % loss; the clocks are 40 ppm apart.
 type world struct {
 	*sim.World
-	rng     *rand.Rand
-	ends    [2]end
-	clocks  [2]*sim.Clock
-	ways    [2]*sim.Link
-	every   time.Duration // between two datagrams of an end
-	happens course
-	last    time.Duration // when something happened, or the start
-	out     [2]*outcome
+	ends  [2]end
+	nodes [2]*sim.Node
+	last  time.Duration // when something happened, or the start
+	out   [2]*outcome
 }
 
 // session lets two ends talk, and adds what they knew to out.
 func session(seed uint64, rate float64, happens course, ends [2]end, out [2]*outcome) {
-	w := &world{World: sim.NewWorld(seed), rng: rand.New(rand.NewPCG(seed, 'j')), ends: ends, happens: happens, out: out}
-	w.every = time.Duration(float64(time.Second) / rate)
+	w := &world{World: sim.NewWorld(seed), ends: ends, out: out}
+	rng, every := w.Rand("ends"), time.Duration(float64(time.Second)/rate)
 	if happens.fresh || happens.step != 0 {
 		w.At(happensAt, func() {
 			if w.last = happensAt; happens.fresh {
@@ -85,26 +80,22 @@ func session(seed uint64, rate float64, happens course, ends [2]end, out [2]*out
 		})
 	}
 	w.Every(askAt, askAt, w.ask)
-	for side := range ends {
-		w.begin(side)
+	for side, e := range ends {
+		spec := sim.ClockSpec{OffsetUsec: rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
+			SinePhase: 2 * math.Pi * rng.Float64(), WanderPPM: 0.01}
+		if happens.side == side {
+			spec.Events = []sim.ClockEvent{{At: happensAt, Step: happens.step}}
+		}
+		n := w.Node(fmt.Sprint(side), sim.NewClock(spec, rng.Uint64()))
+		n.OnReceive = func(_ *sim.Node, b []byte) { w.arrive(side, b) }
+		e.anew()
+		w.nodes[side] = n
+		w.Every(every, time.Duration(rng.Float64()*float64(every)), func() { n.Send(w.nodes[1-side], e.send(n.NowUsec())) })
 	}
-	for side := range ends {
-		w.At(time.Duration(w.rng.Float64()*float64(w.every)), func() { w.send(side) })
-	}
+	way := sim.Link{Base: sim.Fixed(pathDelay), Delay: sim.Exp(5 * time.Millisecond), Loss: sim.Bernoulli(0.02)}
+	back := way
+	w.Connect(w.nodes[0], w.nodes[1], &way, &back)
 	w.Run(lasts)
-}
-
-// begin makes an end's clock and the way from it.
-func (w *world) begin(side int) {
-	spec := sim.ClockSpec{OffsetUsec: w.rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
-		SinePhase: 2 * math.Pi * w.rng.Float64(), WanderPPM: 0.01}
-	if w.happens.side == side {
-		spec.Events = []sim.ClockEvent{{At: happensAt, Step: w.happens.step}}
-	}
-	w.clocks[side] = sim.NewClock(spec, w.rng.Uint64())
-	w.ways[side] = &sim.Link{Base: sim.Fixed(pathDelay), Delay: sim.Exp(5 * time.Millisecond),
-		Loss: func(r *rand.Rand, _ time.Duration) bool { return r.Float64() < 0.02 }}
-	w.ends[side].anew()
 }
 
 // ask asks both ends what they know.
@@ -112,8 +103,8 @@ func (w *world) ask() {
 	at := w.Now()
 	for side, e := range w.ends {
 		o := w.out[side]
-		remote, bound, ok := e.read(w.clocks[side].Usec(at))
-		err := math.Abs(float64(int64(remote - w.clocks[1-side].Usec(at))))
+		remote, bound, ok := e.read(w.nodes[side].NowUsec())
+		err := math.Abs(float64(int64(remote - w.nodes[1-side].NowUsec())))
 		if !ok || err > 2000 {
 			o.heals = max(o.heals, at-w.last)
 		}
@@ -127,19 +118,10 @@ func (w *world) ask() {
 	}
 }
 
-// send sends a datagram of an end, and the next ones.
-func (w *world) send(side int) {
-	header := w.ends[side].send(w.clocks[side].Usec(w.Now()))
-	for _, at := range w.ways[side].Arrivals(w.rng, w.Now()) {
-		w.At(at, func() { w.arrive(1-side, header) })
-	}
-	w.At(w.Now()+w.every, func() { w.send(side) })
-}
-
 func (w *world) arrive(side int, datagram []byte) {
-	now, o := w.clocks[side].Usec(w.Now()), w.out[side]
+	now, o := w.nodes[side].NowUsec(), w.out[side]
 	if w.last == 0 || w.Now() > w.last+settles {
-		floor := uint64(pathDelay.Microseconds()) + w.clocks[1-side].Usec(w.Now()) - now
+		floor := uint64(pathDelay.Microseconds()) + w.nodes[1-side].NowUsec() - now
 		o.low = max(o.low, lacking(datagram, floor))
 	}
 	w.ends[side].open(datagram, now)

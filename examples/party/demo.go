@@ -46,32 +46,22 @@ var script = []struct {
 	{23 * time.Second, "they meet again", func(x *party) { x.apart.Store(false) }},
 }
 
-// party is the peers and the networks in front of them.
+// party is the peers and the networks in front of them, and what the judge found.
 type party struct {
 	config
 	rng    *random.Rand
 	peers  [size]*peer           // peer 1 is the first
 	last   [size]session.Reading // of each since it started; 0 before there is one
-	relays []*relay.Relay
+	relays [size]*relay.Relay
 	apart  atomic.Bool   // 1, 2 and 3 from 4 and 5
-	clock  program.Clock // of the founder
-	zero   uint64        // what that showed when session time was 0
-	result result
-	// How far the two peers are apart that are furthest apart, us.
-	aparts []int64
-}
+	clock  program.Clock // of the founder: session time
 
-// result is what the judge found.
-type result struct {
-	Apart stat.Spread // the two peers that are furthest apart
-	Wrong int         // readings
-	Back  int         // readings
-	Steps int
-	Host  uint64 // at the end; 0: not the same for all
+	aparts             []int64 // how far the two peers are apart that are furthest apart, us
+	wrong, back, steps int     // readings beyond their bound, and such as went back; jumps
 }
 
 // demo plays the script, and prints what the peers think.
-func demo(ctx context.Context, c config, out io.Writer) *result {
+func demo(ctx context.Context, c config, out io.Writer) *party {
 	x := &party{config: c, rng: random.New(random.NewPCG(c.Network.Seed, 49))}
 	x.at = make([]netip.AddrPort, size)
 	rand.Read(x.Key[:])
@@ -80,36 +70,27 @@ func demo(ctx context.Context, c config, out io.Writer) *result {
 		x.birth(i)
 	}
 	founder := x.peers[0]
-	x.clock, x.zero = founder.clock, founder.clock.Now()
-	_ = founder.member.Found(x.zero, 0) // which has no error: it is in no session
+	x.clock = founder.clock
+	_ = founder.member.Found(founder.started, founder.started) // which has no error: it is in no session
 	n := c.Network
 	fmt.Fprintf(out, "%d peers, each connected to each; delay %v and jitter up to %v, ", size, n.Delay, n.Jitter)
 	fmt.Fprintf(out, "%g %% lost, %g %% overtaken; clocks up to %g ppm off; -seed %d\n", n.Loss, n.Reorder, c.Skew, n.Seed)
 	fmt.Fprintln(out, "Each peer's session time, minus the founder's clock, with its bound; its host and generation:")
 	x.play(ctx, out)
-	x.result.Apart = stat.SpreadOf(x.aparts)
-	x.result.Host = x.last[0].Host
-	for _, r := range x.last {
-		if r.Host != x.last[0].Host || r.Generation != x.last[0].Generation {
-			x.result.Host = 0
-		}
-	}
-	return &x.result
+	return x
 }
 
 // birth starts a peer that knows nothing, with a clock and a socket of its own, and the first time with
 // a network in front of it.
 func (x *party) birth(i int) {
 	conn := relay.Loopback()
-	if was := x.peers[i]; was == nil {
+	if r := x.relays[i]; r != nil {
+		r.Move(relay.Addr(conn))
+	} else {
 		network := x.Network
 		network.Seed += uint64(i)
-		r := relay.New(network, relay.Addr(conn))
-		x.relays, x.at[i] = append(x.relays, r), r.Addr()
-	} else {
-		for _, r := range x.relays {
-			r.Move(relay.Addr(was.UDP), relay.Addr(conn))
-		}
+		x.relays[i] = relay.New(network, relay.Addr(conn))
+		x.at[i] = x.relays[i].Addr()
 	}
 	clock := program.Clock{Start: x.rng.Uint64(), PPM: x.Skew * (2*x.rng.Float64() - 1)}
 	p := newPeer(uint64(i)+1, x.Key, clock, x.at)
@@ -156,11 +137,10 @@ func (x *party) look(now int64) (line string) {
 			line += fmt.Sprintf("%28s", "-")
 			continue
 		}
-		off := int64(reading.Usec - (x.clock.At(now) - x.zero))
+		off := int64(reading.Usec - x.clock.At(now))
 		bound := float64(reading.Bound) / float64(time.Millisecond)
 		line += fmt.Sprintf("  %+5d us +-%3.0f ms, %d gen %d", off, bound, reading.Host, reading.Generation)
-		x.result.judge(x.last[i], reading, off)
-		x.last[i] = reading
+		x.judge(i, reading, off)
 		if passed(local, p.started) >= settled {
 			offs = append(offs, off)
 		}
@@ -171,37 +151,48 @@ func (x *party) look(now int64) (line string) {
 	return line
 }
 
-// judge judges one reading, which is off by so much, by the last one of the same peer.
-func (r *result) judge(last, reading session.Reading, off int64) {
+// judge judges one reading of a peer, which is off by so much, by the last one.
+func (x *party) judge(i int, reading session.Reading, off int64) {
+	last := x.last[i]
+	x.last[i] = reading
 	if max(off, -off)-rounded > reading.Bound.Microseconds() {
-		r.Wrong++
+		x.wrong++
 	}
 	if last.Generation == 0 {
 		return
 	}
 	if reading.Steps == last.Steps && int64(reading.Usec-last.Usec) < 0 {
-		r.Back++
+		x.back++
 	}
-	r.Steps += int(reading.Steps - last.Steps)
+	x.steps += int(reading.Steps - last.Steps)
 }
 
-func (r *result) print(out io.Writer) {
+// host returns which host all followed at last, or 0.
+func (x *party) host() uint64 {
+	for _, r := range x.last {
+		if r.Host != x.last[0].Host || r.Generation != x.last[0].Generation {
+			return 0
+		}
+	}
+	return x.last[0].Host
+}
+
+// print prints what came out, and says what is wrong: what must never happen, on any machine, and, if exact, how well
+// peers have to agree.
+func (x *party) print(out io.Writer, exact bool) error {
+	apart := stat.SpreadOf(x.aparts)
 	fmt.Fprintf(out, "\nfrom %v after a start, two peers are apart, us: ", settled)
-	fmt.Fprintf(out, "%v (median/99th percentile/most of %d)\n", r.Apart, r.Apart.Samples)
-	fmt.Fprintf(out, "%d readings beyond the bound, %d went back; ", r.Wrong, r.Back)
-	fmt.Fprintf(out, "%d steps; host %d at the end\n", r.Steps, r.Host)
-}
-
-// check says what is wrong: what must never happen, on any machine, and, if exact, how well peers have to agree.
-func (r *result) check(exact bool) error {
+	fmt.Fprintf(out, "%v (median/99th percentile/most of %d)\n", apart, apart.Samples)
+	fmt.Fprintf(out, "%d readings beyond the bound, %d went back; ", x.wrong, x.back)
+	fmt.Fprintf(out, "%d steps; host %d at the end\n", x.steps, x.host())
 	switch {
-	case r.Wrong > 0 || r.Back > 0:
-		return fmt.Errorf("beyond the bound %d readings; %d went back", r.Wrong, r.Back)
+	case x.wrong > 0 || x.back > 0:
+		return errors.New("a reading is beyond the bound, or went back")
 	case !exact:
 		return nil
-	case r.Apart.P99 > apartMost || r.Steps > 0:
+	case apart.P99 > apartMost || x.steps > 0:
 		return fmt.Errorf("peers are to agree within %d us (p99), without a step", apartMost)
-	case r.Host == 0:
+	case x.host() == 0:
 		return errors.New("there is not one host for all at the end")
 	}
 	return nil

@@ -42,10 +42,8 @@ func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	if c.id > 0 {
 		return live(ctx, c, stdout)
 	}
-	r := demo(ctx, c, stdout)
-	r.print(stdout)
-	// With unequal ways nobody can agree better.
-	return r.check(c.Network.Up.By == 0 && c.Network.Down.By == 0)
+	// With unequal ways nobody can agree better than by these.
+	return demo(ctx, c, stdout).print(stdout, c.Network.Up.By == 0 && c.Network.Down.By == 0)
 }
 
 func (c *config) flags(f *flag.FlagSet) {
@@ -92,7 +90,6 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 		return err
 	}
 	p := newPeer(c.id, c.Key, program.Clock{PPM: c.Skew}, c.at)
-	p.founds = true
 	p.start(conn)
 	defer p.Close()
 	ctx, stop := c.Limit(ctx)

@@ -18,11 +18,10 @@ func TestDemo(t *testing.T) {
 		t.Skip("28 s")
 	}
 	t.Parallel()
-	var out strings.Builder
-	r := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, ""), &out)
-	t.Logf("%+v; %v\n%s", r, r.check(true), out.String())
-	if err := r.check(false); err != nil || r.Apart.Samples < 500 {
-		t.Errorf("%v, %d moments", err, r.Apart.Samples)
+	x := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, ""), t.Output())
+	exampletest.Must(t, x.print(t.Output(), false))
+	if len(x.aparts) < 500 {
+		t.Errorf("%d moments", len(x.aparts))
 	}
 }
 
@@ -34,7 +33,7 @@ func TestElect(t *testing.T) {
 		host, now := session.New(1), p.started
 		var links [2]link.Link // the host's, and that of p
 		exampletest.Must(t, host.Found(now, 0))
-		for range 200 {
+		for range 100 {
 			now += 20_000
 			for i := range links {
 				links[i].Open(links[1-i].AppendHeader(nil, now), now+1000)

@@ -36,7 +36,6 @@ type peer struct {
 	member *session.Member
 	others []*other
 	cut    func(a, b uint64) bool // whether two are cut off from each other
-	founds bool                   // it may found a session
 
 	started uint64        // local time, us
 	heard   atomic.Uint64 // when the last announcement was accepted
@@ -118,7 +117,7 @@ func (p *peer) elect(now uint64) {
 		}
 	}
 	switch {
-	case !known && p.founds && passed(now, p.started) > alone:
+	case !known && passed(now, p.started) > alone:
 		_ = p.member.Found(now, 0) // which has no error: p is in no session
 	case known && r.Host != p.id && min(passed(now, p.heard.Load()), passed(now, p.awake)) > silent:
 		_ = p.member.Host(now) // which has no error: p is in a session

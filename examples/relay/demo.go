@@ -57,7 +57,7 @@ func (s *stage) forward() {
 		if at := relay.Addr(sockets[i]); network == nil {
 			s.networks[i] = relay.New(s.Network, at)
 		} else {
-			network.Move(relay.Addr(s.forwarder[i].UDP), at)
+			network.Move(at)
 			s.forwarder[i].Close()
 		}
 	}

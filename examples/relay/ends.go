@@ -9,6 +9,7 @@ import (
 
 	"timesync"
 	"timesync/examples/seal"
+	"timesync/link"
 )
 
 // What a camera sends with a frame, before the picture: when it was captured, by the camera's clock. A
@@ -33,6 +34,8 @@ func forward(camera *seal.End, frame []byte, nowUsec uint64) []byte {
 }
 
 const (
+	// tolerable is by how much a figure may be off, at most.
+	tolerable = 200 * time.Millisecond
 	// onWay is more than a frame takes from the forwarder.
 	onWay = time.Second
 	// proof is how much later than a frame a report must come to prove that no clock was set before
@@ -50,26 +53,23 @@ type figure struct {
 
 // viewer knows how old frames are when they arrive.
 type viewer struct {
-	relay     *seal.End
-	tolerable time.Duration // for a bound
-
 	pending []figure // not yet certain
 	why     error    // why there is no figure of the last frame
 	// void counts the figures that a clock that was set has made void.
 	void int
 }
 
-// take takes what the forwarder sent, and returns the figures that have become certain.
-func (v *viewer) take(d seal.Datagram) (certain []figure) {
+// take takes what the forwarder sent, whose clock a link knows, and returns the figures that have become certain.
+func (v *viewer) take(forwarder *link.Link, d seal.Datagram) (certain []figure) {
 	var view timesync.Snapshot
 	if len(d.Payload) < viewLen+captureLen || view.UnmarshalBinary(d.Payload[:viewLen]) != nil {
 		return nil
 	}
 	frame := d.Payload[viewLen:]
-	relay, _ := v.relay.Link.Snapshot(d.RecvUsec)
+	relay, _ := forwarder.Snapshot(d.RecvUsec)
 	// From our clock to the relay's, and from that to the camera's.
 	camera := relay.Then(view)
-	if v.why = camera.Within(v.tolerable); v.why == nil {
+	if v.why = camera.Within(tolerable); v.why == nil {
 		captured := camera.LocalTime(binary.LittleEndian.Uint64(frame))
 		v.pending = append(v.pending, figure{
 			picture:     bytes.Clone(frame[captureLen:]),
@@ -92,7 +92,7 @@ func (v *viewer) confirm(camera timesync.Snapshot, nowUsec uint64) (certain []fi
 			break
 		}
 		v.pending = v.pending[1:]
-		if camera.Within(v.tolerable) == nil && camera.Undisturbed > age+onWay {
+		if camera.Within(tolerable) == nil && camera.Undisturbed > age+onWay {
 			certain = append(certain, f)
 		} else {
 			v.void++

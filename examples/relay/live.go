@@ -38,25 +38,26 @@ type leg struct {
 // reads is the clock of an end, as program.Clock.Reads.
 type reads func(usec uint64) uint64
 
-// newLeg makes an end, of a leg to cameras or viewers, that calls to, or is called where that is not valid.
-func newLeg(c config, of string, udp *net.UDPConn, to netip.AddrPort, own reads) *leg {
+// newLeg makes an end, of a leg to cameras or viewers, that calls to, or is called where that is not valid. It gives
+// take what comes.
+func newLeg(c config, of string, udp *net.UDPConn, to netip.AddrPort, own reads, take func(*leg, seal.Datagram)) *leg {
 	direction := uint64(0)
 	if !to.IsValid() {
 		direction = 1
 	}
-	return &leg{program.NewSocket(udp, own), seal.New(program.SubKey(c.Key, of), direction), to}
-}
-
-// listen gives take what comes, until the leg is closed.
-func (l *leg) listen(take func(seal.Datagram)) {
+	l := &leg{program.NewSocket(udp, own), seal.New(program.SubKey(c.Key, of), direction), to}
 	l.Go(func() {
 		l.end.Serve(l, l.UDP, 0, func(d seal.Datagram, err error) {
 			if err == nil {
-				take(d)
+				take(l, d)
 			}
 		})
 	})
+	return l
 }
+
+// stampsOnly is what an end does with datagrams of which it needs the stamps alone.
+func stampsOnly(*leg, seal.Datagram) {}
 
 func (l *leg) now() uint64 { return l.Reads(clock.Now()) }
 
@@ -75,8 +76,7 @@ func (l *leg) tell() { l.Every(tellEvery, func() { l.send(nil) }) }
 // startCamera captures frames until it is closed. In place of a picture each says for the judge when
 // that truly was, in us.
 func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own reads) *leg {
-	l := newLeg(c, "camera", udp, to, own)
-	l.listen(func(seal.Datagram) {})
+	l := newLeg(c, "camera", udp, to, own, stampsOnly)
 	l.Every(frameEvery, func() {
 		now := clock.Now()
 		truly := binary.LittleEndian.AppendUint64(nil, uint64(program.Elapsed(now).Microseconds()))
@@ -87,12 +87,10 @@ func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own reads) *leg 
 
 // startForwarder forwards frames from the leg that it returns first to the second.
 func startForwarder(c config, udp [2]*net.UDPConn, own reads) (legs []*leg) {
-	toCamera := newLeg(c, "camera", udp[0], netip.AddrPort{}, own)
-	toViewer := newLeg(c, "viewer", udp[1], netip.AddrPort{}, own)
-	toViewer.listen(func(seal.Datagram) {})
-	toCamera.listen(func(d seal.Datagram) {
+	toViewer := newLeg(c, "viewer", udp[1], netip.AddrPort{}, own, stampsOnly)
+	toCamera := newLeg(c, "camera", udp[0], netip.AddrPort{}, own, func(l *leg, d seal.Datagram) {
 		if len(d.Payload) >= captureLen {
-			toViewer.send(forward(toCamera.end, d.Payload, toCamera.now()))
+			toViewer.send(forward(l.end, d.Payload, l.now()))
 		}
 	})
 	toCamera.tell()
@@ -101,9 +99,8 @@ func startForwarder(c config, udp [2]*net.UDPConn, own reads) (legs []*leg) {
 
 // startViewer gives show, at each datagram, the figures that have become certain.
 func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own reads, show func(v *viewer, certain []figure)) *leg {
-	l := newLeg(c, "viewer", udp, to, own)
-	v := &viewer{relay: l.end, tolerable: c.tolerable}
-	l.listen(func(d seal.Datagram) { show(v, v.take(d)) })
+	v := &viewer{}
+	l := newLeg(c, "viewer", udp, to, own, func(l *leg, d seal.Datagram) { show(v, v.take(&l.end.Link, d)) })
 	l.tell()
 	return l
 }

@@ -27,9 +27,8 @@ import (
 
 type config struct {
 	program.Flags
-	viewers   string
-	as        string
-	tolerable time.Duration
+	viewers string
+	as      string
 }
 
 func main() { program.Main(run) }
@@ -45,7 +44,6 @@ func (c *config) flags(f *flag.FlagSet) {
 	c.Add(f, 45*time.Second)
 	f.StringVar(&c.viewers, "viewers", ":9001", "with -listen: the `address` at which the viewer is awaited")
 	f.StringVar(&c.as, "as", "viewer", "with -dial: what to be, `camera or viewer`")
-	f.DurationVar(&c.tolerable, "within", 200*time.Millisecond, "print no time that may be further off")
 }
 
 // check refuses what cannot be meant.
@@ -53,8 +51,6 @@ func (c *config) check(f *flag.FlagSet) error {
 	switch {
 	case c.as != "camera" && c.as != "viewer":
 		return fmt.Errorf("-as %s: must be camera or viewer", c.as)
-	case c.tolerable <= 0:
-		return fmt.Errorf("-within %v: must be positive", c.tolerable)
 	case !c.Alone() && c.For < 5*proof:
 		return fmt.Errorf("-for %v: must be at least %v", c.For, 5*proof)
 	}

@@ -38,6 +38,6 @@ func TestAlone(t *testing.T) {
 func TestFlags(t *testing.T) {
 	exampletest.Flags(t, "relay", run, map[string]string{
 		"-for 1s": "at least", "-as server": "camera or viewer", "-as camera": "needs", "-viewers :1": "needs",
-		"-skew 40": "needs", "-within -1s": "positive",
+		"-skew 40": "needs",
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"timesync/internal/long"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
+	"timesync/link"
 )
 
 const (
@@ -26,7 +27,8 @@ type world struct {
 	cameraAt, relayAt, viewAt *sim.Node
 	camera                    *seal.End
 	toCamera, toViewer        *seal.End // the forwarder's
-	view                      *viewer
+	toRelay                   *seal.End // the viewer's
+	view                      viewer
 	arrived                   map[time.Duration]time.Duration // true times, by capture
 	tally
 }
@@ -56,11 +58,11 @@ func newWorld(seed uint64, sets []sim.ClockEvent) *world {
 	w.world.Connect(w.relayAt, w.viewAt, badLink(), badLink())
 
 	w.camera = seal.New([32]byte{1}, 0)
-	w.view = &viewer{relay: seal.New([32]byte{2}, 0), tolerable: 100 * ms}
+	w.toRelay = seal.New([32]byte{2}, 0)
 	w.birth()
 	w.cameraAt.OnReceive = func(_ *sim.Node, b []byte) { w.camera.Open(b, nowhere, w.cameraAt.NowUsec()) }
 	w.viewAt.OnReceive = func(_ *sim.Node, b []byte) {
-		d, _, err := w.view.relay.Take(b, nowhere, w.viewAt.NowUsec(), 0)
+		d, _, err := w.toRelay.Take(b, nowhere, w.viewAt.NowUsec(), 0)
 		if err == nil {
 			w.watch(d)
 		}
@@ -95,7 +97,7 @@ func (w *world) watch(d seal.Datagram) {
 	if len(d.Payload) > viewLen {
 		w.arrived[capture(d.Payload[viewLen+captureLen:])] = w.world.Now()
 	}
-	for _, f := range w.view.take(d) {
+	for _, f := range w.view.take(&w.toRelay.Link, d) {
 		captured := capture(f.picture)
 		w.add(f, w.arrived[captured]-captured, 2*us) // clocks show whole microseconds
 	}
@@ -126,7 +128,7 @@ func TestFrames(t *testing.T) {
 	})
 	w.world.Every(50*ms, 50*ms, func() { // as those reports that a sender needs anyway
 		w.relayAt.Send(w.cameraAt, w.toCamera.Seal(nil, nil, w.relayAt.NowUsec()))
-		w.viewAt.Send(w.relayAt, w.view.relay.Seal(nil, nil, w.viewAt.NowUsec()))
+		w.viewAt.Send(w.relayAt, w.toRelay.Seal(nil, nil, w.viewAt.NowUsec()))
 	})
 	w.world.Run(lasting + 5*time.Second)
 
@@ -144,15 +146,15 @@ func TestFrames(t *testing.T) {
 
 // TestViewIsChecked: what is no view or no frame does nothing.
 func TestViewIsChecked(t *testing.T) {
-	v := &viewer{relay: seal.New([32]byte{}, 0), tolerable: time.Second}
+	var v viewer
 	view, _ := timesync.Snapshot{}.AppendBinary(nil)
 	whole := appendFrame(view, 1, nil)
 	for n := range whole {
-		if v.take(seal.Datagram{Payload: whole[:n]}); v.why != nil || len(v.pending) > 0 {
+		if v.take(new(link.Link), seal.Datagram{Payload: whole[:n]}); v.why != nil || len(v.pending) > 0 {
 			t.Errorf("%d bytes of %d: %v", n, len(whole), v.why)
 		}
 	}
-	if v.take(seal.Datagram{Payload: whole}); v.why != timesync.ErrUnsynchronized {
+	if v.take(new(link.Link), seal.Datagram{Payload: whole}); v.why != timesync.ErrUnsynchronized {
 		t.Errorf("a view of nothing: %v", v.why)
 	}
 }

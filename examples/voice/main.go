@@ -84,7 +84,7 @@ func demo(ctx context.Context, c config) *result {
 
 	plays.Close()
 	anew := relay.Loopback()
-	network.Move(relay.Addr(playing), relay.Addr(anew))
+	network.Move(relay.Addr(anew))
 	again := newListener(c, clock(-c.Skew/2))
 	again.start(anew)
 	program.Sleep(ctx, c.For/3)

@@ -20,13 +20,6 @@ import (
 	"timesync/tick"
 )
 
-// Page is what the client calls.
-type Page struct {
-	Datagram func(b []byte)    // sends over WebTransport
-	Message  func(b []byte)    // sends over the WebSocket
-	Event    func(line string) // says what has happened
-}
-
 const (
 	// idle is how long after the last datagram one is sent that carries a stamp alone: two
 	// ticks at 60 a second.
@@ -39,32 +32,32 @@ const (
 // Client is one page. Times named raw are readings of the browser's clock, in
 // microseconds. The local clock is that, unless the user sets it.
 type Client struct {
+	Datagram func(b []byte)    // sends over WebTransport
+	Message  func(b []byte)    // sends over the WebSocket
+	Event    func(line string) // says what has happened
+
 	raw func() uint64
 	// step is by how much raw may lag behind, us, rounded up.
 	step uint64
-	page Page
 
 	ahead uint64 // local clock minus raw
 
-	greeting  Greeting
-	connected bool
-	stamped   bool       // over WebTransport
-	link      *link.Link // of this connection
-	sentAt    uint64     // local: the last datagram
-	ping      ping.Clock
+	greeting Greeting
+	stamped  bool       // over WebTransport
+	link     *link.Link // of this connection
+	sentAt   uint64     // local: the last datagram
+	ping     ping.Clock
 
 	game   *tick.Client
-	rate   tick.Rate
 	states map[tick.Tick]game.State
-	epoch  uint64 // of the states
-	late   uint32
+	epoch  uint64  // of the states
 	x, was float64 // where the player is, and was a tick ago
 	walk   float64 // -1 left, +1 right
 }
 
-// New returns a client that is not connected. raw reads the browser's clock.
-func New(raw func() uint64, page Page) *Client {
-	c := &Client{raw: raw, page: page, link: new(link.Link), states: map[tick.Tick]game.State{}}
+// New returns a client that is not connected, and needs to be told how to send and speak. raw reads the browser's clock.
+func New(raw func() uint64) *Client {
+	c := &Client{raw: raw, link: new(link.Link), states: map[tick.Tick]game.State{}}
 	c.step = uint64((clock.Step() + time.Microsecond - 1).Microseconds())
 	c.game, _ = tick.NewClient(tick.ClientConfig{ // a constant configuration, and a right one
 		Config:   tick.Config{OnMismatch: tick.MismatchAdjust, StallThreshold: stall},
@@ -75,8 +68,7 @@ func New(raw func() uint64, page Page) *Client {
 
 // Greeting is what the server says first, as the first message of a WebSocket: what it knows better.
 type Greeting struct {
-	Player      uint32 `json:"player"`
-	PingSession uint32 `json:"pingSession"`
+	Player uint32 `json:"player"`
 	// UnixAtZero is for the graph of the error alone: the time of day when the server's
 	// clock was 0, us since 1970. A page on the same machine reads the same time of day.
 	UnixAtZero int64  `json:"unixAtZero"`
@@ -84,36 +76,25 @@ type Greeting struct {
 	Hash       []byte `json:"hash"` // of its certificate
 }
 
-// Connect begins a connection. What kept time on the one before is forgotten.
+// Connect begins a connection. What kept time on the one before is forgotten; from when that ended until now the
+// clocks ran on, and what was sent was lost.
 func (c *Client) Connect(g Greeting, stamped bool) {
-	c.greeting, c.stamped, c.connected, c.late = g, stamped, true, 0
+	c.greeting, c.stamped = g, stamped
 	c.x = game.Start(g.Player)
 	c.was = c.x
 	c.link = new(link.Link)
-	c.ping.Reset(g.PingSession)
+	c.ping.Reset(0)
 	var remote tick.RemoteClock = &c.ping
-	over := "ping over WebSocket"
 	if stamped {
-		remote, over = c.link, "stamps over WebTransport"
+		remote = c.link
 	}
 	_ = c.game.Follow(remote) // which fails for nil only
 	c.game.Start(c.local(c.raw()))
-	c.say("connected as player %d, %s", g.Player, over)
-}
-
-// Disconnect ends the connection. The clocks run on.
-func (c *Client) Disconnect() {
-	if c.connected {
-		c.connected = false
-		c.say("connection lost")
-	}
+	c.say("connected as player %d", g.Player)
 }
 
 // OnDatagram takes a datagram of the WebTransport session, which arrived at raw.
 func (c *Client) OnDatagram(b []byte, raw uint64) {
-	if !c.connected {
-		return
-	}
 	if payload, _, _, err := c.link.Open(b, c.received(raw)); err == nil {
 		c.receive(payload, raw)
 	}
@@ -121,9 +102,6 @@ func (c *Client) OnDatagram(b []byte, raw uint64) {
 
 // OnMessage takes a message of the WebSocket, which arrived at raw.
 func (c *Client) OnMessage(b []byte, raw uint64) {
-	if !c.connected {
-		return
-	}
 	if c.ping.HandleReply(b, c.received(raw)) == ping.Malformed {
 		c.receive(b, raw)
 	}
@@ -133,11 +111,8 @@ func (c *Client) OnMessage(b []byte, raw uint64) {
 func (c *Client) Advance(raw uint64) {
 	now := c.local(raw)
 	c.game.Advance(now)
-	if !c.connected {
-		return
-	}
 	if c.ping.Next(now) == 0 {
-		c.page.Message(c.ping.AppendRequest(nil, c.local(c.raw())))
+		c.Message(c.ping.AppendRequest(nil, c.local(c.raw())))
 	}
 	if c.stamped && now-c.sentAt >= idle {
 		c.send(nil) // to have something to synchronize by
@@ -146,16 +121,12 @@ func (c *Client) Advance(raw uint64) {
 
 // send sends a message of the game over what there is.
 func (c *Client) send(payload []byte) {
-	if !c.connected {
-		return
-	}
 	if !c.stamped {
-		c.page.Message(payload)
+		c.Message(payload)
 		return
 	}
-	b := make([]byte, 0, link.MaxHeader+len(payload))
 	c.sentAt = c.local(c.raw())
-	c.page.Datagram(append(c.link.AppendHeader(b, c.sentAt), payload...))
+	c.Datagram(append(c.link.AppendHeader(nil, c.sentAt), payload...))
 }
 
 // local returns the local clock.
@@ -171,31 +142,29 @@ func (c *Client) StepClock(by time.Duration) {
 	c.say("my clock was set by %+v", by)
 }
 
-func (c *Client) say(format string, args ...any) { c.page.Event(fmt.Sprintf(format, args...)) }
+func (c *Client) say(format string, args ...any) { c.Event(fmt.Sprintf(format, args...)) }
 
-// Reading is how well the server's clock is known in one way. All are microseconds.
-type Reading struct {
-	// Error is what the client takes the server's clock for, minus that clock.
-	Error float64
-	// Bound is how large the error can be, as far as the client knows; 0: it knows nothing.
-	Bound float64
-	// Delay is one way, on average of late: of datagrams, or half of the round trip of 8 exchanges.
-	Delay float64
-	// Steps is how often the reading was allowed to jump.
-	Steps float64
-}
-
-// Sample returns how well the server's clock is known at raw, when the time of day is
-// unixUsec, microseconds since 1970.
-func (c *Client) Sample(raw uint64, unixUsec float64) (stamps, pings Reading) {
+// Sample returns how well the server's clock is known at raw, when the time of day is unixUsec, microseconds since
+// 1970: by stamps and by ping, as JavaScript is to see it, nil where nothing is known.
+func (c *Client) Sample(raw uint64, unixUsec float64) map[string]any {
 	now := c.local(raw) + c.step/2 // so old a reading is on average
 	truth := unixUsec - float64(c.greeting.UnixAtZero)
-	reading := func(k timesync.Snapshot) Reading {
-		return Reading{float64(k.RemoteUsec) - truth, us(k.ErrorBound), us(k.MinimumOneWayDelay + k.Jitter), float64(k.Steps)}
-	}
 	stamped, _ := c.link.Snapshot(now)
 	asked, _ := c.ping.Snapshot(now)
-	return reading(stamped), reading(asked)
+	return map[string]any{"stamps": reading(stamped, truth), "ping": reading(asked, truth)}
+}
+
+// reading returns what is known of the server's clock, which shows truth. Times are microseconds.
+func reading(k timesync.Snapshot, truth float64) any {
+	if k.ErrorBound == 0 {
+		return nil
+	}
+	return map[string]any{
+		"error": float64(k.RemoteUsec) - truth,
+		"bound": us(k.ErrorBound),
+		"delay": us(k.MinimumOneWayDelay + k.Jitter), // on average of late: of datagrams, or half of 8 round trips
+		"steps": k.Steps,                             // how often the reading was allowed to jump
+	}
 }
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

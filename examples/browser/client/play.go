@@ -22,7 +22,6 @@ func (c *Client) receive(b []byte, raw uint64) {
 	if b, ok := bytes.CutPrefix(b, []byte{game.KindWelcome}); ok {
 		var w tick.Welcome
 		if w.UnmarshalBinary(b) == nil {
-			c.rate = w.Rate
 			_ = c.game.OnWelcome(w, c.received(raw)) // an overtaken one changes nothing
 		}
 		return
@@ -36,7 +35,6 @@ func (c *Client) receive(b []byte, raw uint64) {
 		c.epoch = state.Epoch
 	}
 	c.states[state.Tick] = state
-	c.late = max(state.Late, c.late)
 	maps.DeleteFunc(c.states, func(n tick.Tick, _ game.State) bool { return n < state.Tick-keptTicks })
 }
 
@@ -50,7 +48,7 @@ func (c *Client) tick(s tick.Info) {
 		return
 	}
 	me := game.Figure{X: float32(c.x), Height: float32(game.Platform(s.PredictedTime.Duration()))}
-	c.send(game.Input{Epoch: epoch, Tick: s.Tick, Figure: me}.Append(nil))
+	c.send(game.State{Epoch: epoch, Tick: s.Tick, Players: []game.Player{{Figure: me}}}.Append(nil))
 	if hello, ok := c.game.Hello(); ok {
 		b, _ := hello.AppendBinary([]byte{game.KindHello}) // which never fails
 		c.send(b)
@@ -66,40 +64,38 @@ func (c *Client) SetBuffers(client, server time.Duration) error {
 	return c.game.SetBuffers(cmp.Or(client, none), cmp.Or(server, none))
 }
 
-// Frame is what to draw.
-type Frame struct {
-	Ready bool // otherwise there is nothing to draw yet
-	// Times are server, shared and predicted game time, in seconds.
-	Times  [3]float64
-	Levels [3]float64 // how high the platform is at each, in metres
-	Rate   float64    // ticks a second
-	Late   uint32     // inputs that came too late
-	Own    uint32     // the number of the page's player
-	Drawn  []game.Player
-}
-
-// Frame returns what to draw at raw.
-func (c *Client) Frame(raw uint64) Frame {
+// Frame returns what to draw at raw, as JavaScript is to see it, nil while that is not known. Times are server, shared
+// and predicted game time, in seconds, levels how high the platform is at each, in metres. It has the tick rate, which
+// share of the inputs came too late, and who is drawn.
+func (c *Client) Frame(raw uint64) any {
 	now := c.local(raw)
 	clocks, ok := c.game.Snapshot(now)
 	if !ok {
-		return Frame{}
+		return nil
 	}
-	f := Frame{Ready: true, Late: c.late, Own: c.greeting.Player}
-	f.Rate = float64(c.rate.Num) / float64(max(c.rate.Den, 1))
-	for i, t := range []tick.Time{clocks.ServerTime, clocks.SharedTime, clocks.PredictedTime} {
-		f.Times[i] = t.Duration().Seconds()
-		f.Levels[i] = game.Platform(t.Duration())
+	var times, levels, drawn []any
+	for _, t := range []tick.Time{clocks.ServerTime, clocks.SharedTime, clocks.PredictedTime} {
+		times = append(times, t.Duration().Seconds())
+		levels = append(levels, game.Platform(t.Duration()))
 	}
+	draw := func(p game.Player, own bool) {
+		drawn = append(drawn, map[string]any{"player": p.Number, "own": own, "x": p.X, "height": p.Height})
+	}
+	own := c.greeting.Player
 	for _, p := range c.seen(clocks.ServerTime) {
-		if p.Number != c.greeting.Player {
-			f.Drawn = append(f.Drawn, p)
+		if p.Number != own {
+			draw(p, false)
 		}
 	}
 	x := c.was + (c.x-c.was)*c.game.Fraction(now)
-	me := game.Figure{X: float32(x), Height: float32(f.Levels[2])}
-	f.Drawn = append(f.Drawn, game.Player{Number: c.greeting.Player, Figure: me})
-	return f
+	me := game.Figure{X: float32(x), Height: float32(game.Platform(clocks.PredictedTime.Duration()))}
+	draw(game.Player{Number: own, Figure: me}, true)
+	timing, _ := c.game.Timing()
+	rate := clocks.SharedTime.Rate()
+	return map[string]any{
+		"times": times, "levels": levels, "drawn": drawn,
+		"rate": float64(rate.Num) / float64(rate.Den), "late": timing.LateInputs,
+	}
 }
 
 // seen returns where the others are at a time of the server clock: between the states

@@ -47,16 +47,10 @@ type Figure struct {
 	X, Height float32 // metres, X from the left end of the platform
 }
 
-// Input says where its sender's player is at a tick.
-type Input struct {
-	Epoch uint64
-	Tick  tick.Tick
-	Figure
-}
-
-// State says where everybody is at a tick.
+// State says where players stand at a tick: all, as the server says, or one, as its page does, whatever its number is.
 type State struct {
-	Head
+	Epoch   uint64
+	Tick    tick.Tick
 	Players []Player
 }
 
@@ -66,18 +60,9 @@ type Player struct {
 	Figure
 }
 
-// Head is what a State begins with.
-type Head struct {
-	Epoch uint64
-	Tick  tick.Tick
-	// Late counts inputs of the receiver that came after their tick, so far.
-	Late uint32
-}
-
 // The first byte of a message says what it is. A message of package ping starts with 0x70
 // or 0x71.
 const (
-	KindInput   = 'i'
 	KindState   = 's'
 	KindHello   = 'h' // followed by a tick.Hello
 	KindWelcome = 'w' // followed by a tick.Welcome
@@ -88,39 +73,23 @@ func (f Figure) stands() bool {
 	return f.X >= 0 && f.X <= Width && f.Height >= 0 && f.Height <= Top // and no NaN
 }
 
-// appendTo appends a message in little-endian.
-func appendTo(b []byte, message any) []byte {
-	b, _ = binary.Append(b, binary.LittleEndian, message) // which never fails for a fixed size
-	return b
-}
-
-// cut takes a message off the front of b, if that is long enough.
-func cut(b *[]byte, message any) bool {
-	n, err := binary.Decode(*b, binary.LittleEndian, message)
-	*b = (*b)[n:]
-	return err == nil
-}
-
-// Append appends the message.
-func (m Input) Append(b []byte) []byte { return appendTo(append(b, KindInput), m) }
-
-// ReadInput reads the message that Append made.
-func ReadInput(b []byte) (m Input, ok bool) {
-	b, ok = bytes.CutPrefix(b, []byte{KindInput})
-	ok = ok && cut(&b, &m) && len(b) == 0 && m.stands()
-	return m, ok
-}
-
-// Append appends the message.
+// Append appends the message, in little-endian.
 func (m State) Append(b []byte) []byte {
-	return appendTo(appendTo(append(b, KindState), m.Head), m.Players)
+	b = binary.LittleEndian.AppendUint64(append(b, KindState), m.Epoch)
+	b = binary.LittleEndian.AppendUint64(b, uint64(m.Tick))
+	b, _ = binary.Append(b, binary.LittleEndian, m.Players) // which never fails for a fixed size
+	return b
 }
 
 // ReadState reads the message that Append made.
 func ReadState(b []byte) (m State, ok bool) {
 	b, ok = bytes.CutPrefix(b, []byte{KindState})
-	ok = ok && cut(&b, &m.Head)
+	if !ok || len(b) < 16 {
+		return m, false
+	}
+	m.Epoch, m.Tick = binary.LittleEndian.Uint64(b), tick.Tick(binary.LittleEndian.Uint64(b[8:]))
+	b = b[16:]
 	m.Players = make([]Player, len(b)/binary.Size(Player{}))
-	ok = ok && cut(&b, m.Players) && len(b) == 0
-	return m, ok && !slices.ContainsFunc(m.Players, func(p Player) bool { return !p.stands() })
+	n, _ := binary.Decode(b, binary.LittleEndian, m.Players)
+	return m, n == len(b) && !slices.ContainsFunc(m.Players, func(p Player) bool { return !p.stands() })
 }

@@ -22,36 +22,20 @@ func TestPlatform(t *testing.T) {
 	}
 }
 
-// What was appended is read, and nothing that is one byte shorter or longer.
+// What was appended is read, and nothing that is shorter or longer, or stands elsewhere.
 func TestMessages(t *testing.T) {
-	in := Input{Epoch: 1 << 62, Tick: -3, Figure: Figure{1, 2}}
-	b := in.Append(nil)
-	if got, ok := ReadInput(b); !ok || got != in {
-		t.Errorf("read %v, %v, want %v", got, ok, in)
-	}
-	state := State{Head{Epoch: 7, Tick: 9, Late: 3}, []Player{{NPC, Figure{1, 2}}, {5, Figure{3, 0}}}}
-	s := state.Append(nil)
-	if got, ok := ReadState(s); !ok || !reflect.DeepEqual(got, state) {
+	state := State{1 << 62, -3, []Player{{NPC, Figure{1, 2}}, {5, Figure{3, 0}}}}
+	b := state.Append(nil)
+	if got, ok := ReadState(b); !ok || !reflect.DeepEqual(got, state) {
 		t.Errorf("read %v, %v, want %v", got, ok, state)
 	}
-	for n := range b {
-		if _, ok := ReadInput(b[:n]); ok {
-			t.Errorf("%d bytes of an input are one", n)
+	nobody, one := len(State{}.Append(nil)), len(state.Append(nil))-len(State{Players: state.Players[:1]}.Append(nil))
+	for n := range len(b) + 1 {
+		if m, ok := ReadState(append(b, 0)[:n]); ok != (n >= nobody && (n-nobody)%one == 0) {
+			t.Errorf("%d bytes of it are %v, %v", n, m, ok)
 		}
-	}
-	if _, ok := ReadInput(append(b, 0)); ok {
-		t.Error("a byte more is ignored")
-	}
-	if _, ok := ReadState(s[:len(s)-1]); ok {
-		t.Error("a state that is cut off is one")
-	}
-	if _, ok := ReadState(State{}.Append(nil)); !ok {
-		t.Error("a state of nobody is none")
 	}
 	for _, wrong := range []Figure{{float32(math.NaN()), 0}, {0, float32(math.Inf(1))}, {-1, 0}, {0, Top + 1}} {
-		if _, ok := ReadInput(Input{Figure: wrong}.Append(nil)); ok {
-			t.Errorf("a figure at %v is let in", wrong)
-		}
 		if _, ok := ReadState(State{Players: []Player{{1, wrong}}}.Append(nil)); ok {
 			t.Errorf("a figure at %v is let in", wrong)
 		}

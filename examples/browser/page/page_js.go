@@ -39,11 +39,9 @@ func sender(to js.Value) func([]byte) {
 func main() {
 	performance := js.Global().Get("performance")
 	page := js.Global().Get("timesyncPage") // {sendDatagram, sendMessage, event, ready}
-	c := client.New(func() uint64 { return rawUsec(performance.Call("now")) }, client.Page{
-		Datagram: sender(page.Get("sendDatagram")),
-		Message:  sender(page.Get("sendMessage")),
-		Event:    func(line string) { page.Call("event", line) },
-	})
+	c := client.New(func() uint64 { return rawUsec(performance.Call("now")) })
+	c.Datagram, c.Message = sender(page.Get("sendDatagram")), sender(page.Get("sendMessage"))
+	c.Event = func(line string) { page.Call("event", line) }
 	for name, f := range functions(c) {
 		page.Set(name, js.FuncOf(func(_ js.Value, args []js.Value) any { return f(args) }))
 	}
@@ -57,49 +55,18 @@ func functions(c *client.Client) map[string]func(args []js.Value) any {
 	return map[string]func(args []js.Value) any{
 		"connect": func(a []js.Value) any {
 			c.Connect(client.Greeting{
-				Player:      uint32(a[0].Get("player").Int()),
-				PingSession: uint32(a[0].Get("pingSession").Float()),
-				UnixAtZero:  int64(a[0].Get("unixAtZero").Float()),
+				Player:     uint32(a[0].Get("player").Int()),
+				UnixAtZero: int64(a[0].Get("unixAtZero").Float()),
 			}, a[1].Bool())
 			return nil
 		},
-		"disconnect": func([]js.Value) any { c.Disconnect(); return nil },
 		"onDatagram": func(a []js.Value) any { c.OnDatagram(toBytes(a[0]), rawUsec(a[1])); return nil },
 		"onMessage":  func(a []js.Value) any { c.OnMessage(toBytes(a[0]), rawUsec(a[1])); return nil },
 		"advance":    func(a []js.Value) any { c.Advance(rawUsec(a[0])); return nil },
 		"walk":       func(a []js.Value) any { c.Walk(a[0].Float()); return nil },
 		"stepClock":  func(a []js.Value) any { c.StepClock(milliseconds(a[0])); return nil },
 		"setBuffers": func(a []js.Value) any { return c.SetBuffers(milliseconds(a[0]), milliseconds(a[1])) == nil },
-		"frame":      func(a []js.Value) any { return frame(c.Frame(rawUsec(a[0]))) },
-		"sample": func(a []js.Value) any {
-			stamps, pings := c.Sample(rawUsec(a[0]), a[1].Float()*1000)
-			return map[string]any{"stamps": reading(stamps), "ping": reading(pings)}
-		},
+		"frame":      func(a []js.Value) any { return c.Frame(rawUsec(a[0])) },
+		"sample":     func(a []js.Value) any { return c.Sample(rawUsec(a[0]), a[1].Float()*1000) },
 	}
-}
-
-// frame returns what to draw as a JavaScript value.
-func frame(f client.Frame) any {
-	if !f.Ready {
-		return nil
-	}
-	drawn := []any{}
-	for _, d := range f.Drawn {
-		drawn = append(drawn, map[string]any{"player": d.Number, "own": d.Number == f.Own, "x": d.X, "height": d.Height})
-	}
-	return map[string]any{
-		"times":  []any{f.Times[0], f.Times[1], f.Times[2]},
-		"levels": []any{f.Levels[0], f.Levels[1], f.Levels[2]},
-		"rate":   f.Rate,
-		"late":   f.Late,
-		"drawn":  drawn,
-	}
-}
-
-// reading returns a reading as a JavaScript value, null if there is none.
-func reading(r client.Reading) any {
-	if r.Bound == 0 {
-		return nil
-	}
-	return map[string]any{"error": r.Error, "bound": r.Bound, "delay": r.Delay, "steps": r.Steps}
 }

@@ -62,7 +62,7 @@ async function connectForEver() {
 		} catch (error) {
 			console.info('connection:', error.message ?? error);
 		}
-		client.disconnect();
+		if (demo.transport) client.event('connection lost');
 		demo.transport = '';
 		say('The server does not answer; trying again.');
 		await sleep(retryAfter);
@@ -143,7 +143,7 @@ function tell() {
 	const players = frame ? frame.drawn.filter(f => f.player !== 0).length : 0;
 	say(`Game time follows ${demo.transport === 'WebTransport' ? 'stamps over WebTransport' : 'ping over a WebSocket: there is no WebTransport'}. ` +
 		`The page's clock steps by ${crossOriginIsolated ? '5 us' : '100 us, since the page is not isolated'}. ` +
-		(frame ? `Players: ${players}. Inputs too late: ${frame.late}.` : ''));
+		(frame ? `Players: ${players}. Inputs too late: ${(100 * frame.late).toFixed(1)} %.` : ''));
 	if (frame && !touched.has('rate')) setSlider(slider('rate'), frame.rate);
 }
 

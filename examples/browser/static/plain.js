@@ -28,7 +28,7 @@ async function connection() {
 	try {
 		const greeting = await first;
 		session = await openWebTransport(greeting);
-		const link = new Link(), ping = new Ping(greeting.pingSession), game = new TickClient(session ? link : ping);
+		const link = new Link(), ping = new Ping(), game = new TickClient(session ? link : ping);
 		const writer = session && datagramWriter(session);
 		const sendDatagram = payload => writer.write(new Uint8Array([...link.header(clock()), ...payload])).catch(() => {}); // the reader sees the end
 		const take = (payload, now) => {

@@ -83,6 +83,15 @@ func (c *Config) Check() error {
 	return nil
 }
 
+// Draw draws how long a datagram takes, but for Up and Down, and whether it is lost.
+func (c *Config) Draw(rng *rand.Rand) (delay time.Duration, lost bool) {
+	delay = c.Delay + time.Duration(float64(c.Jitter)*(JitterFloor+(1-JitterFloor)*rng.Float64()))
+	if rng.Float64()*100 < c.Reorder {
+		delay += time.Duration((0.5 + rng.Float64()) * float64(reorderHold))
+	}
+	return delay, rng.Float64()*100 < c.Loss
+}
+
 // Way is a direction.
 type Way int
 
@@ -122,10 +131,10 @@ type Relay struct {
 	closed   bool
 	rng      *rand.Rand
 	server   netip.AddrPort
-	flows    map[netip.AddrPort]*flow // by client
-	queue    []parcel                 // by when they are due
-	injected [2][kinds]int            // delivered
-	turn     int                      // of the kinds that are injected
+	flows    map[netip.AddrPort]*net.UDPConn // by client: where the server sees it
+	queue    []parcel                        // by when they are due
+	injected [2][kinds]int                   // delivered
+	turn     int                             // of the kinds that are injected
 }
 
 // Loopback opens a socket at a free port of the loopback interface. It panics on a machine that has none,
@@ -145,11 +154,11 @@ func Addr(conn *net.UDPConn) netip.AddrPort { return conn.LocalAddr().(*net.UDPA
 func New(c Config, server netip.AddrPort) *Relay {
 	r := &Relay{
 		config: c, begun: time.Now(), front: Loopback(), server: server,
-		rng: rand.New(rand.NewPCG(c.Seed, 0)), flows: map[netip.AddrPort]*flow{},
+		rng: rand.New(rand.NewPCG(c.Seed, 0)), flows: map[netip.AddrPort]*net.UDPConn{},
 	}
 	r.read(r.front, func(data []byte, from netip.AddrPort) {
-		if f := r.flow(from); f != nil {
-			r.forward(parcel{way: ToServer, from: f.back, to: r.server, data: data}, c.Up)
+		if back := r.flow(from); back != nil {
+			r.forward(parcel{way: ToServer, from: back, to: r.server, data: data}, c.Up)
 		}
 	})
 	return r
@@ -158,18 +167,12 @@ func New(c Config, server netip.AddrPort) *Relay {
 // Addr is where clients send to.
 func (r *Relay) Addr() netip.AddrPort { return Addr(r.front) }
 
-// Move says that an end, the server or a client, is at another address from now on, which has sent
-// nothing yet. The other end sees it where it was. So an end can start anew without its old port,
-// which somebody else may have taken.
-func (r *Relay) Move(from, to netip.AddrPort) {
+// Move says that the server is at another address from now on; its clients see it where it was. So it can
+// start anew without its old port, which somebody else may have taken.
+func (r *Relay) Move(to netip.AddrPort) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if from == r.server {
-		r.server = to
-	} else if f := r.flows[from]; f != nil {
-		delete(r.flows, from)
-		f.client, r.flows[to] = to, f
-	}
+	r.server = to
 }
 
 // Close drops what is under way.
@@ -177,8 +180,8 @@ func (r *Relay) Close() {
 	r.mu.Lock()
 	r.closed = true
 	r.front.Close()
-	for _, f := range r.flows {
-		f.back.Close()
+	for _, back := range r.flows {
+		back.Close()
 	}
 	r.mu.Unlock()
 	r.tasks.Wait()
@@ -194,25 +197,19 @@ func (r *Relay) Injected(w Way, all ...Kind) (sum int) {
 	return sum
 }
 
-// flow is between a client and the server.
-type flow struct {
-	client netip.AddrPort
-	back   *net.UDPConn // where the server sees the client
-}
-
-// flow returns that of a client, new if need be; nil once the relay is closed.
-func (r *Relay) flow(client netip.AddrPort) *flow {
-	if f, ok := r.flows[client]; ok || r.closed {
-		return f
+// flow returns where the server sees a client, which may be a new one; nil once the relay is closed.
+func (r *Relay) flow(client netip.AddrPort) *net.UDPConn {
+	if back, ok := r.flows[client]; ok || r.closed {
+		return back
 	}
-	f := &flow{client: client, back: Loopback()}
-	r.flows[client] = f
-	r.read(f.back, func(data []byte, from netip.AddrPort) {
+	back := Loopback()
+	r.flows[client] = back
+	r.read(back, func(data []byte, from netip.AddrPort) {
 		if from == r.server {
-			r.forward(parcel{way: ToClient, from: r.front, to: f.client, data: data}, r.config.Down)
+			r.forward(parcel{way: ToClient, from: r.front, to: client, data: data}, r.config.Down)
 		}
 	})
-	return f
+	return back
 }
 
 // read hands over what arrives, with the lock held, until the socket is closed.
@@ -238,16 +235,12 @@ type parcel struct {
 
 // forward takes a datagram that has come now.
 func (r *Relay) forward(p parcel, extra Extra) {
-	now, c := time.Now(), &r.config
-	jitter := float64(c.Jitter) * (JitterFloor + (1-JitterFloor)*r.rng.Float64())
-	p.due = now.Add(c.Delay + time.Duration(jitter))
+	now := time.Now()
+	delay, lost := r.config.Draw(r.rng)
 	if now.Sub(r.begun) >= extra.From {
-		p.due = p.due.Add(extra.By)
+		delay += extra.By
 	}
-	if r.rng.Float64()*100 < c.Reorder {
-		p.due = p.due.Add(time.Duration((0.5 + r.rng.Float64()) * float64(reorderHold)))
-	}
-	lost := r.rng.Float64()*100 < c.Loss
+	p.due = now.Add(delay)
 	if !lost {
 		r.put(p)
 	}

@@ -105,38 +105,6 @@ func TestLossAndOrder(t *testing.T) {
 	}
 }
 
-// TestClients: each has an address of its own, and gets its own answers; a server that
-// moves is found again, and a client that moves is the same for the server.
-func TestClients(t *testing.T) {
-	t.Parallel()
-	e := open(t, Config{})
-	other := socket(t)
-	const lost = "to nobody"
-	var was [2]netip.AddrPort
-	for range 3 {
-		for i, client := range []*net.UDPConn{e.client, other} {
-			data, from := pass(t, client, "from "+string('0'+rune(i)), e.relay.Addr(), e.server)
-			for data == lost { // it came after the restart
-				data, from = read(t, e.server)
-			}
-			if got, _ := pass(t, e.server, data+" and back", from, client); got != data+" and back" {
-				t.Errorf("client %d got %q", i, got)
-			}
-			if was[i].IsValid() && from != was[i] {
-				t.Errorf("the server sees client %d at %v, before at %v", i, from, was[i])
-			}
-			was[i] = from
-		}
-		e.server.Close()
-		e.client.WriteToUDPAddrPort([]byte(lost), e.relay.Addr())
-		for _, end := range []**net.UDPConn{&e.server, &e.client} {
-			moved := socket(t)
-			e.relay.Move(Addr(*end), Addr(moved))
-			*end = moved
-		}
-	}
-}
-
 // TestAttack: each kind is injected, is what it is called, and is counted.
 func TestAttack(t *testing.T) {
 	t.Parallel()

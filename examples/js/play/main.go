@@ -124,9 +124,7 @@ func (g *game) take(p *player, b []byte, now uint64) {
 	var hello tick.Hello
 	switch {
 	case hello.UnmarshalBinary(b) == nil:
-		if err := g.server.OnHello(p.id, hello); err != nil {
-			log.Printf("player %d: %v", p.id, err) // of another epoch: the Welcome says which
-		}
+		_ = g.server.OnHello(p.id, hello) // of another epoch: the Welcome says which
 		g.announce(p)
 	case len(b) == 18 && b[0] == kindInput:
 		epoch, n := binary.LittleEndian.Uint64(b[1:]), tick.Tick(binary.LittleEndian.Uint64(b[9:]))

@@ -6,7 +6,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -79,36 +78,24 @@ func listen(t *testing.T, address string) (g *game, at string, stop func()) {
 	exampletest.Must(t, err)
 	g = newGame()
 	go g.run()
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &http.Server{Handler: g.handler(), BaseContext: func(net.Listener) context.Context { return ctx }}
+	s := &http.Server{Handler: g.handler()}
 	go s.Serve(l)
-	stop = func() {
+	return g, l.Addr().String(), func() {
 		s.Close()
-		g.call(func() {
-			for _, p := range g.players {
-				p.drop()
-			}
-		})
-		cancel()
+		g.call(func(p *player) { p.drop() })
 	}
-	return g, l.Addr().String(), stop
 }
 
-// call calls f in the goroutine of the game.
-func (g *game) call(f func()) {
+// call calls f with each player, in the goroutine of the game.
+func (g *game) call(f func(p *player)) {
 	done := make(chan bool)
-	g.do <- func() { f(); close(done) }
-	<-done
-}
-
-// counts returns how many inputs of the player came, and how many of them late or refused.
-func (g *game) counts() (all, late, refused int) {
-	g.call(func() {
+	g.do <- func() {
 		for _, p := range g.players {
-			all, late, refused = p.inTime+p.late, p.late, p.refused
+			f(p)
 		}
-	})
-	return all, late, refused
+		close(done)
+	}
+	<-done
 }
 
 // read reads a line of the client, and says whether it is sure of the time, and right.
@@ -141,22 +128,21 @@ func watch(t *testing.T, g *game, client *bufio.Scanner, length time.Duration) {
 			t.Fatal("not sure: ", client.Text())
 		}
 	}
-	lines, unsure := 0, 0
-	during := func(d time.Duration) {
+	during := func(d time.Duration) (lines, unsure int, then player) {
 		for start := time.Now(); time.Since(start) < d; lines++ {
 			if !g.read(t, client) {
 				unsure++
 			}
 		}
+		g.call(func(p *player) { then = *p })
+		return lines, unsure, then
 	}
-	during(time.Second)
-	allBefore, lateBefore, refusedBefore := g.counts()
-	lines, unsure = 0, 0
-	during(length)
-	all, late, refused := g.counts()
-	all, late, refused = all-allBefore, late-lateBefore, refused-refusedBefore
-	t.Logf("%d inputs, %d late, %d refused; %d of %d times unsure", all, late, refused, unsure, lines)
-	if n := int(length.Seconds() * 60); all < n*9/10 || all > n*11/10 || late > n/5 || refused > 0 || unsure > lines/5 {
+	_, _, before := during(time.Second)
+	lines, unsure, after := during(length)
+	in, late, refused := after.inTime-before.inTime, after.late-before.late, after.refused-before.refused
+	t.Logf("inputs: %d in time, %d late, %d refused; %d of %d times unsure", in, late, refused, unsure, lines)
+	n := int(length.Seconds() * 60)
+	if all := in + late; all < n*9/10 || all > n*11/10 || late > n/5 || refused > 0 || unsure > lines/5 {
 		t.Errorf("of %d ticks", n)
 	}
 }
