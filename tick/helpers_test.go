@@ -64,7 +64,7 @@ func (l *ledger) start() {
 
 func (l *ledger) tick(s Info) {
 	at := s.PredictedTime
-	if l.begun && s.Tick != l.next || at.tick != s.Tick || at.offset != 0 || s.Delta <= 0 {
+	if l.begun && s.Tick != l.next || at != at.rate.At(s.Tick, 0) || s.Delta <= 0 {
 		l.fail("tick %d runs at %v, %v long, %d is due", s.Tick, at, s.Delta, l.next)
 	}
 	if l.begun && l.backs == l.told && s.back(l.last) {
