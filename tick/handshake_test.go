@@ -46,34 +46,26 @@ func TestFlood(t *testing.T) {
 	check(t, 512+int(c.Stats().EventsLost), peers, "Welcomes that wait, or are lost")
 }
 
-// A client that joins a server of 30 days: no catch-up, and Synced only when the bound is met.
+// A client that joins a server of an hour begins with the next tick, as soon as the bound is met; it is lost at twice the
+// bound, and synced again below it.
 func TestLateJoin(t *testing.T) {
-	const up, later = 30 * 24 * time.Hour, 30*24*time.Hour - time.Hour
 	l, remote, r := newClient(ClientConfig{SyncBound: ms(60)})
-	remote.bound = ms(500)
-	remote.shift(later)
-	must(t, l.OnWelcome(l.welcomes.last.Welcome.at(usec(later)), 0))
-	now := uint64(0)
-	for ; now < 3_000_000; now += 10_000 {
-		remote.bound = max(remote.bound-ms(5), ms(40))
-		ticks, known := l.Advance(now), remote.bound <= ms(60)
-		_, ok := l.SharedTime(now)
-		if synced := len(r.of(EventSynced)) == 1; ticks > 1 || synced != known || ok != known {
-			t.Fatalf("at a bound of %v: %d ticks at once, synced %v, reading %v", remote.bound, ticks, synced, ok)
-		}
-	}
-	check(t, r.ticks[0], Hz(60).Ticks(up+ms(870)+ms(50)+Hz(60).Duration(2))+1, "the first tick")
-	// Lost at twice the bound, synced again below it; the ticks go on.
-	for _, step := range []struct {
-		bound int // ms
+	for i, step := range []struct {
+		bound time.Duration
 		want  string
-	}{{119, "[synced]"}, {121, "[synced lost]"}, {119, "[synced lost]"}, {60, "[synced lost synced]"}} {
-		remote.bound = ms(step.bound)
-		l.Advance(now)
-		now += 10_000
-		r.told(t, remote.bound, step.want)
+	}{
+		{ms(60) + 1, "[]"}, {ms(60), "[synced]"},
+		{ms(120), "[synced]"}, {ms(120) + 1, "[synced lost]"}, {ms(60) + 1, "[synced lost]"}, {ms(60), "[synced lost synced]"},
+	} {
+		remote.bound = step.bound
+		if ticks := l.Advance(uint64(i) * 10_000); ticks > 1 {
+			t.Errorf("%d ticks at once", ticks)
+		}
+		_, ok := l.SharedTime(uint64(i) * 10_000)
+		check(t, ok, i > 0, "at a bound of %v: known", step.bound)
+		r.told(t, step.bound, step.want)
 	}
-	check(t, l.Stats().Losses, 1, "losses")
+	check(t, r.ticks[0], Hz(60).Ticks(time.Hour+ms(10)+ms(50)+Hz(60).Duration(2))+1, "the first tick")
 }
 
 // A remote clock without an anchor counts in another turn of its ring of 2^26 us. The
