@@ -111,11 +111,11 @@ func TestRestart(t *testing.T) {
 				m := newMatch(t, seed, sim.ClockEvent{At: life, For: tt.stops, PPM: -1e6})
 				m.mark()
 				m.run(life)
-				m.check(t)
+				m.check()
 				m.mark()
 				tt.restart(m)
 				m.run(life)
-				m.check(t)
+				m.check()
 				if _, ok := m.client.Hello(); ok || m.hub.rec.events[len(m.hub.rec.events)-1].Kind != EventClientSynced {
 					t.Errorf("a Hello to send: %v; server %v", ok, m.hub.rec.events)
 				}
