@@ -109,7 +109,14 @@ func (l *ledger) event(e Event) {
 	l.next = after
 }
 
-func (l *ledger) handlers() Handlers { return Handlers{Tick: l.tick, Event: l.event} }
+func (l *ledger) handlers() Handlers {
+	ran := uint64(0)
+	return Handlers{Tick: l.tick, Event: l.event, BeforeLoop: func() { ran = l.ran }, AfterLoop: func() {
+		if l.ran == ran {
+			l.fail("a loop without a tick")
+		}
+	}}
+}
 
 // witness is a ledger that also reads the clocks at times that never go back.
 type witness struct {

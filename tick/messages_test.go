@@ -31,15 +31,17 @@ func TestPause(t *testing.T) {
 		inPause        bool          // Welcomes arrive
 		delayed        bool          // one of before arrives after it
 		after          time.Duration // when the first one after it comes
+		joins          bool          // the client is started in the pause
 		want           string
 	}{
-		"both":                        {true, true, true, false, ms(900), "[synced]"},
-		"none in the pause":           {true, true, false, false, ms(900), "[synced]"},
-		"one of before comes after":   {true, true, false, true, ms(900), "[synced]"},
-		"in the pause, and of before": {true, true, true, true, ms(10), "[synced]"},
-		"at once":                     {true, true, true, false, 0, "[synced]"},
-		"the server alone":            {true, false, true, false, ms(500), "[synced stepped by -1.9s, ticks 94 to 207 run again]"},
-		"the client alone":            {false, true, false, false, sec, "[synced stepped by 1.9s, ticks 124 to 236 skipped]"},
+		"both":                        {true, true, true, false, ms(900), false, "[synced]"},
+		"none in the pause":           {true, true, false, false, ms(900), false, "[synced]"},
+		"one of before comes after":   {true, true, false, true, ms(900), false, "[synced]"},
+		"in the pause, and of before": {true, true, true, true, ms(10), false, "[synced]"},
+		"at once":                     {true, true, true, false, 0, false, "[synced]"},
+		"the server alone":            {true, false, true, false, ms(500), false, "[synced stepped by -1.9s, ticks 94 to 207 run again]"},
+		"the client joins":            {true, false, true, false, ms(500), true, "[synced]"},
+		"the client alone":            {false, true, false, false, sec, false, "[synced stepped by 1.9s, ticks 124 to 236 skipped]"},
 	} {
 		w := newHushed(t)
 		w.welcome()
@@ -50,6 +52,11 @@ func TestPause(t *testing.T) {
 		}
 		if tt.client {
 			w.client.Pause(w.now)
+		}
+		if tt.joins {
+			w.client.Stop()
+			w.rec = recorder{}
+			w.client.Start(w.now)
 		}
 		frozen, _ := w.client.PredictedTime(w.now + readerMargin)
 		ran := len(w.rec.ticks)
@@ -80,30 +87,4 @@ func TestPause(t *testing.T) {
 		}
 		w.rec.told(t, name, tt.want)
 	}
-}
-
-// Under NeverBack a step sets no clock back, not even one that stands still and will be right when
-// it goes on. An Advance that finds the server paused runs no loop of ticks.
-func TestNeverBackAfterPause(t *testing.T) {
-	remote := &fakeRemote{delay: ms(50)}
-	loops := 0
-	on := Handlers{BeforeLoop: func() { loops++ }, AfterLoop: func() { loops++ }}
-	c := startClient(ClientConfig{Handlers: on, NeverBack: true}, remote)
-	w := Welcome{Epoch: 1, Rate: Hz(60), Tick: 60, Paused: true}
-	must(t, c.OnWelcome(w, 1_000_000))
-	c.Advance(1_200_000)
-	before, _ := c.Snapshot(1_200_000) // stands still at 1 s
-	if at := before.SharedTime.Duration(); loops != 0 || !c.now.paused || at != sec {
-		t.Errorf("%d calls of BeforeLoop and AfterLoop, it stands at %v", loops, at)
-	}
-	w.OriginUsec, w.Tick, w.Paused = 510_000, 60, false
-	must(t, c.OnWelcome(w, 1_500_000)) // which it was 10 ms before
-	remote.delay += ms(250)
-	c.Advance(1_500_000)
-	for at := uint64(1_480_000); at <= 1_600_000; at += 5000 {
-		if got, _ := c.Snapshot(at); got.SharedTime.Sub(before.SharedTime) < 0 || got.ServerTime.Sub(before.ServerTime) < 0 {
-			t.Fatalf("at %d: %v after %v", at, got, before)
-		}
-	}
-	check(t, c.Stats().Steps, 1, "steps")
 }
