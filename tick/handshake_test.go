@@ -314,7 +314,68 @@ func TestEarlierEpoch(t *testing.T) {
 		check(t, c.OnWelcome(w, nowUsec), ErrEpoch, "epoch %d at %d us", w.Epoch, nowUsec)
 		check(t, c.Stats().OldEpoch, before+1, "epoch %d at %d us: counted", w.Epoch, nowUsec)
 	}
-	begin := func() {
+	for what, happens := range map[string]func(){
+		"believed when the present one has stopped, and then that is over": func() {
+			advance(gap-1, 9)
+			advance(gap, 5)
+			g, ok := c.SharedTime(gap)
+			check(t, ok && g.Duration() == 10*sec+gap*us, true, "in the earlier epoch the time is %v", g)
+			present.Tick += 100
+			refused(present, gap) // delayed, of the epoch that is over
+			advance(silence-1, 5)
+			refused(present, silence-1)            // the Welcome that was believed came at 0
+			must(t, c.OnWelcome(present, silence)) // after 3 s of silence it is believed
+		},
+		"not while the present one goes on": func() {
+			present.Tick += 60
+			must(t, c.OnWelcome(present, gap-1))
+			advance(gap, 9)
+			advance(3*gap, 9)
+		},
+		"not while the remote clock is another": func() {
+			remote.shift(-50 * sec)
+			advance(silence, 9)
+			remote.shift(50 * sec)
+			remote.lost = true
+			advance(silence+1, 9)
+			remote.lost = false
+			advance(silence+2, 5)
+		},
+		"not one of the last four that the client was in": func() {
+			c.welcomes.earlier = arrived{}
+			earlier.Epoch = 1
+			for present.Epoch < 12 {
+				refused(earlier, 0)
+				present.Epoch++
+				must(t, c.OnWelcome(present, 0))
+			}
+			refused(earlier, 0)
+			advance(silence, 12)
+		},
+		// Of two of the same tick, around a pause, the one that was sent last counts.
+		"not an overtaken one of the present": func() {
+			later := present
+			later.OriginUsec += 800_000
+			must(t, c.OnWelcome(later, 1000))
+			refused(present, 2000)
+			remote.offset = int64(present.serverUsec()) // agrees with it
+			advance(silence, 9)
+			check(t, c.welcomes.last.Welcome, later, "what is believed")
+		},
+		"not after Stop, nor one that comes while it is stopped; then any is": func() {
+			c.Stop()
+			check(t, c.OnWelcome(present, 0), ErrEpoch, "a Welcome after Stop")
+			c.Start(0)
+			advance(gap, 0)
+			must(t, c.OnWelcome(earlier, gap))
+		},
+		"not after Follow; then any is": func() {
+			must(t, c.Follow(remote))
+			advance(gap, 9)
+			must(t, c.OnWelcome(earlier, gap))
+		},
+	} {
+		t.Log(what)
 		c, remote, _ = newClient(ClientConfig{})
 		c.Advance(0)
 		present = c.welcomes.last.Welcome
@@ -324,71 +385,6 @@ func TestEarlierEpoch(t *testing.T) {
 		earlier = Welcome{Epoch: 5, Rate: Hz(60), Tick: 600}
 		remote.offset = int64(usec(10 * sec))
 		refused(earlier, 0)
+		happens()
 	}
-
-	// Believed when the present one has stopped, and then the present one is over.
-	begin()
-	advance(gap-1, 9)
-	advance(gap, 5)
-	if g, ok := c.SharedTime(gap); !ok || g.Duration() != 10*sec+gap*us {
-		t.Errorf("in the earlier epoch the time is %v, %v", g.Duration(), ok)
-	}
-	present.Tick += 100
-	refused(present, gap) // delayed, of the epoch that is over
-	advance(silence-1, 5)
-	refused(present, silence-1)            // the Welcome that was believed came at 0
-	must(t, c.OnWelcome(present, silence)) // after 3 s of silence it is believed
-
-	// Not while the present one goes on.
-	begin()
-	present.Tick += 60
-	must(t, c.OnWelcome(present, gap-1))
-	advance(gap, 9)
-	advance(3*gap, 9)
-
-	// Not while the remote clock is another.
-	begin()
-	remote.shift(-50 * sec)
-	advance(silence, 9)
-	remote.shift(50 * sec)
-	remote.lost = true
-	advance(silence+1, 9)
-	remote.lost = false
-	advance(silence+2, 5)
-
-	// Not one of the last four that the client was in.
-	for epochs := range uint64(4) {
-		begin() // in epoch 9, after epoch 1
-		for next := range epochs {
-			present.Epoch = 10 + next
-			must(t, c.OnWelcome(present, 0))
-		}
-		c.welcomes.earlier = arrived{}
-		earlier.Epoch = 1
-		refused(earlier, 0)
-		advance(silence, present.Epoch)
-	}
-
-	// Not an overtaken one of the present. Of two of the same tick, around a pause, the one that was sent
-	// last counts.
-	begin()
-	later := present
-	later.OriginUsec += 800_000
-	must(t, c.OnWelcome(later, 1000))
-	refused(present, 2000)
-	remote.offset = int64(present.serverUsec()) // agrees with it
-	advance(silence, 9)
-	check(t, c.welcomes.last.Welcome, later, "what is believed")
-
-	// Not after Stop or Follow, nor one that comes while it is stopped. Then any epoch is believed.
-	begin()
-	c.Stop()
-	check(t, c.OnWelcome(present, 0), ErrEpoch, "a Welcome after Stop")
-	c.Start(0)
-	advance(gap, 0)
-	must(t, c.OnWelcome(earlier, gap))
-	begin()
-	must(t, c.Follow(remote))
-	advance(gap, 9)
-	must(t, c.OnWelcome(earlier, gap))
 }
