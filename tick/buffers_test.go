@@ -471,25 +471,87 @@ func TestBeat(t *testing.T) {
 	}
 }
 
-// Within the reader margin after a Pause or a Resume, a Welcome says what will be, and that it is paused at any time.
+// Where both pause at the same times no clock steps, whichever Welcomes are lost: also if the last
+// one that came was sent in the pause, or before it, or arrives only after it. Where one of them pauses
+// alone, the client steps once.
+func TestPause(t *testing.T) {
+	for name, tt := range map[string]struct {
+		server, client bool          // who pauses, for 2 s
+		inPause        bool          // Welcomes arrive
+		delayed        bool          // one of before arrives after it
+		after          time.Duration // when the first one after it comes
+		joins          bool          // the client is started in the pause
+		want           string
+	}{
+		"both":                        {true, true, true, false, ms(900), false, "[synced]"},
+		"none in the pause":           {true, true, false, false, ms(900), false, "[synced]"},
+		"one of before comes after":   {true, true, false, true, ms(900), false, "[synced]"},
+		"in the pause, and of before": {true, true, true, true, ms(10), false, "[synced]"},
+		"at once":                     {true, true, true, false, 0, false, "[synced]"},
+		"the server alone":            {true, false, true, false, ms(500), false, "[synced stepped by -1.9s, ticks 94 to 207 run again]"},
+		"the client joins":            {true, false, true, false, ms(500), true, "[synced]"},
+		"the client alone":            {false, true, false, false, sec, false, "[synced stepped by 1.9s, ticks 124 to 236 skipped]"},
+	} {
+		w := newWay(t, ClientConfig{}) // on which nothing comes but what welcome sends
+		w.every, w.mute = math.MaxUint64, true
+		welcome := func() {
+			told, _ := w.server.Announce(1, w.now)
+			must(t, w.client.OnWelcome(told, w.now))
+		}
+		welcome()
+		w.run(sec)
+		old, _ := w.server.Announce(1, w.now)
+		if tt.server {
+			w.server.Pause(w.now)
+		}
+		if tt.client {
+			w.client.Pause(w.now)
+		}
+		if tt.joins {
+			w.client.Stop()
+			w.rec = recorder{}
+			w.client.Start(w.now)
+		}
+		frozen, _ := w.client.PredictedTime(w.now + readerMargin)
+		ran := w.rec.ran
+		for _, d := range []time.Duration{ms(100), sec, ms(800)} {
+			w.run(d)
+			if tt.inPause {
+				welcome()
+			}
+		}
+		if got, _ := w.client.PredictedTime(w.now); tt.client && (got.Sub(frozen) != 0 || w.rec.ran != ran) {
+			t.Errorf("%s: the pause moved time from %v to %v and ran %d ticks", name, frozen, got, w.rec.ran-ran)
+		}
+		w.server.Resume(w.now)
+		w.client.Resume(w.now)
+		if tt.delayed {
+			_ = w.client.OnWelcome(old, w.now+1000)
+		}
+		w.run(tt.after)
+		welcome()
+		w.run(2 * sec)
+		welcome()
+		w.run(2 * sec)
+		ours, _ := w.client.SharedTime(w.now)
+		theirs, _ := w.server.SharedTime(w.now)
+		check(t, ours.Sub(theirs), 0, "%s: apart", name)
+		w.rec.told(t, name, tt.want)
+	}
+}
+
+// A Welcome says that the server is paused at any time, also long before and after; and when a tick starts, it says after
+// that. What a Welcome says within the reader margin, TestModel checks.
 func TestWelcomeAtPause(t *testing.T) {
 	s := startServer(ServerConfig{Config: Config{Rate: Hz(100)}})
 	s.Advance(1_000_000)
 	s.Pause(1_000_000)
-	for now := range map[uint64]bool{1_000_000: true, 1_010_000: true, 1_030_000: true} {
-		w, _ := s.Announce(1, now)
-		check(t, w, Welcome{Epoch: w.Epoch, Rate: Hz(100), OriginUsec: max(now, 1_020_000) - 1_020_000, Tick: 102, Paused: true}, "paused, at %d us", now)
-	}
 	const far = 1<<63 + 1_020_000
 	for _, now := range []uint64{0, 1 << 63, far - 1, far, far + 1} {
 		w, ok := s.Announce(1, now)
 		check(t, ok && w.Paused, true, "paused, at %d us", now)
 	}
 	s.Resume(2_000_000)
-	for now, tick := range map[uint64]Tick{2_000_000: 102, 2_010_000: 102, 2_030_000: 103} {
-		w, _ := s.Announce(1, now)
-		check(t, w, Welcome{Epoch: w.Epoch, Rate: Hz(100), OriginUsec: 1_000_000, Tick: tick}, "resumed, at %d us", now)
-	}
 	for n, want := range map[Tick]uint64{150: 2_500_000, -5: 950_000} {
 		at, ok := s.StartUsec(n, 2_030_000)
 		check(t, ok && at == want, true, "tick %d starts at %d us, want %d", n, at, want)

