@@ -204,7 +204,7 @@ func (l *loop) take(life int64) (Info, bool) {
 	start := r.At(n, 0)
 	back := l.latest(predicted) - r.Duration(n)
 	l.role.ran(n)
-	clocks := Clocks{r.instant(l.pinned(shared, back)), r.instant(l.pinned(server, back)), start}
+	clocks := Clocks{Time{r, l.pinned(shared, back)}, Time{r, l.pinned(server, back)}, start}
 	return Info{n, start.length(), clocks}, true
 }
 

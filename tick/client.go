@@ -56,9 +56,7 @@ func (c *Client) begin() {
 // paused notes a Pause or a Resume.
 func (c *Client) paused() {
 	c.frozen, c.buffers.rebase = false, true
-	for i := range c.buffers.sent { // the first of them came in the pause, of which the server tells nothing
-		c.buffers.sent[i].fresh = false
-	}
+	clear(c.buffers.sent) // the first of them came in the pause, of which the server tells nothing
 	c.welcomes.resumed, c.welcomes.resumeAt = true, reading{c.remote.near.at(c.atUsec), c.atUsec}
 }
 
@@ -257,7 +255,7 @@ func (c *Client) reconsider() {
 		return
 	}
 	delay, _ := c.remote.clock.MinimumOneWayDelay()
-	if usec, ok := c.remote.read(now, w.reading().at(now)); ok && w.fits(reading{usec, now}, delay, 0) {
+	if r, ok := c.remote.read(w.reading(), now); ok && w.fits(r, delay, 0) {
 		c.believe(w)
 	}
 }
@@ -268,18 +266,18 @@ func (c *Client) aim() (known bool) {
 	if !w.last.ok {
 		return false
 	}
-	usec, ok := c.remote.read(now, c.remote.near.at(now))
+	r, ok := c.remote.read(c.remote.near, now)
 	from, to, okDelays := c.remote.delays()
-	game, most := int64(usec-w.last.OriginUsec), c.conf.SyncBound
+	game, most := int64(r.usec-w.last.OriginUsec), c.conf.SyncBound
 	bound, bounded := c.remote.clock.ErrorBound(now)
 	if c.synced {
 		most = satAdd(most, most)
 	}
 	if !ok || !okDelays || game < -maxAhead || game > maxAhead ||
-		!w.agrees(reading{usec, now}, from, c.now.known, c.stats.Ticks == 0) || most > 0 && !(bounded && bound <= most) {
+		!w.agrees(r, from, c.now.known, c.stats.Ticks == 0) || most > 0 && !(bounded && bound <= most) {
 		return false
 	}
-	if by, updated := c.remote.note(reading{usec, now}); updated && c.on.AfterSync != nil {
+	if by, updated := c.remote.note(r); updated && c.on.AfterSync != nil {
 		c.report(Event{Kind: eventUpdated, By: by})
 	}
 	if c.now.known && !w.tells(now) {

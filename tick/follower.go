@@ -72,7 +72,7 @@ func (a arrival) heldUp(later arrival) bool {
 
 // add takes an arrival.
 func (f *follower) add(a arrival, late bool, nowUsec uint64) {
-	if f.all > 0 && elapsed(f.atUsec, nowUsec) > adaptFresh {
+	if elapsed(f.atUsec, nowUsec) > adaptFresh {
 		f.spread.recent = f.spread.recent[:0] // the reference may have drifted
 	}
 	if elapsed(f.atUsec, nowUsec) > rowLong {
@@ -115,33 +115,34 @@ func (f *follower) count(late bool, nowUsec uint64) {
 	if beyond := f.stopped(nowUsec); beyond > 0 { // once: that says little of how the path usually is
 		f.spread.forget(f.row, beyond)
 	}
-	if f.row > f.worst || elapsed(f.worstAt, nowUsec) > rowRemember {
+	if f.row > f.longest(rowRemember, nowUsec) {
 		f.worst, f.worstAt = f.row, nowUsec
 	}
 	f.row = 0
 }
 
+// longest returns the longest row that ended by itself, 0 if that is longer ago than remember.
+func (f *follower) longest(remember time.Duration, nowUsec uint64) int {
+	if elapsed(f.worstAt, nowUsec) > remember {
+		return 0
+	}
+	return f.worst
+}
+
 // stopped returns by how much the row is longer than those of the last minute, and than chance makes it, if it is
 // from a path that stopped: then all came at once, the first one the latest.
 func (f *follower) stopped(nowUsec uint64) int {
-	usual := rowLeast
-	if elapsed(f.worstAt, nowUsec) <= jumpsRemember {
-		usual = max(usual, f.worst)
-	}
 	if !f.first.heldUp(f.last) {
 		return 0
 	}
-	return f.row - usual
+	return f.row - max(rowLeast, f.longest(jumpsRemember, nowUsec))
 }
 
 // judge takes a row of late ones for another path, if those that did not come all at once are more than chance makes
 // late, and the row lasts so long.
 func (f *follower) judge(tick, lasts time.Duration, nowUsec uint64) {
-	least, worst := max(rowLeast, int(rowShort/tick)), f.worst
-	if elapsed(f.worstAt, nowUsec) > rowRemember {
-		worst = 0
-	}
-	enough := f.alike >= least && f.alike > min(worst, max(least, int(rowLong/tick)))
+	least := max(rowLeast, int(rowShort/tick))
+	enough := f.alike >= least && f.alike > min(f.longest(rowRemember, nowUsec), max(least, int(rowLong/tick)))
 	if f.row == 0 || !enough || f.since.sent == f.last.sent || elapsed(f.rowAt, nowUsec) < lasts {
 		return
 	}

@@ -64,7 +64,7 @@ func (l *ledger) start() {
 
 func (l *ledger) tick(s Info) {
 	at := s.PredictedTime
-	if l.begun && s.Tick != l.next || at.tick != s.Tick || at.offset != 0 || s.Delta <= 0 {
+	if l.begun && s.Tick != l.next || at != at.rate.At(s.Tick, 0) || s.Delta <= 0 {
 		l.fail("tick %d runs at %v, %v long, %d is due", s.Tick, at, s.Delta, l.next)
 	}
 	if l.begun && l.backs == l.told && s.back(l.last) {
@@ -109,7 +109,14 @@ func (l *ledger) event(e Event) {
 	l.next = after
 }
 
-func (l *ledger) handlers() Handlers { return Handlers{Tick: l.tick, Event: l.event} }
+func (l *ledger) handlers() Handlers {
+	ran := uint64(0)
+	return Handlers{Tick: l.tick, Event: l.event, BeforeLoop: func() { ran = l.ran }, AfterLoop: func() {
+		if l.ran == ran {
+			l.fail("a loop without a tick")
+		}
+	}}
+}
 
 // witness is a ledger that also reads the clocks at times that never go back.
 type witness struct {
@@ -172,8 +179,7 @@ func readEach(l *loop, at uint64) (c Clocks) {
 // recorder is a ledger that keeps what a server or client does.
 type recorder struct {
 	ledger
-	ticks    []Tick
-	infos    []Info          // of the same ticks
+	infos    []Info          // of the ticks
 	updates  []time.Duration // of AfterSync
 	events   []Event
 	silences []Event // EventSilent and EventHeard, which are not among the others
@@ -183,7 +189,7 @@ func (r *recorder) handlers() Handlers {
 	return Handlers{
 		Tick: func(s Info) {
 			r.ledger.tick(s)
-			r.ticks, r.infos = append(r.ticks, s.Tick), append(r.infos, s)
+			r.infos = append(r.infos, s)
 		},
 		AfterSync: func(by time.Duration) { r.updates = append(r.updates, by) },
 		Event: func(e Event) {

@@ -13,64 +13,50 @@ import (
 	"time"
 )
 
-// What a stall of 10 s does under each policy.
+// What a long frame does under each policy. A stall is longer than the threshold; it skips all ticks but the last, if there
+// are any.
 func TestCatchUp(t *testing.T) {
 	const never = -1
 	for _, tt := range []struct {
-		policy      CatchUp
-		stall       time.Duration
-		first, most int // ticks of the first Advance after the stall, and of any
-		want        string
+		rate  uint32
+		cfg   Config
+		frame time.Duration // after a second of short ones
+		most  int           // ticks of that Advance, and of any after it
+		want  string
 	}{
-		{CatchUpKeep, never, 8, 8, "[synced]"},
-		{CatchUpDrop, never, 8, 8, "[synced ticks 61 to 652 skipped]"},
-		{CatchUpJump, never, 1, 1, "[synced ticks 61 to 659 skipped]"},
-		{CatchUpRunAll, never, 600, 600, "[synced]"},
-		{CatchUpKeep, 0, 1, 1, "[synced stalled for 10s, ticks 61 to 659 skipped]"},
-		{CatchUpRunAll, 0, 1, 1, "[synced stalled for 10s, ticks 61 to 659 skipped]"},
+		{60, Config{StallThreshold: never}, 10 * sec, 8, "[synced]"},
+		{60, Config{CatchUp: CatchUpDrop, StallThreshold: never}, 10 * sec, 8, "[synced ticks 61 to 652 skipped]"},
+		{60, Config{CatchUp: CatchUpJump, StallThreshold: never}, 10 * sec, 1, "[synced ticks 61 to 659 skipped]"},
+		{60, Config{CatchUp: CatchUpRunAll, StallThreshold: never}, 10 * sec, 600, "[synced]"},
+		{60, Config{}, 10 * sec, 1, "[synced stalled for 10s, ticks 61 to 659 skipped]"},
+		{60, Config{CatchUp: CatchUpRunAll}, 10 * sec, 1, "[synced stalled for 10s, ticks 61 to 659 skipped]"},
+		{60, Config{CatchUp: CatchUpJump}, ms(134), 8, "[synced]"}, // as many as may be run
+		{100, Config{CatchUp: CatchUpDrop}, ms(90), 8, "[synced ticks 101 to 101 skipped]"},
+		{100, Config{CatchUp: CatchUpDrop}, sec, 8, "[synced ticks 101 to 192 skipped]"},
+		{100, Config{CatchUp: CatchUpDrop}, sec + us, 1, "[synced stalled for 1.000001s, ticks 101 to 199 skipped]"},
+		{100, Config{StallThreshold: ms(50)}, ms(50), 5, "[synced]"},
+		{100, Config{StallThreshold: ms(50)}, ms(50) + us, 1, "[synced stalled for 50.001ms, ticks 101 to 104 skipped]"},
+		{10, Config{StallThreshold: ms(50)}, ms(60), 1, "[synced stalled for 60ms]"},
 	} {
 		var r recorder
-		l := startServer(r.server(ServerConfig{Config: Config{CatchUp: tt.policy, StallThreshold: tt.stall}}))
-		l.Advance(0)
-		check(t, l.Advance(133_400), 8, "%+v: ticks where MaxTicks are due", tt)
-		for now := uint64(140_000); now <= 1_000_000; now += 10_000 {
+		tt.cfg.Rate = Hz(tt.rate)
+		l := startServer(r.server(ServerConfig{Config: tt.cfg}))
+		now := uint64(0)
+		for ; now <= 1_000_000; now += 10_000 {
 			l.Advance(now)
 		}
 		check(t, l.Stats().Skipped, 0, "%+v: skipped", tt)
-		got, stats := l.Advance(11_000_000), l.Stats()
-		if got != tt.first || got+int(stats.Skipped)+int(stats.Debt) != 600 {
-			t.Errorf("%+v: %d ticks in the first frame, %+v", tt, got, stats)
+		now = 1_000_000 + usec(tt.frame)
+		due, got, stats := tt.cfg.Rate.Ticks(sec+tt.frame)-Tick(tt.rate), l.Advance(now), l.Stats()
+		if got != min(tt.most, int(due)) || Tick(got)+Tick(stats.Skipped)+stats.Debt != due || stats.Stalls != uint64(len(r.of(EventStalled))) {
+			t.Errorf("%+v: %d ticks in the frame, %+v", tt, got, stats)
 		}
-		for now := uint64(11_000_000); now < 25_000_000; now += 10_000 {
+		for ; now < 25_000_000; now += 10_000 {
 			if n := l.Advance(now); n > tt.most {
 				t.Fatalf("%+v: %d ticks in a frame", tt, n)
 			}
 		}
-		check(t, r.ticks[len(r.ticks)-1], Hz(60).Ticks(ms(24_990)), "%+v: the last tick", tt)
-		r.told(t, tt, tt.want)
-	}
-}
-
-// A stall is longer than the threshold; it skips all ticks but the last, if there are any.
-func TestStallThreshold(t *testing.T) {
-	for _, tt := range []struct {
-		rate      Rate
-		threshold time.Duration
-		frame     uint64 // microseconds
-		want      string
-	}{
-		{Hz(100), 0, 90_000, "[synced ticks 1 to 1 skipped]"}, // CatchUpDrop
-		{Hz(100), 0, 1_000_000, "[synced ticks 1 to 92 skipped]"},
-		{Hz(100), 0, 1_000_001, "[synced stalled for 1.000001s, ticks 1 to 99 skipped]"},
-		{Hz(100), ms(50), 50_000, "[synced]"},
-		{Hz(100), ms(50), 50_001, "[synced stalled for 50.001ms, ticks 1 to 4 skipped]"},
-		{Hz(10), ms(50), 60_000, "[synced stalled for 60ms]"},
-	} {
-		var r recorder
-		s := startServer(r.server(ServerConfig{Config: Config{Rate: tt.rate, CatchUp: CatchUpDrop, StallThreshold: tt.threshold}}))
-		s.Advance(0)
-		s.Advance(tt.frame)
-		check(t, s.Stats().Stalls, uint64(len(r.of(EventStalled))), "%+v: stalls", tt)
+		check(t, r.next-1, tt.cfg.Rate.Ticks(time.Duration(now-10_000)*us), "%+v: the last tick", tt)
 		r.told(t, tt, tt.want)
 	}
 }
@@ -84,7 +70,7 @@ func TestFirstTickOfClient(t *testing.T) {
 		remote.shift(late)
 		l.Advance(5_000_000)
 		l.Advance(5_016_000)
-		check(t, r.ticks[0], want, "%v after its start: the first tick", late)
+		check(t, r.infos[0].Tick, want, "%v after its start: the first tick", late)
 		r.told(t, late, "[synced]")
 	}
 }
@@ -137,15 +123,11 @@ func TestReaders(t *testing.T) {
 	wg.Wait()
 }
 
-// hurried lets clocks be slewed by half a second in a second.
-func hurried(cfg Config) ClientConfig {
-	return ClientConfig{Config: cfg, SlewPPM: 500_000, DeadBand: 1}
-}
-
 // Clocks are pinned to the tick, also when several pass in one frame in which the
 // clocks do not go alike.
 func TestPinned(t *testing.T) {
-	l, _, r := newClient(hurried(Config{}))
+	// They are slewed by up to half a second in a second.
+	l, remote, r := newClient(ClientConfig{SlewPPM: 500_000, DeadBand: 1})
 	l.Advance(0)
 	must(t, l.SetBuffers(ms(60), ms(100))) // predicted hurries, the server clock slows down
 	l.Advance(1000)
@@ -166,23 +148,14 @@ func TestPinned(t *testing.T) {
 			t.Errorf("tick %d: the server clock is %v ns off the line", s.Tick, d)
 		}
 	}
-}
-
-// After a step the clocks are taken to have gone alike: what they did before it, each at
-// its own pace, says nothing of the new times.
-func TestPinnedStep(t *testing.T) {
-	l, remote, r := newClient(hurried(Config{CatchUp: CatchUpRunAll}))
-	l.Advance(0)
-	must(t, l.SetBuffers(ms(150), ms(150))) // predicted hurries, the server clock slows down
-	l.Advance(1000)
+	// After a step the clocks are taken to have gone alike: what they did before it, each at its own pace, says nothing
+	// of the new times.
 	remote.shift(sec)
-	r.infos = nil
-	if l.Advance(101_000) == 0 {
-		t.Fatal("no ticks")
-	}
-	for _, s := range r.infos {
-		check(t, s.PredictedTime.Sub(s.ServerTime), ms(400), "tick %d", s.Tick)
-	}
+	l.Advance(201_000 + readerMargin)
+	c, _ := l.Snapshot(201_000 + readerMargin)
+	s := r.infos[len(r.infos)-1]
+	check(t, s.PredictedTime.Sub(s.ServerTime), c.PredictedTime.Sub(c.ServerTime), "tick %d, after a step", s.Tick)
+	check(t, l.Stats().Steps, 1, "steps")
 }
 
 func TestFraction(t *testing.T) {
@@ -238,22 +211,17 @@ func TestReadsDoNotAllocate(t *testing.T) {
 
 // A call with an earlier time counts as the last one.
 func TestBackwards(t *testing.T) {
-	var r recorder
-	l := mustServer(r.server(ServerConfig{Config: Config{MaxTicks: 100}}))
+	l := mustServer(ServerConfig{Config: Config{MaxTicks: 100}})
 	l.Start(1_000_000)
-	l.Advance(2_000_000)
-	before, _ := l.SharedTime(2_000_000)
-	n := len(r.ticks)
-	l.Advance(1_500_000)
-	if got, _ := l.SharedTime(2_000_000); got != before || l.Stats().Backwards != 1 {
-		t.Errorf("time %v after %v, %d counted", got, before, l.Stats().Backwards)
+	for i, tt := range []struct {
+		now   uint64
+		ticks int
+	}{{2_000_000, 61}, {1_500_000, 0}, {2_000_000, 0}, {2_100_000, 6}} {
+		check(t, l.Advance(tt.now), tt.ticks, "call %d: ticks", i)
 	}
+	check(t, l.Stats(), Stats{Ticks: 67, Backwards: 1}, "in all")
 	for back, want := range map[uint64]time.Duration{500_000: ms(500), 3_000_000: -ms(2000), 1 << 62: -maxStart / 1000 * 1000} {
 		got, _ := l.SharedTime(2_000_000 - back)
 		check(t, got.Duration(), want, "%d us before", back)
 	}
-	l.Advance(2_000_000)
-	check(t, l.Stats().Backwards, 1, "Backwards, after the same time")
-	check(t, len(r.ticks), n, "ticks")
-	r.told(t, "back", "[synced]")
 }

@@ -341,8 +341,8 @@ func (m *model) check() {
 	}
 }
 
-// heal ends all disturbances and returns how far the client is off then.
-func (m *model) heal() (off [3]time.Duration, ok bool) {
+// heal ends all disturbances, and checks how far the client is off then.
+func (m *model) heal() {
 	m.log("all is well")
 	m.adapts = false
 	*m.remote = fakeRemote{offset: m.exact().offset, delay: ms(50)}
@@ -359,15 +359,20 @@ func (m *model) heal() (off [3]time.Duration, ok bool) {
 		m.frame(10_000 + m.rng.Uint64N(100_000))
 	}
 	c, ok := m.client.Snapshot(m.clientNow())
-	at, _ := m.server.SharedTime(m.serverNow())
-	truth, r := at.Duration(), m.client.now.rate
-	off = [3]time.Duration{
-		c.SharedTime.Duration() - truth,
-		c.ServerTime.Duration() - (truth - ms(50) - r.Duration(1)),
-		c.PredictedTime.Duration() - (truth + ms(50) + r.Duration(2)),
+	if _, says := m.client.Hello(); !ok || !m.client.synced || says || m.client.now.epoch != m.server.epoch {
+		m.fail("not synchronized after %v", healing)
 	}
-	_, says := m.client.Hello()
-	return off, ok && m.client.synced && !says && m.client.now.epoch == m.server.epoch
+	truth, _ := m.server.SharedTime(m.serverNow())
+	r, band := m.client.now.rate, [3]time.Duration{sharedBand, ms(20), ms(20)}
+	apart := [3]time.Duration{shared: 0, server: -ms(50) - r.Duration(1), predicted: ms(50) + r.Duration(2)}
+	if m.client.buffers.ahead.all > 0 || m.client.buffers.behind.all > 0 {
+		band[server], band[predicted] = adaptReach+ms(100), adaptReach+ms(100)
+	}
+	for i, d := range c.since(Clocks{truth, truth, truth}) {
+		if off := d - apart[i]; off.Abs() > band[i]+10*us {
+			m.fail("clock %d is off by %v after %v", i, off, healing)
+		}
+	}
 }
 
 // play plays a sequence.
@@ -398,19 +403,7 @@ func TestModel(t *testing.T) {
 		if i == 0 && m.String() != play(seed).String() {
 			t.Error("the same seed, another trace")
 		}
-		off, ok := m.heal()
-		if band := []time.Duration{sharedBand, ms(20), ms(20)}; !ok {
-			m.fail("not synchronized after %v", healing)
-		} else {
-			for k, d := range off {
-				if m.client.buffers.ahead.all > 0 || m.client.buffers.behind.all > 0 {
-					band[server], band[predicted] = adaptReach+ms(100), adaptReach+ms(100)
-				}
-				if d.Abs() > band[k]+10*us {
-					m.fail("clock %d is off by %v after %v", k, d, healing)
-				}
-			}
-		}
+		m.heal()
 		if m.wrong != "" {
 			t.Fatalf("sequence %d, seed %d: %s\n%s", i, seed, m.wrong, strings.Join(m.trace, "\n"))
 		}

@@ -3,7 +3,6 @@
 package tick
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -41,10 +40,11 @@ type match struct {
 // process is a process and the machine that it runs on.
 type process struct {
 	node *sim.Node
+	path *sim.Link // to the other machine
 	sync *timesync.TimeSynchronizer
 	rec  recorder
 	base uint64 // what the machine's clock read at 0 of the process's clock
-	life byte   // how many processes there were: sent along, to tell who sent a message
+	life int    // how many processes there were
 }
 
 func (p *process) now() uint64 { return p.node.NowUsec() - p.base }
@@ -56,22 +56,21 @@ func (p *process) start(rng *rand.Rand) {
 	p.life++
 }
 
-// datagram starts a datagram: stamp, life, epoch and time of a message of the game.
-func (p *process) datagram(epoch uint64, at time.Duration) []byte {
-	b := append(sim.StartDatagram(p.sync, p.now()), p.life)
-	b = binary.LittleEndian.AppendUint64(b, epoch)
-	return binary.LittleEndian.AppendUint64(b, uint64(at))
-}
-
-// open opens a datagram of the process peer. The connection of an earlier process is another:
-// its datagrams are not for this synchronizer (link sees to that). The game's messages are looked
-// at nevertheless.
-func (p *process) open(b []byte, peer *process) (fresh bool, epoch uint64, at time.Duration, message []byte) {
-	if fresh = b[7] == peer.life; fresh {
-		sim.OpenDatagram(p.sync, b, p.now())
-	}
-	b = b[8:]
-	return fresh, binary.LittleEndian.Uint64(b), time.Duration(binary.LittleEndian.Uint64(b[8:])), b[16:]
+// send sends a datagram, which does at the other side what arrives does. The connection of an
+// earlier process is another: its datagrams are not for this synchronizer (link sees to that). What they
+// carry is looked at nevertheless.
+func (m *match) send(from, to *process, arrives func(fresh bool)) {
+	b, life := sim.StartDatagram(from.sync, from.now()), from.life
+	m.world.Pass(from.path, m.rng, func() {
+		fresh := life == from.life
+		if m.cut || m.onlyNew && !fresh {
+			return
+		}
+		if fresh {
+			sim.OpenDatagram(to.sync, b, to.now())
+		}
+		arrives(fresh)
+	})
 }
 
 const matchTolerance = sec / 60
@@ -81,17 +80,14 @@ const matchTolerance = sec / 60
 // that it does not start by a first datagram that was held back. It draws frames of 1 to 30 ms.
 func newMatch(t *testing.T, seed uint64, stop sim.ClockEvent) *match {
 	m := &match{t: t, world: sim.NewWorld(seed), welcomeEvery: 1 + int(seed%2)*59}
-	path := func() *sim.Link {
-		return &sim.Link{Base: sim.Fixed(ms(30)), Delay: sim.Sum(sim.Uniform(0, ms(5)), sim.Sometimes(0.02, sim.Const(ms(500))))}
-	}
-	hub, spoke := sim.ClockSpec{SkewPPM: 40}, sim.ClockSpec{SkewPPM: -30, Events: []sim.ClockEvent{stop}}
 	m.rng = m.world.Rand("test")
-	hub.OffsetUsec, spoke.OffsetUsec = m.rng.Uint64(), m.rng.Uint64()
-	m.hub.node = m.world.Node("hub", sim.NewClock(hub, seed))
-	m.spoke.node = m.world.Node("spoke", sim.NewClock(spoke, seed+1))
-	m.world.Connect(m.spoke.node, m.hub.node, path(), path())
-	m.hub.node.OnReceive = func(_ *sim.Node, b []byte) { m.atServer(b) }
-	m.spoke.node.OnReceive = func(_ *sim.Node, b []byte) { m.atClient(b) }
+	machine := func(spec sim.ClockSpec, seed uint64) process {
+		spec.OffsetUsec = m.rng.Uint64()
+		delay := sim.Sum(sim.Uniform(0, ms(5)), sim.Sometimes(0.02, sim.Const(ms(500))))
+		return process{node: m.world.Node("", sim.NewClock(spec, seed)), path: &sim.Link{Base: sim.Fixed(ms(30)), Delay: delay}}
+	}
+	m.hub = machine(sim.ClockSpec{SkewPPM: 40}, seed)
+	m.spoke = machine(sim.ClockSpec{SkewPPM: -30, Events: []sim.ClockEvent{stop}}, seed+1)
 	m.startServer(ServerConfig{})
 	m.startClient()
 	m.world.Every(sec/60, 0, func() { m.serverSends(); m.clientSends() })
@@ -142,66 +138,41 @@ func (m *match) serverSends() {
 	if m.server == nil || m.cut {
 		return
 	}
-	w, ok := m.server.Announce(1, m.hub.now())
-	if !ok {
+	if w, ok := m.server.Announce(1, m.hub.now()); ok {
+		m.sent++
+		welcomes := m.sent%m.welcomeEvery == 0
+		m.send(&m.hub, &m.spoke, func(fresh bool) { m.atClient(w, welcomes, fresh) })
+	}
+}
+
+// atClient takes a message of the game, of the tick of w, and w itself if the server welcomes.
+func (m *match) atClient(w Welcome, welcomes, fresh bool) {
+	if m.client == nil {
 		return
 	}
-	at, _ := m.server.SharedTime(m.hub.now())
-	b := m.hub.datagram(w.Epoch, at.Duration())
-	if m.sent++; m.sent%m.welcomeEvery == 0 {
-		b, _ = w.AppendBinary(b)
+	before, entered := m.client.Epoch()
+	err := ErrMessage
+	if welcomes {
+		err = m.client.OnWelcome(w, m.spoke.now()) // overtaken ones are refused
 	}
-	m.hub.node.Send(m.spoke.node, b)
+	accepted := m.client.Accept(w.Epoch, w.Tick, m.spoke.now())
+	after, ok := m.client.Epoch()
+	sees := func(e Event) bool { return e.Epoch == m.server.epoch }
+	if !fresh && entered && slices.ContainsFunc(m.spoke.rec.events, sees) && (accepted || err == nil || ok && after != before) {
+		m.wrong = append(m.wrong, fmt.Sprintf("%v: %+v, %v", m.world.Now(), w, err))
+	}
 }
 
 func (m *match) clientSends() {
 	if m.client == nil || m.cut {
 		return
 	}
-	epoch, _ := m.client.Epoch()
-	at, _ := m.client.PredictedTime(m.spoke.now())
-	b := m.spoke.datagram(epoch, at.Duration())
-	if h, ok := m.client.Hello(); ok {
-		b, _ = h.AppendBinary(b)
-	}
-	m.spoke.node.Send(m.hub.node, b)
-}
-
-func (m *match) atClient(b []byte) {
-	if m.client == nil || m.cut || m.onlyNew && b[7] != m.hub.life {
-		return
-	}
-	fresh, epoch, at, message := m.spoke.open(b, &m.hub)
-	before, entered := m.client.Epoch()
-	var w Welcome
-	err := w.UnmarshalBinary(message)
-	if err == nil {
-		err = m.client.OnWelcome(w, m.spoke.now()) // overtaken ones are refused
-	}
-	accepted := m.client.Accept(epoch, Hz(60).Ticks(at), m.spoke.now())
-	after, ok := m.client.Epoch()
-	if !fresh && entered && m.spoke.rec.sees(m.server) && (accepted || err == nil || ok && after != before) {
-		m.wrong = append(m.wrong, fmt.Sprintf("client at %v: %+v, %v", m.world.Now(), w, err))
-	}
-}
-
-// sees reports whether the client has seen the epoch of s.
-func (r *recorder) sees(s *Server) bool {
-	return slices.ContainsFunc(r.events, func(e Event) bool { return e.Epoch == s.epoch })
-}
-
-func (m *match) atServer(b []byte) {
-	if m.server == nil || m.cut {
-		return
-	}
-	_, epoch, at, message := m.hub.open(b, &m.spoke)
-	if m.server.Accept(epoch, Hz(60).Ticks(at), m.hub.now()) && epoch != m.server.epoch {
-		m.wrong = append(m.wrong, fmt.Sprintf("server at %v: epoch %d", m.world.Now(), epoch))
-	}
-	var h Hello
-	if h.UnmarshalBinary(message) == nil && m.server.OnHello(1, h) == nil && h.Epoch != m.server.epoch {
-		m.wrong = append(m.wrong, fmt.Sprintf("server at %v: %+v", m.world.Now(), h))
-	}
+	h, says := m.client.Hello()
+	m.send(&m.spoke, &m.hub, func(bool) {
+		if m.server != nil && says {
+			_ = m.server.OnHello(1, h)
+		}
+	})
 }
 
 // compare notes whether both are in step.
@@ -224,16 +195,13 @@ func (m *match) compare() {
 // mark starts to measure.
 func (m *match) mark() { m.worst, m.markedAt, m.lastApart = 0, m.world.Now(), m.world.Now() }
 
-// recovered returns how long after mark they were out of step.
-func (m *match) recovered() time.Duration { return m.lastApart - m.markedAt }
-
-func (m *match) check(t *testing.T) {
-	t.Helper()
-	if m.recovered() > 3*sec {
-		t.Errorf("out of step for %v", m.recovered())
+func (m *match) check() {
+	m.t.Helper()
+	if recovered := m.lastApart - m.markedAt; recovered > 3*sec {
+		m.t.Errorf("out of step for %v", recovered)
 	}
-	for _, w := range m.wrong {
-		t.Error("from the old life: ", w)
+	if len(m.wrong) > 0 {
+		m.t.Error("the client took from an old life: ", m.wrong)
 	}
-	m.spoke.rec.check(t)
+	m.spoke.rec.check(m.t)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,34 +128,24 @@ func TestProviderOfServer(t *testing.T) {
 	r.told(t, "a jump", "[synced ticks 0 to 0 skipped stepped by 1s, ticks 9 to 119 skipped]")
 }
 
-// AfterSync is called for each update of the remote clock, by what it was, and for nothing else.
+// AfterSync is called for each update of the remote clock, by what it was, and for nothing else: neither for what its skew
+// says nor for a rounded reading, a Welcome, or the time that it is not known.
 func TestAfterSync(t *testing.T) {
 	c, remote, r := newClient(ClientConfig{})
-	start, first := remote.offset, c.welcomes.last.Welcome
 	remote.ppm = 100
-	for now := uint64(0); now < 60_000_000; now += 16_667 {
-		remote.offset = start + int64(float64(now)*100e-6) // as its skew says
-		if now > 20_000_000 {
-			remote.offset += 1000
-		}
-		if now > 40_000_000 {
-			remote.offset -= 300_000
-		}
-		remote.lost = now > 50_000_000 && now < 51_000_000
+	now, first := uint64(0), c.welcomes.last.Welcome
+	for i, by := range []time.Duration{0, 0, 2 * us, 3 * us, 0, ms(1), 0, -ms(300), 0} {
+		remote.shift(us + by)
+		remote.lost = i == 4
 		c.Advance(now)
-		if now/16_667%60 == 0 { // a Welcome is no update
-			_ = c.OnWelcome(first.at(now), now)
-		}
+		must(t, c.OnWelcome(first.at(now), now))
+		now += 10_000
 	}
-	want := []time.Duration{0, ms(1), -ms(300)}
-	near := func(a, b time.Duration) bool { return (a - b).Abs() <= roundUsec*us }
-	if !slices.EqualFunc(r.updates, want, near) {
-		t.Errorf("updates %v, want %v", r.updates, want)
-	}
+	check(t, fmt.Sprint(r.updates), "[0s 3µs 1ms -300ms]", "updates")
 	r.updates = nil
 	must(t, c.Follow(&fakeRemote{offset: remote.offset, delay: ms(50), ppm: 100}))
-	_ = c.OnWelcome(first.at(60_000_000), 60_000_000)
-	c.Advance(60_000_000)
+	must(t, c.OnWelcome(first.at(now), now))
+	c.Advance(now)
 	check(t, fmt.Sprint(r.updates), "[0s]", "another clock")
 }
 

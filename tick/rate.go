@@ -72,7 +72,8 @@ func (r Rate) Duration(n Tick) time.Duration {
 
 // mulDiv returns a*b/c rounded down, or up, cut off at the ends of int64.
 func mulDiv(a int64, b, c uint64, up bool) int64 {
-	size := uint64(max(a, -a)) // also of the least int64
+	sign := a>>63 | 1
+	size := uint64(sign * a) // also of the least int64
 	hi, lo := bits.Mul64(size, b)
 	if up == (a > 0) { // away from 0
 		more, carry := bits.Add64(lo, c-1, 0)
@@ -83,10 +84,7 @@ func mulDiv(a int64, b, c uint64, up bool) int64 {
 		quotient, _ := bits.Div64(hi, lo, c)
 		size = min(size, quotient)
 	}
-	if a < 0 {
-		return -int64(size)
-	}
-	return int64(size)
+	return sign * int64(size)
 }
 
 // wholeUsec returns d in microseconds, rounded down.

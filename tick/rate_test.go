@@ -90,8 +90,8 @@ func TestTime(t *testing.T) {
 		d, e := time.Duration(int64(rng.Uint64())>>(3+rng.IntN(61))), time.Duration(int64(rng.Uint64())>>(3+rng.IntN(61)))
 		u, at := r.At(n, d), r.Duration(n)+d
 		v, w := u.Add(e), o.At(0, at+e) // the same instant at another rate
-		if u.Duration() != at || u.Tick() != r.Ticks(at) || u.offset < 0 || u.offset >= int64(u.length()) {
-			t.Fatalf("%v: tick %d and %d ns made %d and %d ns", r, n, d, u.Tick(), u.offset)
+		if u.Duration() != at || u.Tick() != r.Ticks(at) || u.offset() < 0 || u.offset() >= u.length() {
+			t.Fatalf("%v: tick %d and %d ns made %d and %d ns", r, n, d, u.Tick(), u.offset())
 		}
 		if f := u.Fraction(); f < 0 || f >= 1 {
 			t.Fatalf("%v: fraction %v", u, f)
@@ -100,7 +100,7 @@ func TestTime(t *testing.T) {
 			t.Fatalf("%v and %d ns is %v, at %v %v", u, e, v, w.rate, w)
 		}
 		u, v = o.At(Tick(number(rng)), time.Duration(number(rng))), r.At(Tick(number(rng)), time.Duration(number(rng)))
-		if (u.Sub(v) > 0) != (v.Sub(u) < 0) || u.offset < 0 || u.Fraction() >= 1 || u.Add(d).String() == "" {
+		if (u.Sub(v) > 0) != (v.Sub(u) < 0) || u.offset() < 0 || u.Fraction() >= 1 || u.Add(d).String() == "" {
 			t.Fatalf("%#v and %#v do not agree on which is earlier", u, v)
 		}
 	}

@@ -18,7 +18,7 @@ type snapshot struct {
 
 // read returns clock i at nowUsec, and time the same as a Time.
 func (s *snapshot) read(i int, nowUsec uint64) time.Duration { return s.courses[i].read(nowUsec) }
-func (s *snapshot) time(i int, nowUsec uint64) Time          { return s.rate.instant(s.read(i, nowUsec)) }
+func (s *snapshot) time(i int, nowUsec uint64) Time          { return Time{s.rate, s.read(i, nowUsec)} }
 
 // origin returns what the local clock reads at game time zero, and the game time at nowUsec.
 func (s *snapshot) origin(nowUsec uint64) (zeroUsec uint64, at time.Duration) {

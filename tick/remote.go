@@ -79,12 +79,12 @@ func (r *remote) follow(clock RemoteClock) error {
 	return refuse(clock == nil, "the remote clock is nil")
 }
 
-// read returns what the clock shows at nowUsec: of the readings that are a multiple of
-// ringUsec apart, the one nearest to expected.
-func (r *remote) read(nowUsec, expected uint64) (remoteUsec uint64, ok bool) {
+// read reads the clock at nowUsec: of the readings that are a multiple of ringUsec apart, the one
+// that agrees best with near.
+func (r *remote) read(near reading, nowUsec uint64) (now reading, ok bool) {
 	usec, ok := r.clock.RemoteTime(nowUsec)
-	ahead := (usec - expected + ringUsec/2) % ringUsec
-	return expected + ahead - ringUsec/2, ok
+	least := near.at(nowUsec) - ringUsec/2
+	return reading{least + (usec-least)%ringUsec, nowUsec}, ok
 }
 
 // note notes what the clock has said. updated is true if that does not follow from what it said

@@ -20,17 +20,20 @@ var worlds = long.Count("seeds", "worlds of each restart", 4, 4, 10)
 // 3 s without help, 10 of 1,500 clients later than 2 s, and take nothing from the old life. A client says
 // what it did not run.
 func TestRestart(t *testing.T) {
-	life := ms(20_500) // ends between two Welcomes of one a second
-	server := func(m *match) {
-		m.server = nil
-		m.run(ms(300))
-		m.startServer(ServerConfig{})
+	const life, minutes = 20_500 * time.Millisecond, 5 * time.Minute // ends between two Welcomes of one a second
+	serve := func(cfg ServerConfig) func(m *match) { return func(m *match) { m.startServer(cfg) } }
+	wait := func(d time.Duration) func(m *match) { return func(m *match) { m.run(d) } }
+	seq := func(steps ...func(m *match)) func(m *match) {
+		return func(m *match) {
+			for _, step := range steps {
+				step(m)
+			}
+		}
 	}
-	client := func(m *match) {
-		m.client = nil
-		m.run(ms(300))
-		m.startClient()
-	}
+	server := seq(func(m *match) { m.server = nil }, wait(ms(300)), serve(ServerConfig{}))
+	client := seq(func(m *match) { m.client = nil }, wait(ms(300)), (*match).startClient)
+	newHub := func(m *match) { m.hub.sync = &timesync.TimeSynchronizer{} }
+	reconnect, again, soon := (*match).reconnect, serve(ServerConfig{}), wait(ms(400))
 	away := func(d time.Duration, asleep bool) func(m *match) {
 		return func(m *match) {
 			m.cut, m.asleep = true, asleep
@@ -43,7 +46,6 @@ func TestRestart(t *testing.T) {
 			m.mark()
 		}
 	}
-	const minutes = 5 * time.Minute
 	for _, tt := range []struct {
 		name    string
 		steps   uint32 // of the client at most
@@ -53,54 +55,28 @@ func TestRestart(t *testing.T) {
 		says    Event         // what the client says then, once
 	}{
 		{name: "server", steps: 1, restart: server},
-		{name: "server with a new connection", steps: 1, restart: func(m *match) {
-			server(m)
-			m.reconnect()
-		}},
+		{name: "server with a new connection", steps: 1, restart: seq(server, reconnect)},
 		{name: "server stopped and started", steps: 1, restart: func(m *match) {
 			m.server.Stop()
 			m.run(ms(300))
 			m.server.Start(m.hub.now())
 			m.hub.life++
 		}},
-		{name: "server twice", steps: 2, restart: func(m *match) {
-			for range 2 {
-				m.startServer(ServerConfig{})
-				m.reconnect()
-				m.run(ms(400))
-			}
-		}},
-		{name: "server twice, found out", steps: 3, restart: func(m *match) {
-			for range 2 {
-				m.startServer(ServerConfig{})
-				m.run(ms(400))
-			}
-		}},
+		{name: "server twice", steps: 2, restart: seq(again, reconnect, soon, again, reconnect, soon)},
+		{name: "server twice, found out", steps: 3, restart: seq(again, soon, again, soon)},
 		{name: "client", restart: client},
-		{name: "client with a new connection", restart: func(m *match) {
-			client(m)
-			m.hub.sync = &timesync.TimeSynchronizer{}
-		}},
-		{name: "both", restart: func(m *match) {
-			m.startServer(ServerConfig{})
-			m.startClient()
-		}},
+		{name: "client with a new connection", restart: seq(client, newHub)},
+		{name: "both", restart: seq(again, (*match).startClient)},
 		// Its epoch is earlier than the one that is over.
 		{name: "server whose wall clock was set back", steps: 1, restart: func(m *match) {
 			epoch, _ := m.server.Epoch()
 			m.startServer(ServerConfig{Epoch: epoch - uint64(time.Hour.Microseconds())})
 		}},
-		// A change to another server, whatever its epoch, by Follow.
-		{name: "another server", steps: 1, restart: func(m *match) {
-			m.startServer(ServerConfig{Epoch: 5, FirstTick: 10_000})
-			m.reconnect()
-			m.onlyNew = true // the other server's connection is not this one's
-		}},
+		// A change to another server, whatever its epoch, by Follow: its connection is not this one's.
+		{name: "another server", steps: 1, restart: seq(serve(ServerConfig{Epoch: 5, FirstTick: 10_000}), reconnect,
+			func(m *match) { m.onlyNew = true })},
 		// The connection alone is another: the game goes on.
-		{name: "new connection", goesOn: true, steps: 2, restart: func(m *match) {
-			m.hub.sync = &timesync.TimeSynchronizer{}
-			m.reconnect()
-		}},
+		{name: "new connection", goesOn: true, steps: 2, restart: seq(newHub, reconnect)},
 		{"no network for 5 min", 0, away(minutes, false), true, 0, Event{}},
 		{"asleep for 30 s", 1, away(minutes/10, true), false, minutes / 10, Event{Kind: EventStepped, By: minutes / 10}},
 		{"asleep for 5 min", 1, away(minutes, true), false, minutes, Event{Kind: EventStepped, By: minutes}},
@@ -111,11 +87,11 @@ func TestRestart(t *testing.T) {
 				m := newMatch(t, seed, sim.ClockEvent{At: life, For: tt.stops, PPM: -1e6})
 				m.mark()
 				m.run(life)
-				m.check(t)
+				m.check()
 				m.mark()
 				tt.restart(m)
 				m.run(life)
-				m.check(t)
+				m.check()
 				if _, ok := m.client.Hello(); ok || m.hub.rec.events[len(m.hub.rec.events)-1].Kind != EventClientSynced {
 					t.Errorf("a Hello to send: %v; server %v", ok, m.hub.rec.events)
 				}
@@ -170,11 +146,9 @@ func TestEarly(t *testing.T) {
 	}
 	must(t, c.OnWelcome(Welcome{Epoch: 7}, 0))
 	c.Advance(0)
-	if epoch, ok := c.Epoch(); !ok || epoch != 7 {
-		t.Errorf("epoch %d", epoch)
-	}
-	if !c.Accept(7, 0, 0) || c.Accept(6, 0, 0) || c.Stats().Early != 1 || c.Stats().OldEpoch != 1 {
-		t.Errorf("after it: %+v", c.Stats())
+	epoch, _ := c.Epoch()
+	if epoch != 7 || !c.Accept(7, 0, 0) || c.Accept(6, 0, 0) || c.Stats().Early != 1 || c.Stats().OldEpoch != 1 {
+		t.Errorf("after it: epoch %d, %+v", epoch, c.Stats())
 	}
 	s := mustServer(ServerConfig{Epoch: 7})
 	_, starts := s.StartUsec(3, 0)
@@ -191,31 +165,30 @@ func TestEarly(t *testing.T) {
 func TestStopInHandler(t *testing.T) {
 	var l *Server
 	var log []string
-	after := func(name string) func(Info) {
+	note := func(name string) func(Info) {
 		return func(s Info) { log = append(log, fmt.Sprint(name, s.Tick)) }
 	}
 	on := Handlers{
 		BeforeLoop: func() { log = append(log, "<") }, AfterLoop: func() { log = append(log, ">") },
-		BeforeTick: after("b"), AfterTick: after("a"),
+		BeforeTick: note("b"), AfterTick: note("a"),
 		Tick: func(s Info) {
-			log = append(log, fmt.Sprint("t", s.Tick))
-			if s.Tick == 2 {
+			note("t")(s)
+			switch s.Tick {
+			case 2:
 				l.Pause(50_000)
-			}
-			if s.Tick == 4 {
+			case 4:
 				l.Stop()
 				l.Start(300_000)
 			}
 		},
 	}
 	l = startServer(ServerConfig{Handlers: on})
-	l.Advance(0)
-	l.Advance(100_000) // ticks 1 to 6 are due
-	l.Advance(150_000)
-	l.Resume(200_000)
-	l.Advance(200_000)
-	l.Advance(300_000)
-	l.Advance(320_000)
+	for _, now := range []uint64{0, 100_000, 150_000, 200_000, 300_000, 320_000} { // at the second, ticks 1 to 6 are due
+		if now == 200_000 {
+			l.Resume(now)
+		}
+		l.Advance(now)
+	}
 	want := "[< b0 t0 a0 > < b1 t1 a1 b2 t2 a2 > < b3 t3 a3 b4 t4 < b0 t0 a0 > < b1 t1 a1 >]"
 	check(t, fmt.Sprint(log), want, "calls")
 }

@@ -194,13 +194,10 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	}
 	p := cmp.Or(s.peers[peer], &player{})
 	return Welcome{
-		Epoch:      s.epoch,
-		Rate:       s.now.rate,
-		OriginUsec: zero,
-		Tick:       s.now.rate.Ticks(at),
-		Heard:      p.synced,
-		Paused:     s.now.paused,
-		inputs:     p.arrivals,
+		Epoch: s.epoch, Rate: s.now.rate,
+		OriginUsec: zero, Tick: s.now.rate.Ticks(at),
+		Heard: p.synced, Paused: s.now.paused,
+		inputs: p.arrivals,
 	}, true
 }
 
