@@ -499,8 +499,8 @@ func rampWorlds() map[string]float64 {
 	f := map[string]float64{}
 	for _, sc := range must(upstream.Scenarios()) {
 		if sc.ID == "E72" || sc.ID == "E125" {
-			r := upResult{sc: sc, mode: upstream.Mode{Integrated: true, Skewed: true}, seeds: 8}
-			f[sc.ID] = r.measure().ratio() + 0.01
+			job := upJob{sc: sc, mode: upstream.Mode{Integrated: true, Skewed: true}, seeds: 8}
+			f[sc.ID] = job.play().ratio() + 0.01
 		}
 	}
 	return f
