@@ -387,7 +387,7 @@ func stepsWithin(reports time.Duration) float64 {
 		d := faultWorld(i)
 		d.reports = reports
 		d.step(int(i&1), settled, size)
-		return judge(d, settled, settled)
+		return judge(d, settled, settled, 0)
 	}) {
 		within = append(within, v.within[0].Seconds(), v.within[1].Seconds())
 	}

@@ -287,7 +287,7 @@ func (b *boundScore) take(d *duel, q *query, late bool) {
 	}
 	if q.counts() && q.since >= surelyKnown && q.excess() > b.worst {
 		b.worst = q.excess()
-		b.worstText = fmt.Sprintf("seed %d: %c at %v is off by %.0f us, bound %.0f us%v", d.seed, 'A'+rune(q.side), q.at, q.err, q.bound, d)
+		b.worstText = q.in(d)
 	}
 }
 
@@ -477,20 +477,15 @@ func TestBoundWidening(t *testing.T) {
 		{"60 s of silence both ways", 60 * sec, func(d *duel) { d.ends[0].out.Loss, d.ends[1].out.Loss = silence, silence }},
 	} {
 		ratios := eachSeed(n, func(seed uint64) float64 {
-			play := func(add func(d *duel)) (greatest float64) { // infinite if a question has no answer
+			play := func(add func(d *duel)) float64 {
 				d := boundWorldWith(seed, jitter)
 				d.until = settled + x.lasting + 20*sec
 				add(d)
-				d.onQuery = func(q *query) {
-					if q.at < settled {
-						return
-					}
-					if greatest = max(greatest, q.bound); q.excess() > 0 {
-						m.fail("error beyond the bound", "%s, seed %d at %.3f s: %.0f us, bound %.0f us", x.name, seed, q.at.Seconds(), q.err, q.bound)
-					}
+				v := judge(d, settled, settled, 0)
+				if v.beyond > 0 {
+					m.fail("error beyond the bound", "%s, %s", x.name, v.worst)
 				}
-				d.run()
-				return greatest
+				return v.widest
 			}
 			return play(x.add)/play(func(*duel) {}) - 1
 		})

@@ -95,6 +95,11 @@ type query struct {
 	s     *subject
 }
 
+// in describes the question, and the world in which it was asked.
+func (q *query) in(d *duel) string {
+	return fmt.Sprintf("seed %d: %c at %v is off by %.0f us, bound %.0f us%v", d.seed, 'A'+rune(q.side), q.at, q.err, q.bound, d)
+}
+
 func (d *duel) run() {
 	w := d.world
 	d.poll = cmp.Or(d.poll, 100*ms)
@@ -165,9 +170,12 @@ func (d *duel) arrive(side int, stamp, report uint32, reports bool, sent time.Du
 		return
 	}
 	now := d.world.Now()
-	local, from := e.c.Received(now), d.ends[1-side].c
-	queued := int64((now - sent - d.ends[1-side].out.BaseAt(sent)) / us)
-	queued += int64(local - e.c.Exact(now) + from.Exact(sent) - from.Usec(sent)) // what coarse clocks add looks the same
+	local := e.c.Received(now)
+	queued := func() int64 {
+		from := d.ends[1-side].c
+		queued := int64((now - sent - d.ends[1-side].out.BaseAt(sent)) / us)
+		return queued + int64(local-e.c.Exact(now)+from.Exact(sent)-from.Usec(sent)) // what coarse clocks add looks the same
+	}
 	take := func() {
 		if d.asleep(side) {
 			return
@@ -177,7 +185,7 @@ func (d *duel) arrive(side int, stamp, report uint32, reports bool, sent time.Du
 			e.s.OnPeerMinDelta(report, local)
 		}
 		e.heard = true
-		if sent >= e.era && (e.faster <= 0 || queued < e.faster) {
+		if e.stale && sent >= e.era && (e.faster <= 0 || queued() < e.faster) {
 			e.stale = false
 		}
 		d.query(side)

@@ -41,17 +41,11 @@ func TestLowRates(t *testing.T) {
 	m := newMusts(t)
 	ends := errors(eachSeed(n, func(i uint64) float64 {
 		d := lowRateWorld(*seedFirst + i + 1)
-		last, beyond := [2]float64{math.Inf(1), math.Inf(1)}, 0.0
-		d.onQuery = func(q *query) {
-			if last[q.side] = math.Abs(q.err); q.ok {
-				beyond = max(beyond, q.excess())
-			}
+		v := judge(d, 0, 0, 0)
+		if v.beyond > 0 {
+			m.fail("low rates: error beyond the bound", "%s", v.worst)
 		}
-		d.run()
-		if beyond > 0 {
-			m.fail("low rates: error beyond the bound", "seed %d: by %.0f us%v", d.seed, beyond, d)
-		}
-		return max(last[0], last[1])
+		return max(v.last[0], v.last[1])
 	}))
 	m.judge(fmt.Sprintf("of %d worlds, off by more than 1 ms after 120 s", n), float64(ends.above(1000)), 0, 0)
 	m.note("  the furthest, us", ends.most())
