@@ -117,9 +117,9 @@ func steadyWorld(seed uint64, usual bool) *duel {
 		}
 		e := &d.ends[side]
 		e.rate, e.clock = rate, sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: 100*r.Float64() - 50, WanderPPM: logBetween(0.001, 0.03)}
-		e.out = &sim.Link{Base: func(time.Duration) time.Duration { return base }, Delay: jitter, FIFO: r.IntN(2) == 0}
+		e.base, e.delays, e.out.FIFO = base, []sim.Delay{jitter}, r.IntN(2) == 0
 		if r.IntN(3) == 0 {
-			e.out.Loss = sim.Bernoulli(0.2 * r.Float64())
+			e.losses = []sim.Loss{sim.Bernoulli(0.2 * r.Float64())}
 		}
 		d.happens(0, "start", "%c sends %.1f/s, %v, jitter of %v, %.0f ppm", 'A'+rune(side), rate, base, size, e.clock.SkewPPM)
 	}

@@ -42,10 +42,14 @@ type duel struct {
 
 // duelEnd is one of the two computers.
 type duelEnd struct {
-	clock sim.ClockSpec
-	out   *sim.Link    // to the other
-	rate  float64      // datagrams a second
-	off   []sim.Window // when the computer sleeps
+	clock  sim.ClockSpec
+	rate   float64       // datagrams a second
+	base   time.Duration // of the way to the other, without any queue
+	routes []sim.RouteStep
+	delays []sim.Delay
+	losses []sim.Loss
+	out    sim.Link     // what else there is to say of that way
+	off    []sim.Window // when the computer sleeps
 
 	s        subject
 	c        *sim.Clock
@@ -108,6 +112,9 @@ func (d *duel) run() {
 		name := string(rune('A' + side))
 		e.c = sim.NewClock(e.clock, w.Rand("clock "+name).Uint64())
 		e.link, e.phase = w.Rand("link "+name), w.Rand("phase "+name)
+		path, least := sim.Route(e.base, e.routes...), e.base/20
+		e.out.Base = func(t time.Duration) time.Duration { return max(path(t), least) }
+		e.out.Delay, e.out.Loss = sim.Sum(e.delays...), sim.AnyLoss(e.losses...)
 		period := time.Duration(float64(sec) / e.rate)
 		start := time.Duration(e.phase.Float64() * float64(period))
 		d.send(side, start, period)
@@ -116,12 +123,8 @@ func (d *duel) run() {
 	w.Run(d.until)
 }
 
-// bothDelay lets datagrams queue like that on both ways. delay must keep no state.
-func (d *duel) bothDelay(delay sim.Delay) {
-	for side := range d.ends {
-		d.ends[side].out.Delay = delay
-	}
-}
+// bothDelay lets datagrams queue like that on both ways. delays must keep no state.
+func (d *duel) bothDelay(delays ...sim.Delay) { d.ends[0].delays, d.ends[1].delays = delays, delays }
 
 // offset returns the remote minus the local clock, microseconds.
 func (d *duel) offset(side int) int64 {
@@ -158,9 +161,7 @@ func (d *duel) send(side int, at, period time.Duration) {
 			e.reportAt = now + cmp.Or(d.reports, sim.ReportEvery(now-e.born))
 			report, reports = e.s.MinDelta(local)
 		}
-		for _, t := range e.out.Arrivals(e.link, now) {
-			d.world.At(t, func() { d.arrive(1-side, stamp, report, reports, now) })
-		}
+		d.world.Pass(&e.out, e.link, func() { d.arrive(1-side, stamp, report, reports, now) })
 	})
 }
 
@@ -328,4 +329,26 @@ func (d *duel) restart(side int, at, size time.Duration, reset bool) {
 func (d *duel) slew(side int, at, lasting time.Duration, ppm float64) {
 	d.clockEvent(side, sim.ClockEvent{At: at, For: lasting, PPM: ppm})
 	d.happens(at, "slew", "of %c by %.0f ppm for %v", 'A'+rune(side), ppm, lasting)
+}
+
+// route changes the delay of the way from an end.
+func (d *duel) route(side int, at, change time.Duration) {
+	d.ends[side].routes = append(d.ends[side].routes, sim.RouteStep{At: at, Change: change})
+	d.happens(at, "route", "from %c by %v", 'A'+rune(side), change)
+}
+
+// queue lets others fill a queue on the way from an end.
+func (d *duel) queue(side int, at, lasting, height time.Duration) {
+	d.ends[side].delays = append(d.ends[side].delays, sim.StandingQueue(at, lasting, height))
+	d.happens(at, "queue", "from %c of %v for %v", 'A'+rune(side), height, lasting)
+}
+
+// silence loses what is sent from an end, or from both.
+func (d *duel) silence(side int, at, lasting time.Duration, both bool) {
+	loss := sim.Silence(sim.Window{From: at, To: at + lasting})
+	d.ends[side].losses = append(d.ends[side].losses, loss)
+	if both {
+		d.ends[1-side].losses = append(d.ends[1-side].losses, loss)
+	}
+	d.happens(at, "silence", "from %c for %v, both ways %v", 'A'+rune(side), lasting, both)
 }

@@ -23,11 +23,11 @@ func faultWorld(seed uint64) *duel {
 	d := newDuel(seed, settled+8*sec)
 	d.poll = 50 * ms
 	for side := range d.ends {
-		d.ends[side].rate = 60
+		d.ends[side].rate, d.ends[side].base = 60, 30*ms
 		d.ends[side].clock = sim.ClockSpec{OffsetUsec: seed * 0x9e3779b97f4a7c15 << side, SkewPPM: 20 - 40*float64(side),
 			SinePPM: 2, SinePeriod: 900 * sec, WanderPPM: 0.01}
-		d.ends[side].out = &sim.Link{Base: sim.Fixed(30 * ms), Delay: sim.Exp(ms)}
 	}
+	d.bothDelay(sim.Exp(ms))
 	return d
 }
 
@@ -277,7 +277,7 @@ func TestRoutes(t *testing.T) {
 			d.until = at + 2*c.seen
 			for side, change := range []time.Duration{c.there, c.back} {
 				d.ends[side].rate = c.rate
-				d.ends[side].out.Base = sim.Route(30*ms, sim.RouteStep{At: at + time.Duration(side)*c.later, Change: change})
+				d.route(side, at+time.Duration(side)*c.later, change)
 			}
 			return judge(d, at, at, 5*sec)
 		}) {
@@ -320,7 +320,7 @@ func TestNuisances(t *testing.T) {
 		{"nothing", func(*duel) {}},
 		{"receive times that go back", func(d *duel) { d.swaps = 0.2 }},
 		{"duplicates", func(d *duel) { d.ends[0].out.Duplicate, d.ends[1].out.Duplicate = 0.3, 0.3 }},
-		{"reordering", func(d *duel) { d.bothDelay(sim.Sum(sim.Exp(ms), sim.Reorder(0.1, 50*ms))) }},
+		{"reordering", func(d *duel) { d.bothDelay(sim.Exp(ms), sim.Reorder(0.1, 50*ms)) }},
 		{"absurd stamps", func(d *duel) {
 			for at := 3 * sec; at < d.until; at += 1700 * ms {
 				d.outlier(int(at/ms)&1, at, uint32(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40))

@@ -26,11 +26,11 @@ func lowRateWorld(seed uint64) *duel {
 		if side == 1 && r.IntN(3) == 0 {
 			rate = math.Pow(20, r.Float64())
 		}
-		d.ends[side].rate = rate
+		d.ends[side].rate, d.ends[side].base = rate, base
 		d.ends[side].clock = sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: ppm * (0.5 - float64(side))}
-		d.ends[side].out = &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(jitter)}
 		d.happens(0, "start", "%c sends %.1f/s, %+.0f ppm, %v and %v", 'A'+rune(side), rate, d.ends[side].clock.SkewPPM, base, jitter)
 	}
+	d.bothDelay(sim.Exp(jitter))
 	return d
 }
 
