@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -66,10 +65,12 @@ type siege struct {
 type outcome struct {
 	beyond    int64   // the last answer beyond the bound, though one could know later than attackOver
 	like      bool    // later than attackOver one was beyond the bound, and nobody could know
-	over      float64 // us: by how much it was at most, later than attackOver
-	meanwhile float64 // us: and from the beginning of the attack on
+	meanwhile float64 // us: how far beyond it one was at most, from the beginning of the attack on
 	wrong     int64   // the last answer that was over 1 ms off
 }
+
+// isOver reports whether the attack did no harm for longer than it should, so far.
+func (o *outcome) isOver() bool { return o.beyond <= attackOver && o.wrong <= soonOver }
 
 // newSiege draws a world and its attack. A quarter of the attacks come before the ends know
 // their skew.
@@ -117,24 +118,17 @@ func (s *siege) goOn(lasting int64) {
 	s.run(s.to + lasting)
 }
 
-// isOver reports whether the attack did no harm for longer than it should, so far.
-func (s *siege) isOver() bool {
-	a, b := s.outcomes[0], s.outcomes[1]
-	return max(a.beyond, b.beyond) <= attackOver && max(a.wrong, b.wrong) <= soonOver
-}
+// isOver reports whether that is so of both ends.
+func (s *siege) isOver() bool { return s.outcomes[0].isOver() && s.outcomes[1].isOver() }
 
 func (s *siege) judge(side int, a answer) {
 	o, since := &s.outcomes[side], s.now-s.to
 	if a.beyond() && s.now >= s.from {
-		over := math.Abs(a.err) - a.bound
-		o.meanwhile = max(o.meanwhile, over)
-		switch {
-		case since <= attackOver:
-			o.beyond = max(o.beyond, since)
-		case s.ends[side].shortest.likeShorterPaths(a.err, a.bound):
+		o.meanwhile = max(o.meanwhile, math.Abs(a.err)-a.bound)
+		if since > attackOver && s.ends[side].shortest.likeShorterPaths(a.err, a.bound) {
 			o.like = true
-		default:
-			o.beyond, o.over = since, max(o.over, over)
+		} else {
+			o.beyond = max(o.beyond, since)
 		}
 	}
 	if s.wrong(side, a) {
@@ -143,16 +137,12 @@ func (s *siege) judge(side int, a answer) {
 }
 
 func (s *siege) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "-hostile.worlds 1 -seed.first %d: %s from %.1f s to %.1f s, on A %v, on B %v", s.seed, s.attack.name, float64(s.from)/1e6, float64(s.to)/1e6, s.victims[0], s.victims[1])
-	if s.panics != nil {
-		fmt.Fprintf(&b, ", panics: %v", s.panics)
-	}
+	text := fmt.Sprintf("-hostile.worlds 1 -seed.first %d: %s from %.1f s to %.1f s, victims A and B %v, panics: %v",
+		s.seed, s.attack.name, float64(s.from)/1e6, float64(s.to)/1e6, s.victims, s.panics)
 	for side, o := range s.outcomes {
-		fmt.Fprintf(&b, "; %c wrong for %.1f s, beyond the bound for %.1f s by up to %.0f us, later by %.0f us",
-			'A'+rune(side), float64(o.wrong)/1e6, float64(o.beyond)/1e6, o.meanwhile, o.over)
+		text += fmt.Sprintf("; %c wrong for %.1f s, beyond the bound for %.1f s, by up to %.0f us", 'A'+rune(side), float64(o.wrong)/1e6, float64(o.beyond)/1e6, o.meanwhile)
 	}
-	return b.String()
+	return text
 }
 
 // ---- The attacks ----
@@ -359,7 +349,7 @@ func silent(lo, hi float64) func(s *siege) tampering {
 type fate struct {
 	ends, beyond, soon, surely int     // how many, and how many of them for longer than that
 	like                       int     // how many of them were beyond the bound, and nobody could know
-	over, meanwhile            float64 // us: the furthest beyond the bound after 15 s, and from the beginning on
+	meanwhile                  float64 // us: the furthest beyond the bound from the beginning on
 	longest                    *siege  // in which the harm lasted longest,
 	lasting                    int64   // us: so long
 }
@@ -374,7 +364,7 @@ func (x *fate) add(s *siege) {
 		x.like += count(o.like)
 		x.soon += count(o.wrong > soonOver)
 		x.surely += count(o.wrong > surelyOver)
-		x.over, x.meanwhile = max(x.over, o.over), max(x.meanwhile, o.meanwhile)
+		x.meanwhile = max(x.meanwhile, o.meanwhile)
 	}
 }
 
@@ -390,12 +380,14 @@ func (x *fate) judge(m *musts, a *attack) {
 		m.misses(what, percent*float64(n), must, now+percent*scatter)
 	}
 	figure(fmt.Sprintf("%s: %% of %d ends beyond the bound > 15 s", a.name, x.ends), x.beyond, 0, a.beyond)
-	m.note("  by up to, us", x.over)
 	m.note("  % beyond the bound, and nobody could know", percent*float64(x.like))
 	figure("  offset wrong > 30 s", x.soon, 5, 0)
 	figure("  offset wrong > 300 s", x.surely, 0, a.surely)
 	if a.harmless {
 		m.misses("  the furthest beyond the bound ever, us", x.meanwhile, 0, a.meanwhile)
+	}
+	if x.longest != nil {
+		m.t.Logf("the longest: %v", x.longest)
 	}
 }
 
@@ -416,10 +408,8 @@ func playSieges(n int) []*siege {
 
 // TestHostileWorlds besieges synchronizers in every way.
 func TestHostileWorlds(t *testing.T) {
-	n := hostileWorlds()
-	fates := make([]fate, len(attacks))
-	m := newMusts(t)
-	for _, s := range playSieges(n) {
+	fates, m := make([]fate, len(attacks)), newMusts(t)
+	for _, s := range playSieges(hostileWorlds()) {
 		fates[s.seed%uint64(len(attacks))].add(s)
 		if s.panics != nil {
 			m.fail("panics", "%v", s)
@@ -427,11 +417,6 @@ func TestHostileWorlds(t *testing.T) {
 	}
 	for i := range attacks {
 		fates[i].judge(m, &attacks[i])
-	}
-	for _, x := range fates {
-		if x.longest != nil {
-			t.Logf("the longest: %v", x.longest)
-		}
 	}
 }
 
