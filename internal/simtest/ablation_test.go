@@ -285,9 +285,9 @@ var columns = []struct {
 	{"start", startWorlds},
 	{"silence", silenceWorlds},
 	{"outliers", outlierWorlds},
-	{"hostile", siegeWorlds("wrong", func(o outcome) int64 { return o.wrong })},
-	{"beyond", siegeWorlds("beyond", func(o outcome) int64 { return o.beyond })}, // the bound, there and in random worlds
-	{"bound", boundWidths},                                                       // over half the round trip
+	{"hostile", siegeWorlds("wrong", func(o outcome) time.Duration { return o.wrong })},
+	{"beyond", siegeWorlds("beyond", func(o outcome) time.Duration { return o.beyond })}, // the bound, there and in random worlds
+	{"bound", boundWidths}, // over half the round trip
 	{"beside", besideWorlds},
 	{"traces", p99Of(recordings, 2)}, // the delays are always the same
 	{"begun", p99Of(begunWorlds, 1)}, // on a busy link
@@ -438,12 +438,12 @@ func outlierWorlds() map[string]float64 {
 }
 
 // siegeWorlds measures for how long harm lasts after each attack, s.
-func siegeWorlds(what string, of func(outcome) int64) func() map[string]float64 {
+func siegeWorlds(what string, of func(outcome) time.Duration) func() map[string]float64 {
 	return func() map[string]float64 {
 		all := map[string]errors{}
 		for _, s := range playSieges(24 * len(attacks)) {
 			for _, o := range s.outcomes {
-				all[s.attack.name] = append(all[s.attack.name], max(float64(of(o))/1e6, 0))
+				all[s.attack.name] = append(all[s.attack.name], max(of(o).Seconds(), 0))
 			}
 		}
 		f := map[string]float64{}

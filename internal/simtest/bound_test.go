@@ -170,6 +170,9 @@ const settledAfter = 10 * sec
 // may exceed its bound by one.
 func (q *query) excess() float64 { return math.Abs(q.err) - q.bound - 1 }
 
+// beyond reports whether the truth lies outside of the bound where the offset is the truth's own, in whole microseconds.
+func (q *query) beyond() bool { return q.ok && q.excess() > 1 }
+
 // counts says that there is an answer which may be held against the end.
 func (q *query) counts() bool { return q.ok && !q.stale }
 

@@ -83,26 +83,26 @@ func TestQuietPeer(t *testing.T) {
 	m := newMusts(t)
 	answers := eachSeed(long.Sized(200, 2000, 10000), func(seed uint64) (answers float64) {
 		p := newPeers(newRand(*seedFirst+seed, 'q'))
-		p.reports, p.askEvery = true, 5e6
+		p.reports, p.poll = 1, 5*sec // each datagram has a report
 		mean := p.between(10e6, 180e6)
 		for side := range p.ends {
-			p.ends[side].jitter, p.ends[side].period = 0, math.MaxInt64/2
+			p.ways[side].jitter, p.ends[side].period = 0, forever/2
 		}
-		p.ends[sim.B].sendAt = math.MaxInt64
+		p.ends[sim.B].sendAt = forever
 		p.deliver = func(side int, d datagram, local uint64) {
 			p.take(side, d, local)
 			wait := 1000.
 			if side == int(sim.A) {
 				wait = 20e6 + p.r.ExpFloat64()*mean
 			}
-			p.ends[side].sendAt = p.now + int64(wait)
+			p.ends[side].sendAt = p.now + usecs(wait)
 		}
-		p.onAsk = func(side int, a answer) {
-			if answers += float64(count(a.ok)); a.ok && math.Abs(a.err) > a.bound+1 {
-				m.fail("quiet peers: error beyond the bound", "seed %d, %c at %d us: %.0f us, bound %.0f us", seed, 'A'+rune(side), p.now, a.err, a.bound)
+		p.onQuery = func(q *query) {
+			if answers += float64(count(q.ok)); q.ok && q.excess() > 0 {
+				m.fail("quiet peers: error beyond the bound", "seed %d, %c at %v: %.0f us, bound %.0f us", seed, 'A'+rune(q.side), p.now, q.err, q.bound)
 			}
 		}
-		p.run(3600e6)
+		p.goOn(3600 * sec)
 		return answers
 	})
 	m.note(fmt.Sprintf("quiet peers: answers, mean of %d worlds", len(answers)), errors(answers).mean())
