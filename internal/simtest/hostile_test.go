@@ -54,7 +54,6 @@ type siege struct {
 	attack   *attack
 	from, to time.Duration
 	victims  [2]bool
-	asleep   [2]bool
 	after    func() // what ends the attack
 	shortest [2]shortest
 

@@ -12,6 +12,7 @@ import (
 
 	"timesync"
 	"timesync/internal/long"
+	"timesync/internal/sim"
 )
 
 var soakDays = flag.Float64("soak.days", 0, "simulated days of TestSoak (default 0.25, 0.05 with -short)")
@@ -53,23 +54,12 @@ var soakFaults = []attack{
 		s.runs(side, rate+s.sign()*s.between(100e-6, 500e-6))
 		return func() { s.runs(side, rate) }
 	})},
-	{name: "sleep", begin: func(s *siege) tampering {
-		s.lasts(1e6, 3600e6)
-		side := s.r.IntN(2)
+	{name: "sleep", begin: upset(1e6, 3600e6, func(s *siege, side int) func() {
 		rate := s.clocks[side].rate
-		s.asleep[side] = true
 		s.runs(side, -1)
-		s.ends[side].sendAt += s.to - s.now
-		s.after = func() {
-			s.asleep[side] = false
-			s.runs(side, rate)
-		}
-		return func(at int, d datagram, local uint64) {
-			if at != side {
-				s.take(at, d, local)
-			}
-		}
-	}},
+		s.ends[side].off = []sim.Window{{From: s.now, To: s.to}}
+		return func() { s.runs(side, rate) }
+	})},
 	{name: "restart", begin: atOnce(func(s *siege, side int) {
 		s.set(side, s.r.Int64())
 		s.anew(side, s.r.IntN(2) == 0)
@@ -138,7 +128,7 @@ func (s *soak) fault(x *toll) {
 		since := s.now - s.to // negative while it lasts
 		half := float64((s.ends[0].base+s.ends[1].base)/us) / 2
 		switch {
-		case s.asleep[q.side] || !q.ok && since <= heardIn:
+		case !q.ok && since <= heardIn:
 			return
 		case !q.ok:
 			s.m.fail("not synchronized", "%.1f s after %s, at %.0f s", since.Seconds(), s.attack.name, s.now.Seconds())
