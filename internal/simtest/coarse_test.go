@@ -6,7 +6,6 @@ package simtest
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,16 +27,27 @@ var coarseMisses = map[string][2]float64{
 }
 
 // TestCoarse plays the original and ours where clocks are coarse. The original has the same
-// clock, and the same times of receipt.
+// clock, and the same times of receipt. The same worlds with times of receipt that are rounded down show
+// what it is worth that they are rounded up: for the table in docs/PRODUCTION.md.
 func TestCoarse(t *testing.T) {
 	scenarios := chosen(sim.CoarseScenarios())
+	n := len(scenarios)
+	for _, sc := range scenarios {
+		round := func(spec *sim.ClockSpec) { spec.Coarse.RoundDown = true } // means nothing to a fine clock
+		sc.Name, sc.A, sc.B = sc.Name+" down", sim.Changed(sc.A, round), sim.Changed(sc.B, round)
+		scenarios = append(scenarios, sc)
+	}
 	results := measureAll(t, scenarios, worlds())
 	m := newMusts(t)
-	for i, sc := range scenarios {
-		original, ours := results[i][0].poll.p99(), results[i][1].poll.p99()
+	for i, sc := range scenarios[:n] {
+		original, ours, down := results[i][0].poll.p99(), results[i][1].poll.p99(), results[n+i][1].poll.p99()
 		what := sc.Name + ", p99 of the error, us"
-		if limit, ok := coarseLimits[sc.Name]; ok && !testing.Short() { // one world says little
+		limit, ok := coarseLimits[sc.Name]
+		if ok && !testing.Short() { // one world says little
 			m.judge(what, ours, limit[0], limit[1])
+		}
+		if ok && ours > down/2+10 {
+			t.Errorf("%s: rounded up %.0f us, down %.0f us", sc.Name, ours, down)
 		}
 		if limit, ok := coarseMisses[sc.Name]; ok {
 			m.misses(what, ours, limit[0], limit[1])
@@ -45,27 +55,6 @@ func TestCoarse(t *testing.T) {
 			t.Errorf("%s: p99 error %.0f us, the original's %.0f us", sc.Name, ours, original)
 		}
 	}
-}
-
-// TestRoundedUp shows what it is worth that times of receipt are rounded up: for the table in
-// docs/PRODUCTION.md.
-func TestRoundedUp(t *testing.T) {
-	seeds := worlds()
-	var s strings.Builder
-	for _, name := range []string{"coarse-100us", "coarse-1ms", "coarse-15.6ms", "coarse-1ms-still", "coarse-1ms-wifi", "coarse-1ms-4hz", "coarse-1ms-both"} {
-		var p99 [2]float64
-		for i, down := range []bool{true, false} {
-			sc := sim.ScenarioNamed(name)
-			round := func(spec *sim.ClockSpec) { spec.Coarse.RoundDown = down } // means nothing to a fine clock
-			sc.A, sc.B = sim.Changed(sc.A, round), sim.Changed(sc.B, round)
-			p99[i] = measure(sc, alone, seeds)[0].poll.p99()
-		}
-		fmt.Fprintf(&s, "%-22s %8.0f %8.0f\n", name, p99[0], p99[1])
-		if _, ok := coarseLimits[name]; ok && p99[1] > p99[0]/2+10 {
-			t.Errorf("%s: rounded up %.0f us, down %.0f us", name, p99[1], p99[0])
-		}
-	}
-	t.Logf("-seed.first %d, %d worlds: p99 of the error, us, times of receipt rounded down and up\n%s", *seedFirst, seeds, s.String())
 }
 
 var coarseWorlds = long.Count("coarse.worlds", "random worlds of TestCoarseBound and TestSteadyBound", 100, 200, 10_000)

@@ -491,33 +491,6 @@ func afterSilence(seed uint64) (by, lasting float64) {
 	return by, lasting
 }
 
-// TestSkewAfterSilence: when datagrams arrive again after any silence, and the skew of the
-// clocks is another one from then on, that is noticed. Points of the line keep 32 bits of their times, half of which are 36
-// minutes.
-func TestSkewAfterSilence(t *testing.T) {
-	const warmup, change, soon = 60 * sec, 10e-6, 60 * sec
-	m := newMusts(t)
-	for _, silence := range []time.Duration{time.Minute, 30 * time.Minute, 40 * time.Minute, 60 * time.Minute, 75 * time.Minute, 110 * time.Minute, 5 * time.Hour} {
-		off := eachSeed(20, func(i uint64) (worst float64) {
-			p := newPeers(newRand(*seedFirst+i, 'k'))
-			to := warmup + silence
-			p.askAt = [2]time.Duration{to + soon, to + soon}
-			p.onQuery = func(q *query) {
-				s, _ := q.s.Sync.Snapshot(q.local)
-				worst = max(worst, math.Abs(s.Skew-(p.clocks[1-q.side].rate-p.clocks[q.side].rate)*1e6))
-			}
-			p.goOn(warmup)
-			p.pause(silence)
-			p.goOn(to)
-			c := &p.clocks[i%2]
-			c.set(to, 0, c.rate+change)
-			p.goOn(to + soon)
-			return worst
-		})
-		m.judge(fmt.Sprintf("skew wrong 60 s after a silence of %v, ppm", silence), slices.Max(off), 3, 1)
-	}
-}
-
 // shortest is what an end was shown of both paths: for how long the fastest datagram to here was
 // under way, and the fastest from here as reports told, us, if the clocks had always been as
 // they are now. What an attack or a clock that was set makes of it may be negative.
