@@ -398,8 +398,20 @@ func stepWorlds() map[string]float64 {
 	return map[string]float64{"500ms": stepsWithin(sec / 2), "1s": stepsWithin(sec), "2s": stepsWithin(2 * sec)}
 }
 
+// earlyWorlds measures for how long both ends are wrong when a clock is set by 10 to 100 ms within 6 s of the start.
 func earlyWorlds() map[string]float64 {
-	e := errors(eachSeed(300, func(seed uint64) float64 { return earlySet(*seedFirst + seed).Seconds() }))
+	e := errors(eachSeed(300, func(seed uint64) float64 {
+		r := dice{newRand(*seedFirst+seed, 7)}
+		d, at := faultWorld(seed), r.span(0, 6*sec)
+		d.until, d.reports = 60*sec, r.span(500*ms, 2*sec)
+		rate, base := r.between(20, 60), r.span(ms/2, 40*ms)
+		for side := range d.ends {
+			d.ends[side].rate, d.ends[side].base = rate, base
+		}
+		d.step(r.r.IntN(2), at, time.Duration(r.sign())*r.span(10*ms, 100*ms))
+		v := judge(d, at, at, 0)
+		return max(v.within[0], v.within[1]).Seconds()
+	}))
 	return map[string]float64{"p90": e.quantile(0.9) + 1, "p95": e.quantile(0.95) + 1}
 }
 

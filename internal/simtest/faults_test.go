@@ -344,31 +344,3 @@ func TestNuisances(t *testing.T) {
 		})
 	}
 }
-
-// earlySet is a world in which a clock is set by 10 to 100 ms within 6 s of the start. It returns for how long both ends
-// are wrong.
-func earlySet(seed uint64) (wrong time.Duration) {
-	r := newRand(seed, 7)
-	base := [2]time.Duration{uniform(r, ms/2, 40*ms), uniform(r, ms/2, 40*ms)}
-	jitter, at, step := uniform(r, ms/10, 8*ms), uniform(r, 0, 6*sec), uniform(r, 10*ms, 100*ms)
-	step *= time.Duration(2*r.IntN(2) - 1)
-	side, ppm, offset := r.IntN(2), float64(r.IntN(101)-50), r.Uint64()
-	var clocks [2]sim.ClockSpec
-	for end := range clocks {
-		clocks[end] = sim.ClockSpec{OffsetUsec: offset + uint64(end)*1e12, SkewPPM: ppm * (0.5 - float64(end))}
-	}
-	clocks[side].Events = []sim.ClockEvent{{At: at, Step: step}}
-	rate, cadence := []float64{20, 30, 60}[r.IntN(3)], []time.Duration{500 * ms, sec, 2 * sec}[r.IntN(3)]
-	sc := sim.Scenario{
-		Duration: 60 * sec, A: ofClock(clocks[0]), B: ofClock(clocks[1]),
-		AB: path(base[0], jitter), BA: path(base[1], jitter),
-		RateAB: rate, RateBA: rate, ReportEvery: func(time.Duration) time.Duration { return cadence },
-	}
-	tolerable := 3000 + float64(jitter/us)/2
-	sim.Run(sc, seed, alone(), sim.Observer{Poll: func(o *sim.Observation) {
-		if o.At > at && (!o.OK || math.Abs(o.Excess()) > tolerable) {
-			wrong = o.At - at
-		}
-	}})
-	return wrong
-}
