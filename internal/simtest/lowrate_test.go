@@ -5,7 +5,6 @@ package simtest
 
 import (
 	"fmt"
-	"math"
 	"testing"
 	"time"
 
@@ -16,21 +15,17 @@ import (
 // lowRateWorld is a path of 2 or 20 ms each way with exponential jitter of up to 0.4 ms,
 // 1 to 20 datagrams a second and clocks 50 to 150 ppm apart. Nothing else happens.
 func lowRateWorld(seed uint64) *duel {
-	r := newRand(seed, 'l')
-	d := newDuel(seed, 120*sec)
-	ppm := (50 + 100*r.Float64()) * float64(1-2*r.IntN(2))
-	base := []time.Duration{2 * ms, 20 * ms}[r.IntN(2)]
-	jitter := time.Duration(r.Float64() * float64(400*us))
-	rate := math.Pow(20, r.Float64())
+	r, d := dice{newRand(seed, 'l')}, newDuel(seed, 120*sec)
+	ppm, base, jitter := r.between(50, 150)*r.sign(), []time.Duration{2 * ms, 20 * ms}[r.r.IntN(2)], r.span(0, 400*us)
+	rate := r.logBetween(1, 20)
 	for side := range d.ends {
-		if side == 1 && r.IntN(3) == 0 {
-			rate = math.Pow(20, r.Float64())
+		if side == 1 && r.r.IntN(3) == 0 {
+			rate = r.logBetween(1, 20)
 		}
-		d.ends[side].rate, d.ends[side].base = rate, base
-		d.ends[side].clock = sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: ppm * (0.5 - float64(side))}
-		d.happens(0, "start", "%c sends %.1f/s, %+.0f ppm, %v and %v", 'A'+rune(side), rate, d.ends[side].clock.SkewPPM, base, jitter)
+		clock := sim.ClockSpec{OffsetUsec: r.r.Uint64(), SkewPPM: ppm * (0.5 - float64(side))}
+		d.ends[side] = duelEnd{rate: rate, base: base, clock: clock, delays: []sim.Delay{sim.Exp(jitter)}}
+		d.happens(0, "start", "%c sends %.1f/s, %+.0f ppm, %v and %v", 'A'+rune(side), rate, clock.SkewPPM, base, jitter)
 	}
-	d.bothDelay(sim.Exp(jitter))
 	return d
 }
 

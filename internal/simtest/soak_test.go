@@ -111,17 +111,15 @@ type soak struct {
 	misses []string
 }
 
-// fault plays one, and the calm after it.
+// fault plays one, and the calm after it. Of each end only the first miss of a kind counts.
 func (s *soak) fault(x *toll) {
 	was, lasting := s.calm, usecs(s.between(40e6, 120e6))
 	s.calm, s.from, s.after = [2]float64{}, s.now, func() {}
 	var beyond, slow [2]bool
-	miss := func(n *int, once *bool, format string, args ...any) {
-		if !*once {
-			*n++
-			*once = true
-			when := fmt.Sprintf("%.2f s, %.2f s after %s: ", s.now.Seconds(), (s.now - s.to).Seconds(), s.attack.name)
-			s.misses = append(s.misses, when+fmt.Sprintf(format, args...))
+	miss := func(n *int, once *[2]bool, q *query) {
+		if !once[q.side] {
+			*n, once[q.side] = *n+1, true
+			s.misses = append(s.misses, fmt.Sprintf("%v after %s: %s, before it at most %.0f us", s.now-s.to, s.attack.name, q.in(s.duel), was[q.side]))
 		}
 	}
 	s.onQuery = func(q *query) {
@@ -131,11 +129,11 @@ func (s *soak) fault(x *toll) {
 		case !q.ok && since <= heardIn:
 			return
 		case !q.ok:
-			s.m.fail("not synchronized", "%.1f s after %s, at %.0f s", since.Seconds(), s.attack.name, s.now.Seconds())
+			s.m.fail("not synchronized", "%v after %s, at %v", since, s.attack.name, s.now)
 		case q.beyond() && (s.attack.harmless || since > attackOver):
-			miss(&x.beyond, &beyond[q.side], "%c is off by %.0f us, bound %.0f us", 'A'+rune(q.side), q.err, q.bound)
+			miss(&x.beyond, &beyond, q)
 		case since > attackOver && q.bound > 2*max(was[q.side], half)+200:
-			miss(&x.slow, &slow[q.side], "the bound of %c is %.0f us, before it was %.0f us", 'A'+rune(q.side), q.bound, was[q.side])
+			miss(&x.slow, &slow, q)
 		}
 		if since > lasting-5*sec {
 			s.calm[q.side] = max(s.calm[q.side], q.bound)
