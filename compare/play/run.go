@@ -70,7 +70,7 @@ func Play(w World, seed uint64) Answers {
 			a.Err = math.Abs(o.Excess())
 		}
 		if core, ok := end.(*sim.Core); ok { // it says how wrong it may be
-			bound, _ := core.ErrorBound(o.LocalUsec)
+			bound, _ := core.Sync.ErrorBound(o.LocalUsec)
 			a.Bound = float64(bound) / float64(us)
 			a.Held = math.Abs(o.ErrUsec) <= a.Bound
 		}

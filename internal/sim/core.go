@@ -27,11 +27,6 @@ func (c *Core) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 	return nearUsec + uint64(int64((remote-nearUsec)<<38)>>38), ok
 }
 
-// ErrorBound is that of the synchronizer.
-func (c *Core) ErrorBound(localUsec uint64) (time.Duration, bool) {
-	return c.Sync.ErrorBound(localUsec)
-}
-
 // StartDatagram starts a datagram as the core wants it: the stamp, and what to report to the peer if
 // there is anything.
 func StartDatagram(s *timesync.TimeSynchronizer, nowUsec uint64) []byte {

@@ -181,12 +181,7 @@ func Stamp(usec uint64) uint32 { return uint32(usec>>3) & (1<<24 - 1) }
 type end struct {
 	clock    *Clock
 	out      *Link
-	net      *rand.Rand // for out
-	phase    *rand.Rand // for the times of sending
-	times    []time.Duration
-	period   float64 // nanoseconds between datagrams
-	start    float64 // nanoseconds, true time of the first
-	sent     int
+	net      *rand.Rand    // for out
 	reportAt time.Duration // the next report
 	heard    bool          // a datagram has arrived
 }
@@ -228,15 +223,39 @@ func ReportEvery(age time.Duration) time.Duration {
 
 // end sets up one end and plans what it does on its own.
 func (x *exchange) end(side Side, spec ClockSpec, out *Link, rate float64, times []time.Duration) {
-	name, e := side.name(), &x.ends[side]
-	*e = end{clock: NewClock(spec, x.w.Rand("clock "+name).Uint64()), out: out, times: times,
-		net: x.w.Rand("net " + name), phase: x.w.Rand("send " + name)}
-	e.period = float64(time.Second) / cmp.Or(rate, 60)
-	e.start = e.phase.Float64() * e.period
-	x.planSend(side)
+	name := side.name()
+	x.ends[side] = end{clock: NewClock(spec, x.w.Rand("clock "+name).Uint64()), out: out, net: x.w.Rand("net " + name)}
+	phase := x.w.Rand("send " + name)
+	if times != nil {
+		phase.Float64() // as much as a rate needs
+		x.sendAt(side, times)
+	} else {
+		period := float64(time.Second) / cmp.Or(rate, 60)
+		x.sendEvery(side, phase, period, phase.Float64()*period, 0)
+	}
 	poll := time.Duration(float64(time.Second) / cmp.Or(x.sc.PollRate, 10))
-	x.w.Every(poll, time.Duration(e.phase.Float64()*float64(time.Second/10)), x.awake(func() { x.ask(side) }))
-	x.w.Every(pingEvery, time.Duration(e.phase.Float64()*float64(pingEvery)), x.awake(func() { x.ping(side) }))
+	x.w.Every(poll, time.Duration(phase.Float64()*float64(time.Second/10)), x.awake(func() { x.ask(side) }))
+	x.w.Every(pingEvery, time.Duration(phase.Float64()*float64(pingEvery)), x.awake(func() { x.ping(side) }))
+}
+
+// sendEvery lets an end send its n-th datagram and those that follow, one in a period: up to a fifth of it or 2 ms
+// late, as from a program's loop. Times are in nanoseconds.
+func (x *exchange) sendEvery(side Side, phase *rand.Rand, period, start, n float64) {
+	late := phase.Float64() * min(period/5, float64(2*time.Millisecond))
+	x.w.At(time.Duration(start+n*period+late), func() {
+		x.sendEvery(side, phase, period, start, n+1)
+		x.send(side)
+	})
+}
+
+// sendAt lets an end send at these times.
+func (x *exchange) sendAt(side Side, times []time.Duration) {
+	if len(times) > 0 {
+		x.w.At(times[0], func() {
+			x.sendAt(side, times[1:])
+			x.send(side)
+		})
+	}
 }
 
 // awake returns what happens unless a computer sleeps then.
@@ -251,27 +270,6 @@ func (x *exchange) awake(happens func()) func() {
 // pass lets something happen where a packet arrives that an end sends now.
 func (x *exchange) pass(from *end, happens func()) {
 	x.w.Pass(from.out, from.net, x.awake(happens))
-}
-
-// planSend plans the next datagram of an end: at its rate, up to a fifth of a
-// period or 2 ms late, as from a program's loop.
-func (x *exchange) planSend(side Side) {
-	e := &x.ends[side]
-	var at time.Duration
-	switch {
-	case e.times == nil:
-		late := e.phase.Float64() * min(e.period/5, float64(2*time.Millisecond))
-		at = time.Duration(e.start + float64(e.sent)*e.period + late)
-	case e.sent < len(e.times):
-		at = e.times[e.sent]
-	default:
-		return
-	}
-	e.sent++
-	x.w.At(at, func() {
-		x.planSend(side)
-		x.send(side)
-	})
 }
 
 func (x *exchange) send(side Side) {

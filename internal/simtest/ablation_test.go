@@ -285,9 +285,9 @@ var columns = []struct {
 	{"start", startWorlds},
 	{"silence", silenceWorlds},
 	{"outliers", outlierWorlds},
-	{"hostile", siegeWorlds("wrong", func(o outcome) int64 { return o.wrong })},
-	{"beyond", siegeWorlds("beyond", func(o outcome) int64 { return o.beyond })}, // the bound, there and in random worlds
-	{"bound", boundWidths},                                                       // over half the round trip
+	{"hostile", siegeWorlds("wrong", func(o outcome) time.Duration { return o.wrong })},
+	{"beyond", siegeWorlds("beyond", func(o outcome) time.Duration { return o.beyond })}, // the bound, there and in random worlds
+	{"bound", boundWidths}, // over half the round trip
 	{"beside", besideWorlds},
 	{"traces", p99Of(recordings, 2)}, // the delays are always the same
 	{"begun", p99Of(begunWorlds, 1)}, // on a busy link
@@ -387,7 +387,7 @@ func stepsWithin(reports time.Duration) float64 {
 		d := faultWorld(i)
 		d.reports = reports
 		d.step(int(i&1), settled, size)
-		return judge(d, settled, settled)
+		return judge(d, settled, settled, 0)
 	}) {
 		within = append(within, v.within[0].Seconds(), v.within[1].Seconds())
 	}
@@ -398,8 +398,20 @@ func stepWorlds() map[string]float64 {
 	return map[string]float64{"500ms": stepsWithin(sec / 2), "1s": stepsWithin(sec), "2s": stepsWithin(2 * sec)}
 }
 
+// earlyWorlds measures for how long both ends are wrong when a clock is set by 10 to 100 ms within 6 s of the start.
 func earlyWorlds() map[string]float64 {
-	e := errors(eachSeed(300, func(seed uint64) float64 { return earlySet(*seedFirst + seed).Seconds() }))
+	e := errors(eachSeed(300, func(seed uint64) float64 {
+		r := dice{newRand(*seedFirst+seed, 7)}
+		d, at := faultWorld(seed), r.span(0, 6*sec)
+		d.until, d.reports = 60*sec, r.span(500*ms, 2*sec)
+		rate, base := r.between(20, 60), r.span(ms/2, 40*ms)
+		for side := range d.ends {
+			d.ends[side].rate, d.ends[side].base = rate, base
+		}
+		d.step(r.r.IntN(2), at, time.Duration(r.sign())*r.span(10*ms, 100*ms))
+		v := judge(d, at, at, 0)
+		return max(v.within[0], v.within[1]).Seconds()
+	}))
 	return map[string]float64{"p90": e.quantile(0.9) + 1, "p95": e.quantile(0.95) + 1}
 }
 
@@ -438,12 +450,12 @@ func outlierWorlds() map[string]float64 {
 }
 
 // siegeWorlds measures for how long harm lasts after each attack, s.
-func siegeWorlds(what string, of func(outcome) int64) func() map[string]float64 {
+func siegeWorlds(what string, of func(outcome) time.Duration) func() map[string]float64 {
 	return func() map[string]float64 {
 		all := map[string]errors{}
 		for _, s := range playSieges(24 * len(attacks)) {
 			for _, o := range s.outcomes {
-				all[s.attack.name] = append(all[s.attack.name], max(float64(of(o))/1e6, 0))
+				all[s.attack.name] = append(all[s.attack.name], max(of(o).Seconds(), 0))
 			}
 		}
 		f := map[string]float64{}
@@ -499,8 +511,8 @@ func rampWorlds() map[string]float64 {
 	f := map[string]float64{}
 	for _, sc := range must(upstream.Scenarios()) {
 		if sc.ID == "E72" || sc.ID == "E125" {
-			r := upResult{sc: sc, mode: upstream.Mode{Integrated: true, Skewed: true}, seeds: 8}
-			f[sc.ID] = r.measure().ratio() + 0.01
+			job := upJob{sc: sc, mode: upstream.Mode{Integrated: true, Skewed: true}, seeds: 8}
+			f[sc.ID] = job.play().ratio() + 0.01
 		}
 	}
 	return f

@@ -37,16 +37,13 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 
 	rtt := logTime(200*us, 300*ms)
 	there := time.Duration(float64(rtt) * (0.05 + 0.9*r.Float64()))
-	base := [2]time.Duration{there, rtt - there}
+	d.ends[0].base, d.ends[1].base = there, rtt-there
 	rate := logBetween(5, 120)
 	if calm {
 		rate = logBetween(20, 120)
 	}
-	d.happens(0, "start", "%.2f ms there, %.2f ms back, calm %v", base[0].Seconds()*1e3, base[1].Seconds()*1e3, calm)
+	d.happens(0, "start", "%.2f ms there, %.2f ms back, calm %v", there.Seconds()*1e3, (rtt-there).Seconds()*1e3, calm)
 
-	var route [2][]sim.RouteStep
-	var delays [2][]sim.Delay
-	var losses [2][]sim.Loss
 	for side := range d.ends {
 		e := &d.ends[side]
 		name := 'A' + rune(side)
@@ -73,7 +70,7 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 		if calm {
 			jitter %= 5
 		}
-		delays[side] = []sim.Delay{[]func() sim.Delay{
+		e.delays = []sim.Delay{[]func() sim.Delay{
 			func() sim.Delay { return sim.Const(0) },
 			func() sim.Delay { return sim.Exp(size) },
 			func() sim.Delay { return sim.Uniform(0, 2*size) },
@@ -88,98 +85,77 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 			func() sim.Delay { return sim.Sum(sim.Exp(size/10), sim.Sometimes(0.1, sim.Pareto(size, 1.5))) },
 		}[jitter]()}
 		if calm {
-			queue := delays[side][0]
-			delays[side][0] = func(r *rand.Rand, t time.Duration) time.Duration { return min(queue(r, t), rtt/8) }
+			queue := e.delays[0]
+			e.delays[0] = func(r *rand.Rand, t time.Duration) time.Duration { return min(queue(r, t), rtt/8) }
 		}
-		e.out = &sim.Link{FIFO: r.IntN(2) == 0}
+		e.out.FIFO = r.IntN(2) == 0
 		d.happens(0, "start", "%c sends %.0f/s, jitter %d of %v, %.0f ppm", name, e.rate, jitter, size, e.clock.SkewPPM)
 		if calm {
 			continue
 		}
 		switch r.IntN(5) {
 		case 0:
-			losses[side] = append(losses[side], sim.Bernoulli(0.4*r.Float64()))
+			e.losses = append(e.losses, sim.Bernoulli(0.4*r.Float64()))
 		case 1:
-			losses[side] = append(losses[side], sim.GilbertElliott(0.4*r.Float64(), 1+20*r.Float64()))
+			e.losses = append(e.losses, sim.GilbertElliott(0.4*r.Float64(), 1+20*r.Float64()))
 		}
 		if r.IntN(5) == 0 {
 			e.out.Duplicate = 0.3 * r.Float64()
 		}
 		if r.IntN(5) == 0 {
-			delays[side] = append(delays[side], sim.Reorder(0.2*r.Float64(), logTime(ms, 100*ms)))
+			e.delays = append(e.delays, sim.Reorder(0.2*r.Float64(), logTime(ms, 100*ms)))
 		}
 		for i, queues := range []func(lo, hi, minFor, maxFor, everyMean time.Duration) sim.Delay{sim.Bufferbloat, sim.Plateau} {
 			if r.IntN(8+4*i) == 0 {
 				hi := logTime(10*ms, 500*ms)
-				delays[side] = append(delays[side], queues(hi/4, hi, sec, 10*sec, 8*sec))
+				e.delays = append(e.delays, queues(hi/4, hi, sec, 10*sec, 8*sec))
 			}
 		}
 	}
-	if !calm {
-		if r.IntN(6) == 0 {
-			d.swaps = 0.3 * r.Float64()
-		}
-		for range r.IntN(5) {
-			at, side := between(sec/2, d.until-sec), r.IntN(2)
-			name := 'A' + rune(side)
-			sign := time.Duration(1 - 2*r.IntN(2))
-			switch kind := r.IntN(10); kind {
-			case 0, 1:
-				change := sign * logTime(ms/10, 100*ms)
-				for i := range route {
-					if kind == 0 && i != side {
-						continue
-					}
-					route[i] = append(route[i], sim.RouteStep{At: at, Change: change})
-					d.happens(at, "route", "from %c by %v", 'A'+rune(i), change)
-					if kind == 1 {
-						change = time.Duration(float64(change) * (0.5 + r.Float64()))
-					}
-				}
-			case 2, 3:
-				d.step(side, at, sign*logTime(ms, 10*time.Hour))
-			case 4:
-				lasting := between(sec, 4*sec)
-				both := r.IntN(2) == 0
-				if both {
-					lasting = logTime(sec, 24*time.Hour)
-					d.until += lasting
-				}
-				d.suspend(side, at, lasting, both)
-				if both {
-					goto build // times no longer fit
-				}
-			case 5:
-				d.restart(side, at, sign*logTime(sec, 10*time.Hour), r.IntN(2) == 0)
-			case 6:
-				lasting, ppm := between(sec, 10*sec), 1000*r.Float64()-500
-				d.slew(side, at, lasting, ppm)
-			case 7:
-				lasting, hi := between(sec, 15*sec), logTime(ms, 300*ms)
-				delays[side] = append(delays[side], sim.StandingQueue(at, lasting, hi))
-				d.happens(at, "queue", "from %c of %v for %v", name, hi, lasting)
-			case 8:
-				lasting := logTime(sec/5, 10*sec)
-				silence := sim.Silence(sim.Window{From: at, To: at + lasting})
-				losses[side] = append(losses[side], silence)
-				d.happens(at, "silence", "from %c for %v", name, lasting)
-				if r.IntN(2) == 0 {
-					losses[1-side] = append(losses[1-side], silence)
-				}
-			case 9:
-				d.outlier(side, at, r.Uint32()&0xffffff)
-				d.happens(at, "outlier", "stamp to %c", name)
-			}
-		}
+	if calm {
+		return d, calm
 	}
-build:
-	for side := range d.ends {
-		least := base[side] / 20
-		path := sim.Route(base[side], route[side]...)
-		d.ends[side].out.Base = func(t time.Duration) time.Duration { return max(path(t), least) }
-		d.ends[side].out.Delay = sim.Sum(delays[side]...)
-		if losses[side] != nil {
-			d.ends[side].out.Loss = sim.AnyLoss(losses[side]...)
+	if r.IntN(6) == 0 {
+		d.swaps = 0.3 * r.Float64()
+	}
+	for range r.IntN(5) {
+		at, side := between(sec/2, d.until-sec), r.IntN(2)
+		sign := time.Duration(1 - 2*r.IntN(2))
+		switch kind := r.IntN(10); kind {
+		case 0, 1:
+			change := sign * logTime(ms/10, 100*ms)
+			for i := range d.ends {
+				if kind == 1 || i == side {
+					d.route(i, at, change)
+				}
+				if kind == 1 {
+					change = time.Duration(float64(change) * (0.5 + r.Float64()))
+				}
+			}
+		case 2, 3:
+			d.step(side, at, sign*logTime(ms, 10*time.Hour))
+		case 4:
+			lasting := between(sec, 4*sec)
+			both := r.IntN(2) == 0
+			if both {
+				lasting = logTime(sec, 24*time.Hour)
+				d.until += lasting
+			}
+			if d.suspend(side, at, lasting, both); both {
+				return d, calm // times no longer fit
+			}
+		case 5:
+			d.restart(side, at, sign*logTime(sec, 10*time.Hour), r.IntN(2) == 0)
+		case 6:
+			lasting, ppm := between(sec, 10*sec), 1000*r.Float64()-500
+			d.slew(side, at, lasting, ppm)
+		case 7:
+			d.queue(side, at, between(sec, 15*sec), logTime(ms, 300*ms))
+		case 8:
+			d.silence(side, at, logTime(sec/5, 10*sec), r.IntN(2) == 0)
+		case 9:
+			d.outlier(side, at, r.Uint32()&0xffffff)
+			d.happens(at, "outlier", "stamp to %c", 'A'+rune(side))
 		}
 	}
 	return d, calm
@@ -193,6 +169,9 @@ const settledAfter = 10 * sec
 // truth and the local time of a question are cut to whole microseconds, so an answer
 // may exceed its bound by one.
 func (q *query) excess() float64 { return math.Abs(q.err) - q.bound - 1 }
+
+// beyond reports whether the truth lies outside of the bound where the offset is the truth's own, in whole microseconds.
+func (q *query) beyond() bool { return q.ok && q.excess() > 1 }
 
 // counts says that there is an answer which may be held against the end.
 func (q *query) counts() bool { return q.ok && !q.stale }
@@ -287,7 +266,7 @@ func (b *boundScore) take(d *duel, q *query, late bool) {
 	}
 	if q.counts() && q.since >= surelyKnown && q.excess() > b.worst {
 		b.worst = q.excess()
-		b.worstText = fmt.Sprintf("seed %d: %c at %v is off by %.0f us, bound %.0f us%v", d.seed, 'A'+rune(q.side), q.at, q.err, q.bound, d)
+		b.worstText = q.in(d)
 	}
 }
 
@@ -408,7 +387,8 @@ func TestErrorBound(t *testing.T) {
 func TestTrustedSoon(t *testing.T) {
 	var waits errors // s
 	for _, both := range eachSeed(long.Sized(200, 1000, 1000), func(seed uint64) [2]float64 {
-		d := boundWorldWith(47_000_001+seed, 3*ms)
+		d := faultWorld(47_000_001 + seed)
+		d.bothDelay(sim.Exp(3 * ms))
 		d.until, d.reports = 5*sec, sec/2
 		waits := [2]float64{math.Inf(1), math.Inf(1)}
 		var first [2]time.Duration // 0 is not yet
@@ -430,13 +410,6 @@ func TestTrustedSoon(t *testing.T) {
 	m.judge("  the longest", waits.most(), 1.5, 1)
 }
 
-// boundWorldWith is a faultWorld with exponential jitter of the given mean.
-func boundWorldWith(seed uint64, jitter time.Duration) *duel {
-	d := faultWorld(seed)
-	d.bothDelay(sim.Exp(jitter))
-	return d
-}
-
 // stall holds back what is sent within lasting from a time on: it all arrives together.
 func stall(from, lasting time.Duration) sim.Delay {
 	return func(_ *rand.Rand, t time.Duration) time.Duration {
@@ -451,46 +424,37 @@ func stall(from, lasting time.Duration) sim.Delay {
 // delays or loses datagrams: that sets no clock, so it must hardly widen the bound.
 func TestBoundWidening(t *testing.T) {
 	n := long.Sized(2, 4, 16)
-	const jitter = 100 * us
-	little, much := sim.Exp(jitter), sim.Exp(3*ms)
-	late := sim.Sum(little, stall(settled, 150*ms))
+	little, much, late := sim.Exp(100*us), sim.Exp(3*ms), stall(settled, 150*ms)
 	comes := func(r *rand.Rand, t time.Duration) time.Duration {
 		if t > settled && t < settled+60*sec {
 			return much(r, t)
 		}
 		return little(r, t)
 	}
-	silence := sim.Silence(sim.Window{From: settled, To: settled + 60*sec})
 	m := newMusts(t)
 	for _, x := range []struct {
 		name    string
 		lasting time.Duration
 		add     func(d *duel)
 	}{
-		{"a stall of 150 ms one way", 150 * ms, func(d *duel) { d.ends[1].out.Delay = late }},
-		{"a stall of 150 ms both ways", 150 * ms, func(d *duel) { d.bothDelay(late) }},
-		{"a queue of 100 ms for 150 s one way", 150 * sec, func(d *duel) {
-			d.ends[0].out.Delay = sim.Sum(little, sim.StandingQueue(settled, 150*sec, 100*ms))
-		}},
+		{"a stall of 150 ms one way", 150 * ms, func(d *duel) { d.ends[1].delays = []sim.Delay{little, late} }},
+		{"a stall of 150 ms both ways", 150 * ms, func(d *duel) { d.bothDelay(little, late) }},
+		{"a queue of 100 ms for 150 s one way", 150 * sec, func(d *duel) { d.queue(0, settled, 150*sec, 100*ms) }},
 		{"jitter of 3 ms from the start", 20 * sec, func(d *duel) { d.bothDelay(much) }},
 		{"jitter of 3 ms that comes", 60 * sec, func(d *duel) { d.bothDelay(comes) }},
-		{"60 s of silence both ways", 60 * sec, func(d *duel) { d.ends[0].out.Loss, d.ends[1].out.Loss = silence, silence }},
+		{"60 s of silence both ways", 60 * sec, func(d *duel) { d.silence(0, settled, 60*sec, true) }},
 	} {
 		ratios := eachSeed(n, func(seed uint64) float64 {
-			play := func(add func(d *duel)) (greatest float64) { // infinite if a question has no answer
-				d := boundWorldWith(seed, jitter)
+			play := func(add func(d *duel)) float64 {
+				d := faultWorld(seed)
+				d.bothDelay(little)
 				d.until = settled + x.lasting + 20*sec
 				add(d)
-				d.onQuery = func(q *query) {
-					if q.at < settled {
-						return
-					}
-					if greatest = max(greatest, q.bound); q.excess() > 0 {
-						m.fail("error beyond the bound", "%s, seed %d at %.3f s: %.0f us, bound %.0f us", x.name, seed, q.at.Seconds(), q.err, q.bound)
-					}
+				v := judge(d, settled, settled, 0)
+				if v.beyond > 0 {
+					m.fail("error beyond the bound", "%s, %s", x.name, v.worst)
 				}
-				d.run()
-				return greatest
+				return v.widest
 			}
 			return play(x.add)/play(func(*duel) {}) - 1
 		})

@@ -5,7 +5,7 @@ package simtest
 
 import (
 	"fmt"
-	"strings"
+	"math"
 	"testing"
 	"time"
 
@@ -27,16 +27,27 @@ var coarseMisses = map[string][2]float64{
 }
 
 // TestCoarse plays the original and ours where clocks are coarse. The original has the same
-// clock, and the same times of receipt.
+// clock, and the same times of receipt. The same worlds with times of receipt that are rounded down show
+// what it is worth that they are rounded up: for the table in docs/PRODUCTION.md.
 func TestCoarse(t *testing.T) {
 	scenarios := chosen(sim.CoarseScenarios())
+	n := len(scenarios)
+	for _, sc := range scenarios {
+		round := func(spec *sim.ClockSpec) { spec.Coarse.RoundDown = true } // means nothing to a fine clock
+		sc.Name, sc.A, sc.B = sc.Name+" down", sim.Changed(sc.A, round), sim.Changed(sc.B, round)
+		scenarios = append(scenarios, sc)
+	}
 	results := measureAll(t, scenarios, worlds())
 	m := newMusts(t)
-	for i, sc := range scenarios {
-		original, ours := results[i][0].poll.p99(), results[i][1].poll.p99()
+	for i, sc := range scenarios[:n] {
+		original, ours, down := results[i][0].poll.p99(), results[i][1].poll.p99(), results[n+i][1].poll.p99()
 		what := sc.Name + ", p99 of the error, us"
-		if limit, ok := coarseLimits[sc.Name]; ok && !testing.Short() { // one world says little
+		limit, ok := coarseLimits[sc.Name]
+		if ok && !testing.Short() { // one world says little
 			m.judge(what, ours, limit[0], limit[1])
+		}
+		if ok && ours > down/2+10 {
+			t.Errorf("%s: rounded up %.0f us, down %.0f us", sc.Name, ours, down)
 		}
 		if limit, ok := coarseMisses[sc.Name]; ok {
 			m.misses(what, ours, limit[0], limit[1])
@@ -46,81 +57,27 @@ func TestCoarse(t *testing.T) {
 	}
 }
 
-// TestRoundedUp shows what it is worth that times of receipt are rounded up: for the table in
-// docs/PRODUCTION.md.
-func TestRoundedUp(t *testing.T) {
-	seeds := worlds()
-	var s strings.Builder
-	for _, name := range []string{"coarse-100us", "coarse-1ms", "coarse-15.6ms", "coarse-1ms-still", "coarse-1ms-wifi", "coarse-1ms-4hz", "coarse-1ms-both"} {
-		var p99 [2]float64
-		for i, down := range []bool{true, false} {
-			sc := sim.ScenarioNamed(name)
-			round := func(spec *sim.ClockSpec) { spec.Coarse.RoundDown = down } // means nothing to a fine clock
-			sc.A, sc.B = sim.Changed(sc.A, round), sim.Changed(sc.B, round)
-			p99[i] = measure(sc, alone, seeds)[0].poll.p99()
-		}
-		fmt.Fprintf(&s, "%-22s %8.0f %8.0f\n", name, p99[0], p99[1])
-		if _, ok := coarseLimits[name]; ok && p99[1] > p99[0]/2+10 {
-			t.Errorf("%s: rounded up %.0f us, down %.0f us", name, p99[1], p99[0])
-		}
-	}
-	t.Logf("-seed.first %d, %d worlds: p99 of the error, us, times of receipt rounded down and up\n%s", *seedFirst, seeds, s.String())
-}
-
 var coarseWorlds = long.Count("coarse.worlds", "random worlds of TestCoarseBound and TestSteadyBound", 100, 200, 10_000)
 
 // coarsen gives the clocks of a random world steps.
-func coarsen(d *duel) (largest time.Duration) {
+func coarsen(d *duel) {
 	r := newRand(d.seed, 'k')
 	for side := range d.ends {
 		if step := []time.Duration{0, 5 * us, 100 * us, ms, 15600 * us}[r.IntN(5)]; step > 0 {
 			phase := time.Duration(r.Int64N(int64(step))).Truncate(us)
 			d.ends[side].clock.Coarse = sim.Coarse{Step: step, Phase: phase, Jittered: r.IntN(4) == 0}
-			largest = max(largest, step)
+			d.happens(0, "start", "the clock of %c is coarse: %+v", 'A'+rune(side), d.ends[side].clock.Coarse)
 		}
 	}
-	return largest
 }
 
-// coarseBound is what one of the random worlds says about the bound.
-type coarseBound struct {
-	answers, beyond int     // 15 s after a clock change
-	bound           float64 // the last, us
-	worst           string
-	quiet           bool          // no clock changes
-	largest         time.Duration // step of a clock
-}
-
-func playCoarse(seed uint64, coarse bool) coarseBound {
+// playCoarse plays a random world, in which clocks have steps if they are to be coarse.
+func playCoarse(seed uint64, coarse bool) (verdict, *duel) {
 	d, _ := randomWorld(seed)
-	return playSteps(d, coarse)
-}
-
-// playSteps plays a world, in which clocks have steps if they are to be coarse.
-func playSteps(d *duel, coarse bool) (b coarseBound) {
-	b.quiet = len(d.changes) == 0
 	if coarse {
-		b.largest = coarsen(d)
+		coarsen(d)
 	}
-	by := 0.0
-	d.onQuery = func(q *query) {
-		if q.ok {
-			b.bound = q.bound
-		}
-		if !q.counts() || q.since < boundAges[0].age {
-			return
-		}
-		b.answers++
-		if x := q.excess(); x > 0 {
-			if b.beyond++; x > by {
-				by = x
-				b.worst = fmt.Sprintf("seed %d, clocks of %v and %v: %c at %.3f s is off by %.0f us, bound %.0f us%v", d.seed,
-					d.ends[0].clock.Coarse, d.ends[1].clock.Coarse, 'A'+rune(q.side), q.at.Seconds(), q.err, q.bound, d)
-			}
-		}
-	}
-	d.run()
-	return b
+	return judge(d, 0, 0, boundAges[0].age), d
 }
 
 // steadyWorld is a random world in which nothing happens. Datagrams are sent at regular times, which may beat
@@ -149,9 +106,9 @@ func steadyWorld(seed uint64, usual bool) *duel {
 		}
 		e := &d.ends[side]
 		e.rate, e.clock = rate, sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: 100*r.Float64() - 50, WanderPPM: logBetween(0.001, 0.03)}
-		e.out = &sim.Link{Base: func(time.Duration) time.Duration { return base }, Delay: jitter, FIFO: r.IntN(2) == 0}
+		e.base, e.delays, e.out.FIFO = base, []sim.Delay{jitter}, r.IntN(2) == 0
 		if r.IntN(3) == 0 {
-			e.out.Loss = sim.Bernoulli(0.2 * r.Float64())
+			e.losses = []sim.Loss{sim.Bernoulli(0.2 * r.Float64())}
 		}
 		d.happens(0, "start", "%c sends %.1f/s, %v, jitter of %v, %.0f ppm", 'A'+rune(side), rate, base, size, e.clock.SkewPPM)
 	}
@@ -165,12 +122,16 @@ func TestSteadyBound(t *testing.T) {
 	n, m := coarseWorlds(), newMusts(t)
 	for _, usual := range []bool{true, false} {
 		worlds := 0
-		for i, b := range eachSeed(n, func(seed uint64) coarseBound { return playSteps(steadyWorld(seed+*seedFirst, usual), true) }) {
-			if b.answers == 0 {
+		for i, v := range eachSeed(n, func(seed uint64) verdict {
+			d := steadyWorld(seed+*seedFirst, usual)
+			coarsen(d)
+			return judge(d, 0, 0, 0)
+		}) {
+			if v.answers == 0 {
 				t.Errorf("seed %d: no answers", uint64(i)+*seedFirst)
 			}
-			if worlds += count(b.beyond > 0); b.beyond > 0 {
-				t.Log(b.worst)
+			if worlds += count(v.beyond > 0); v.beyond > 0 {
+				t.Log(v.worst)
 			}
 		}
 		if what := fmt.Sprintf("-seed.first %d, %d worlds, usual %v, beyond the bound in", *seedFirst, n, usual); usual {
@@ -188,19 +149,29 @@ func TestCoarseBound(t *testing.T) {
 	n := coarseWorlds()
 	var worlds [3]int // beyond the bound with fine clocks, with coarse ones, with those only
 	var wider errors  // in steps; 200 us are free, as in boundUse
-	for _, both := range eachSeed(n, func(seed uint64) [2]coarseBound {
+	type world struct {
+		fine, coarse verdict
+		wider        float64
+	}
+	for _, w := range eachSeed(n, func(seed uint64) (w world) {
+		var d *duel
 		seed += *seedFirst + 46_000_001
-		return [2]coarseBound{playCoarse(seed, false), playCoarse(seed, true)}
-	}) {
-		fine, coarse := both[0], both[1]
-		worlds[0] += count(fine.beyond > 0)
-		worlds[1] += count(coarse.beyond > 0)
-		if coarse.beyond > 0 && fine.beyond == 0 {
-			worlds[2]++
-			t.Log(coarse.worst)
+		w.fine, _ = playCoarse(seed, false)
+		w.coarse, d = playCoarse(seed, true)
+		w.wider = math.NaN()
+		if step := max(d.ends[0].clock.Coarse.Step, d.ends[1].clock.Coarse.Step); len(d.changes) == 0 && step >= 100*us && w.fine.bound > 0 && w.coarse.bound > 0 {
+			w.wider = (w.coarse.bound - w.fine.bound - 200) / float64(step/us)
 		}
-		if fine.quiet && coarse.largest >= 100*us && fine.bound > 0 && coarse.bound > 0 {
-			wider = append(wider, (coarse.bound-fine.bound-200)/float64(coarse.largest/us))
+		return w
+	}) {
+		worlds[0] += count(w.fine.beyond > 0)
+		worlds[1] += count(w.coarse.beyond > 0)
+		if w.coarse.beyond > 0 && w.fine.beyond <= 0 {
+			worlds[2]++
+			t.Log(w.coarse.worst)
+		}
+		if !math.IsNaN(w.wider) {
+			wider = append(wider, w.wider)
 		}
 	}
 	t.Logf("-seed.first %d, %d worlds, beyond the bound with fine clocks, with coarse ones, and with those only: %d", *seedFirst, n, worlds)
@@ -229,8 +200,8 @@ func TestBoundHolds(t *testing.T) {
 		{"how long the peer may have extrapolated since a clock was set", true, []uint64{186009936}},
 	} {
 		for _, seed := range c.seeds {
-			if b := playCoarse(seed, c.coarse); b.beyond > 0 || b.answers == 0 {
-				t.Errorf("%d of %d answers are beyond the bound, as they are without %s: %s", b.beyond, b.answers, c.without, b.worst)
+			if v, _ := playCoarse(seed, c.coarse); v.beyond > 0 || v.answers == 0 {
+				t.Errorf("of %d answers one is beyond the bound, as without %s: %s", v.answers, c.without, v.worst)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"timesync"
 	"timesync/internal/sim"
 )
 
@@ -26,32 +27,50 @@ const (
 type duel struct {
 	seed    uint64
 	until   time.Duration
+	now     time.Duration // true time
 	ends    [2]duelEnd
 	reports time.Duration // time between reports; 0 is TimeSync's advice
-	poll    time.Duration // time between questions to each end; 0 is 0.1 s
-	changes []sim.Window  // when a clock jumps, or runs at another rate
-	swaps   float64       // share of the datagrams that are handed over after the next one
+	poll    time.Duration // time between questions to each end
+	askAt   [2]time.Duration
+	changes []sim.Window // when a clock jumps, or runs at another rate
+	swaps   float64      // share of the datagrams that are handed over after the next one
 	events
+	planned []planned // in the order of time; the last is never
 
-	// onQuery gets what an end says about the other's clock: at regular times and
+	// deliver hands over a datagram that arrived at a side, as take does.
+	deliver func(side int, d datagram, localUsec uint64)
+	// onQuery gets what an end says about the other's clock: at regular times and, unless sparse,
 	// after each datagram.
 	onQuery func(q *query)
+	sparse  bool
+}
 
-	world *sim.World
+// planned is what a test lets happen at a true time.
+type planned struct {
+	at      time.Duration
+	happens func()
 }
 
 // duelEnd is one of the two computers.
 type duelEnd struct {
-	clock sim.ClockSpec
-	out   *sim.Link    // to the other
-	rate  float64      // datagrams a second
-	off   []sim.Window // when the computer sleeps
+	clock  sim.ClockSpec
+	rate   float64       // datagrams a second
+	base   time.Duration // of the way to the other, without any queue
+	routes []sim.RouteStep
+	delays []sim.Delay
+	losses []sim.Loss
+	out    sim.Link     // what else there is to say of that way
+	off    []sim.Window // when the computer sleeps
 
 	s        subject
-	c        *sim.Clock
+	c        readable
 	link     *rand.Rand
-	phase    *rand.Rand
-	held     func()        // a datagram that waits for the next one
+	phase    *rand.Rand // nil sends at equal distances
+	period   time.Duration
+	late     time.Duration // of the next datagram, as from a program's loop
+	sendAt   time.Duration
+	inbox    []datagram    // in the order of their arrival
+	held     []datagram    // one that waits for the next one
 	born     time.Duration // when s began
 	reportAt time.Duration
 	heard    bool
@@ -60,8 +79,25 @@ type duelEnd struct {
 	era      time.Duration // a datagram sent at that time tells
 }
 
+// readable is a clock: of package sim, or one whose rate changes when a test says so.
+type readable interface {
+	Usec(t time.Duration) uint64
+	Exact(t time.Duration) uint64
+	Received(t time.Duration) uint64
+}
+
+// datagram is one under way.
+type datagram struct {
+	sent, at      time.Duration
+	local         uint64 // the time of its receipt, once it waits
+	stamp, report timesync.Counter24
+	reports       bool
+}
+
 func newDuel(seed uint64, until time.Duration) *duel {
-	return &duel{seed: seed, until: until, world: sim.NewWorld(seed)}
+	d := &duel{seed: seed, until: until, poll: 100 * ms, planned: []planned{{at: forever}}}
+	d.deliver = d.take
+	return d
 }
 
 // events describe a world, for reports.
@@ -95,36 +131,93 @@ type query struct {
 	s     *subject
 }
 
+// in describes the question, and the world in which it was asked.
+func (q *query) in(d *duel) string {
+	return fmt.Sprintf("seed %d: %c at %v is off by %.0f us, bound %.0f us%v", d.seed, 'A'+rune(q.side), q.at, q.err, q.bound, d)
+}
+
 func (d *duel) run() {
-	w := d.world
-	d.poll = cmp.Or(d.poll, 100*ms)
+	w := sim.NewWorld(d.seed)
 	for side := range d.ends {
 		e := &d.ends[side]
 		name := string(rune('A' + side))
 		e.c = sim.NewClock(e.clock, w.Rand("clock "+name).Uint64())
 		e.link, e.phase = w.Rand("link "+name), w.Rand("phase "+name)
-		period := time.Duration(float64(sec) / e.rate)
-		start := time.Duration(e.phase.Float64() * float64(period))
-		d.send(side, start, period)
-		d.ask(side, time.Duration(e.phase.Float64()*float64(d.poll)))
+		e.start()
+		e.period = time.Duration(float64(sec) / e.rate)
+		e.plan(time.Duration(e.phase.Float64() * float64(e.period)))
+		d.askAt[side] = wakes(e.off, time.Duration(e.phase.Float64()*float64(d.poll)))
 	}
-	w.Run(d.until)
+	d.goOn(d.until)
 }
 
-// bothDelay lets datagrams queue like that on both ways. delay must keep no state.
-func (d *duel) bothDelay(delay sim.Delay) {
-	for side := range d.ends {
-		d.ends[side].out.Delay = delay
+// start builds the way to the other end.
+func (e *duelEnd) start() {
+	e.out.Base = func(t time.Duration) time.Duration {
+		sum := e.base
+		for _, r := range e.routes {
+			if t >= r.At {
+				sum += r.Change
+			}
+		}
+		return max(sum, e.base/20)
+	}
+	e.out.Delay, e.out.Loss = sim.Sum(e.delays...), sim.AnyLoss(e.losses...)
+}
+
+// goOn plays what happens up to and including the true time until.
+func (d *duel) goOn(until time.Duration) {
+	a, b := &d.ends[0], &d.ends[1]
+	for {
+		next := min(d.planned[0].at, a.arrives(), b.arrives(), a.sendAt, b.sendAt, d.askAt[0], d.askAt[1])
+		if next > until {
+			return
+		}
+		d.now = next
+		switch next {
+		case d.planned[0].at:
+			happens := d.planned[0].happens
+			d.planned = d.planned[1:]
+			happens()
+		case a.arrives():
+			d.arrive(0)
+		case b.arrives():
+			d.arrive(1)
+		case a.sendAt:
+			d.send(0)
+		case b.sendAt:
+			d.send(1)
+		case d.askAt[0]:
+			d.ask(0)
+		default:
+			d.ask(1)
+		}
 	}
 }
+
+// at plans what happens at the true time t.
+func (d *duel) at(t time.Duration, happens func()) {
+	i, _ := slices.BinarySearchFunc(d.planned, t+1, func(p planned, t time.Duration) int { return cmp.Compare(p.at, t) })
+	d.planned = slices.Insert(d.planned, i, planned{t, happens})
+}
+
+// arrives returns when the next datagram arrives.
+func (e *duelEnd) arrives() time.Duration {
+	if len(e.inbox) == 0 {
+		return forever
+	}
+	return e.inbox[0].at
+}
+
+// bothDelay lets datagrams queue like that on both ways. delays must keep no state.
+func (d *duel) bothDelay(delays ...sim.Delay) { d.ends[0].delays, d.ends[1].delays = delays, delays }
 
 // offset returns the remote minus the local clock, microseconds.
 func (d *duel) offset(side int) int64 {
-	now := d.world.Now()
-	return int64(d.ends[1-side].c.Exact(now) - d.ends[side].c.Exact(now))
+	return int64(d.ends[1-side].c.Exact(d.now) - d.ends[side].c.Exact(d.now))
 }
 
-func (d *duel) asleep(side int) bool { return sim.Within(d.ends[side].off, d.world.Now()) }
+func (d *duel) asleep(side int) bool { return sim.Within(d.ends[side].off, d.now) }
 
 // wakes returns t, or the end of the window that it lies in.
 func wakes(windows []sim.Window, t time.Duration) time.Duration {
@@ -136,77 +229,93 @@ func wakes(windows []sim.Window, t time.Duration) time.Duration {
 	return t
 }
 
-func (d *duel) send(side int, at, period time.Duration) {
-	e := &d.ends[side]
-	late := time.Duration(e.phase.Float64() * float64(min(period/5, 2*ms)))
-	d.world.At(wakes(d.ends[side].off, at)+late, func() {
-		now := d.world.Now()
-		d.send(side, max(at, now-late)+period, period)
-		if d.asleep(side) {
-			return
-		}
-		local := e.c.Usec(now)
-		stamp := sim.Stamp(local)
-		var report uint32
-		reports := false
-		if e.heard && now >= e.reportAt {
-			e.reportAt = now + cmp.Or(d.reports, sim.ReportEvery(now-e.born))
-			report, reports = e.s.MinDelta(local)
-		}
-		for _, t := range e.out.Arrivals(e.link, now) {
-			d.world.At(t, func() { d.arrive(1-side, stamp, report, reports, now) })
-		}
-	})
+// plan plans the next datagram for the true time at, or when the computer wakes: up to a fifth of a period or 2 ms late.
+func (e *duelEnd) plan(at time.Duration) {
+	if e.phase != nil {
+		e.late = time.Duration(e.phase.Float64() * float64(min(e.period/5, 2*ms)))
+	}
+	e.sendAt = wakes(e.off, at) + e.late
 }
 
-func (d *duel) arrive(side int, stamp, report uint32, reports bool, sent time.Duration) {
-	e := &d.ends[side]
+func (d *duel) send(side int) {
+	e, o := &d.ends[side], &d.ends[1-side]
+	e.plan(d.now - e.late + e.period)
 	if d.asleep(side) {
 		return
 	}
-	now := d.world.Now()
-	local, from := e.c.Received(now), d.ends[1-side].c
-	queued := int64((now - sent - d.ends[1-side].out.BaseAt(sent)) / us)
-	queued += int64(local - e.c.Exact(now) + from.Exact(sent) - from.Usec(sent)) // what coarse clocks add looks the same
-	take := func() {
-		if d.asleep(side) {
-			return
-		}
-		e.s.OnDatagram(stamp, local)
-		if reports {
-			e.s.OnPeerMinDelta(report, local)
-		}
-		e.heard = true
-		if sent >= e.era && (e.faster <= 0 || queued < e.faster) {
-			e.stale = false
-		}
-		d.query(side)
+	local := e.c.Usec(d.now)
+	sent := datagram{sent: d.now, stamp: timesync.LocalTimeToDatagramTS24(local)}
+	if e.heard && d.now >= e.reportAt {
+		e.reportAt = d.now + cmp.Or(d.reports, sim.ReportEvery(d.now-e.born))
+		sent.report, sent.reports = e.s.Sync.MinDeltaTS24(local)
 	}
-	if d.swaps > 0 && e.held == nil && e.phase.Float64() < d.swaps {
-		e.held = take
-		return
-	}
-	take()
-	if held := e.held; held != nil {
-		e.held = nil
-		held()
+	for _, sent.at = range e.out.Arrivals(e.link, d.now) {
+		i := len(o.inbox)
+		for i > 0 && sent.at < o.inbox[i-1].at {
+			i--
+		}
+		o.inbox = slices.Insert(o.inbox, i, sent)
 	}
 }
 
-func (d *duel) ask(side int, at time.Duration) {
-	d.world.At(wakes(d.ends[side].off, at), func() {
-		d.ask(side, d.world.Now()+d.poll)
-		if !d.asleep(side) {
-			d.query(side)
-		}
-	})
+func (d *duel) arrive(side int) {
+	e := &d.ends[side]
+	first := e.inbox[0]
+	e.inbox = e.inbox[1:]
+	if d.asleep(side) {
+		return
+	}
+	first.local = e.c.Received(d.now)
+	if d.swaps > 0 && e.held == nil && e.phase.Float64() < d.swaps {
+		e.held = []datagram{first}
+		return
+	}
+	d.deliver(side, first, first.local)
+	held := e.held
+	e.held = nil
+	for _, h := range held {
+		d.deliver(side, h, h.local)
+	}
+}
+
+// take gives a datagram to the synchronizer.
+func (d *duel) take(side int, got datagram, localUsec uint64) {
+	if d.asleep(side) {
+		return
+	}
+	e := &d.ends[side]
+	e.s.OnDatagram(uint32(got.stamp), localUsec)
+	if got.reports {
+		e.s.Sync.OnPeerMinDeltaTS24(got.report, localUsec)
+	}
+	e.heard = true
+	if e.stale && got.sent >= e.era && (e.faster <= 0 || d.queued(side, got) < e.faster) {
+		e.stale = false
+	}
+	if !d.sparse {
+		d.query(side)
+	}
+}
+
+// queued returns for how long a datagram queued, us. What coarse clocks add looks the same.
+func (d *duel) queued(side int, got datagram) int64 {
+	to, from := d.ends[side].c, &d.ends[1-side]
+	queued := int64((got.at - got.sent - from.out.BaseAt(got.sent)) / us)
+	return queued + int64(got.local-to.Exact(got.at)+from.c.Exact(got.sent)-from.c.Usec(got.sent))
+}
+
+func (d *duel) ask(side int) {
+	d.askAt[side] = wakes(d.ends[side].off, d.now+d.poll)
+	if !d.asleep(side) {
+		d.query(side)
+	}
 }
 
 func (d *duel) query(side int) {
 	if d.onQuery == nil {
 		return
 	}
-	e, now := &d.ends[side], d.world.Now()
+	e, now := &d.ends[side], d.now
 	q := query{side: side, at: now, local: e.c.Usec(now), err: math.Inf(1), bound: math.Inf(1),
 		stale: e.stale, since: d.since(now), s: &e.s}
 	truth := d.ends[1-side].c.Exact(now) - (e.c.Exact(now) - q.local) // as in sim.Run
@@ -257,7 +366,7 @@ func (d *duel) clockEvent(side int, e sim.ClockEvent) {
 func (d *duel) jump(side int, event sim.ClockEvent) {
 	d.clockEvent(side, event)
 	each := func(at time.Duration, happens func(e *duelEnd, offset int64)) {
-		d.world.At(at, func() {
+		d.at(at, func() {
 			for side := range d.ends {
 				happens(&d.ends[side], d.offset(side))
 			}
@@ -276,7 +385,7 @@ func (d *duel) jump(side int, event sim.ClockEvent) {
 
 // outlier lets a datagram with an absurd stamp arrive at an end.
 func (d *duel) outlier(side int, at time.Duration, ts24 uint32) {
-	d.world.At(at, func() {
+	d.at(at, func() {
 		if e := &d.ends[side]; !d.asleep(side) {
 			e.s.OnDatagram(ts24, e.c.Received(at))
 			d.query(side)
@@ -305,19 +414,44 @@ func (d *duel) suspend(side int, at, lasting time.Duration, both bool) {
 // restart replaces an end by another with its own clock. The other one may forget everything, too.
 func (d *duel) restart(side int, at, size time.Duration, reset bool) {
 	d.jump(side, sim.ClockEvent{At: at, Step: size})
-	d.world.At(at, func() {
-		e, o := &d.ends[side], &d.ends[1-side]
-		e.s, e.held, e.heard, e.born, e.reportAt = subject{}, nil, false, at, at
-		if reset {
-			o.s.Sync.Reset()
-			o.heard, o.born, o.reportAt = false, at, at
-		}
-	})
+	d.at(at, func() { d.anew(side, reset) })
 	d.happens(at, "restart", "of %c, clock off by %v, the other resets %v", 'A'+rune(side), size, reset)
+}
+
+// anew lets an end begin anew, and the other one, too, if it resets.
+func (d *duel) anew(side int, reset bool) {
+	e, o := &d.ends[side], &d.ends[1-side]
+	e.s, e.held, e.heard, e.born, e.reportAt = subject{}, nil, false, d.now, d.now
+	if reset {
+		o.s.Sync.Reset()
+		o.heard, o.born, o.reportAt = false, d.now, d.now
+	}
 }
 
 // slew lets the clock of an end run at another rate for some time.
 func (d *duel) slew(side int, at, lasting time.Duration, ppm float64) {
 	d.clockEvent(side, sim.ClockEvent{At: at, For: lasting, PPM: ppm})
 	d.happens(at, "slew", "of %c by %.0f ppm for %v", 'A'+rune(side), ppm, lasting)
+}
+
+// route changes the delay of the way from an end.
+func (d *duel) route(side int, at, change time.Duration) {
+	d.ends[side].routes = append(d.ends[side].routes, sim.RouteStep{At: at, Change: change})
+	d.happens(at, "route", "from %c by %v", 'A'+rune(side), change)
+}
+
+// queue lets others fill a queue on the way from an end.
+func (d *duel) queue(side int, at, lasting, height time.Duration) {
+	d.ends[side].delays = append(d.ends[side].delays, sim.StandingQueue(at, lasting, height))
+	d.happens(at, "queue", "from %c of %v for %v", 'A'+rune(side), height, lasting)
+}
+
+// silence loses what is sent from an end, or from both.
+func (d *duel) silence(side int, at, lasting time.Duration, both bool) {
+	loss := sim.Silence(sim.Window{From: at, To: at + lasting})
+	d.ends[side].losses = append(d.ends[side].losses, loss)
+	if both {
+		d.ends[1-side].losses = append(d.ends[1-side].losses, loss)
+	}
+	d.happens(at, "silence", "from %c for %v, both ways %v", 'A'+rune(side), lasting, both)
 }

@@ -5,7 +5,6 @@ package simtest
 
 import (
 	"fmt"
-	"math"
 	"testing"
 	"time"
 
@@ -16,20 +15,16 @@ import (
 // lowRateWorld is a path of 2 or 20 ms each way with exponential jitter of up to 0.4 ms,
 // 1 to 20 datagrams a second and clocks 50 to 150 ppm apart. Nothing else happens.
 func lowRateWorld(seed uint64) *duel {
-	r := newRand(seed, 'l')
-	d := newDuel(seed, 120*sec)
-	ppm := (50 + 100*r.Float64()) * float64(1-2*r.IntN(2))
-	base := []time.Duration{2 * ms, 20 * ms}[r.IntN(2)]
-	jitter := time.Duration(r.Float64() * float64(400*us))
-	rate := math.Pow(20, r.Float64())
+	r, d := dice{newRand(seed, 'l')}, newDuel(seed, 120*sec)
+	ppm, base, jitter := r.between(50, 150)*r.sign(), []time.Duration{2 * ms, 20 * ms}[r.r.IntN(2)], r.span(0, 400*us)
+	rate := r.logBetween(1, 20)
 	for side := range d.ends {
-		if side == 1 && r.IntN(3) == 0 {
-			rate = math.Pow(20, r.Float64())
+		if side == 1 && r.r.IntN(3) == 0 {
+			rate = r.logBetween(1, 20)
 		}
-		d.ends[side].rate = rate
-		d.ends[side].clock = sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: ppm * (0.5 - float64(side))}
-		d.ends[side].out = &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(jitter)}
-		d.happens(0, "start", "%c sends %.1f/s, %+.0f ppm, %v and %v", 'A'+rune(side), rate, d.ends[side].clock.SkewPPM, base, jitter)
+		clock := sim.ClockSpec{OffsetUsec: r.r.Uint64(), SkewPPM: ppm * (0.5 - float64(side))}
+		d.ends[side] = duelEnd{rate: rate, base: base, clock: clock, delays: []sim.Delay{sim.Exp(jitter)}}
+		d.happens(0, "start", "%c sends %.1f/s, %+.0f ppm, %v and %v", 'A'+rune(side), rate, clock.SkewPPM, base, jitter)
 	}
 	return d
 }
@@ -41,17 +36,11 @@ func TestLowRates(t *testing.T) {
 	m := newMusts(t)
 	ends := errors(eachSeed(n, func(i uint64) float64 {
 		d := lowRateWorld(*seedFirst + i + 1)
-		last, beyond := [2]float64{math.Inf(1), math.Inf(1)}, 0.0
-		d.onQuery = func(q *query) {
-			if last[q.side] = math.Abs(q.err); q.ok {
-				beyond = max(beyond, q.excess())
-			}
+		v := judge(d, 0, 0, 0)
+		if v.beyond > 0 {
+			m.fail("low rates: error beyond the bound", "%s", v.worst)
 		}
-		d.run()
-		if beyond > 0 {
-			m.fail("low rates: error beyond the bound", "seed %d: by %.0f us%v", d.seed, beyond, d)
-		}
-		return max(last[0], last[1])
+		return max(v.last[0], v.last[1])
 	}))
 	m.judge(fmt.Sprintf("of %d worlds, off by more than 1 ms after 120 s", n), float64(ends.above(1000)), 0, 0)
 	m.note("  the furthest, us", ends.most())
@@ -89,26 +78,26 @@ func TestQuietPeer(t *testing.T) {
 	m := newMusts(t)
 	answers := eachSeed(long.Sized(200, 2000, 10000), func(seed uint64) (answers float64) {
 		p := newPeers(newRand(*seedFirst+seed, 'q'))
-		p.reports, p.askEvery = true, 5e6
+		p.reports, p.poll = 1, 5*sec // each datagram has a report
 		mean := p.between(10e6, 180e6)
 		for side := range p.ends {
-			p.ends[side].jitter, p.ends[side].period = 0, math.MaxInt64/2
+			p.ways[side].jitter, p.ends[side].period = 0, forever/2
 		}
-		p.ends[sim.B].sendAt = math.MaxInt64
+		p.ends[sim.B].sendAt = forever
 		p.deliver = func(side int, d datagram, local uint64) {
 			p.take(side, d, local)
 			wait := 1000.
 			if side == int(sim.A) {
 				wait = 20e6 + p.r.ExpFloat64()*mean
 			}
-			p.ends[side].sendAt = p.now + int64(wait)
+			p.ends[side].sendAt = p.now + usecs(wait)
 		}
-		p.onAsk = func(side int, a answer) {
-			if answers += float64(count(a.ok)); a.ok && math.Abs(a.err) > a.bound+1 {
-				m.fail("quiet peers: error beyond the bound", "seed %d, %c at %d us: %.0f us, bound %.0f us", seed, 'A'+rune(side), p.now, a.err, a.bound)
+		p.onQuery = func(q *query) {
+			if answers += float64(count(q.ok)); q.ok && q.excess() > 0 {
+				m.fail("quiet peers: error beyond the bound", "seed %d, %c at %v: %.0f us, bound %.0f us", seed, 'A'+rune(q.side), p.now, q.err, q.bound)
 			}
 		}
-		p.run(3600e6)
+		p.goOn(3600 * sec)
 		return answers
 	})
 	m.note(fmt.Sprintf("quiet peers: answers, mean of %d worlds", len(answers)), errors(answers).mean())

@@ -23,14 +23,14 @@ type watched struct {
 	subject
 	fail func(format string, args ...any)
 
-	later   bool // a question at laterAt is due
-	laterAt uint64
-	asked   bool
-	local   uint64 // of the latest question
-	remote  uint64
-	ts23    timesync.Counter23
-	ts16    timesync.Counter16
-	steps   int
+	due    bool // a question at dueAt
+	dueAt  uint64
+	asked  bool
+	local  uint64 // of the latest question
+	remote uint64
+	ts23   timesync.Counter23
+	ts16   timesync.Counter16
+	steps  int
 }
 
 func (w *watched) ask(local uint64) {
@@ -64,20 +64,17 @@ func (w *watched) ask(local uint64) {
 	w.asked, w.local, w.remote, w.ts23, w.ts16, w.steps = true, local, remote, ts23, ts16, steps
 }
 
-// until asks what is due before local, 100 us before it and at it.
-func (w *watched) until(local uint64) {
-	if w.later && int64(local-w.laterAt) >= 0 {
-		w.ask(w.laterAt)
+// around asks 100 us before local and at it, lets something happen, and asks at local again and, if nothing happens
+// before, 100 us after it.
+func (w *watched) around(local uint64, happens func()) {
+	if w.due && int64(local-w.dueAt) >= 0 {
+		w.ask(w.dueAt)
 	}
-	w.later = false
 	w.ask(local - 100)
 	w.ask(local)
-}
-
-// after asks at local and, if nothing happens before, 100 us after it.
-func (w *watched) after(local uint64) {
+	happens()
 	w.ask(local)
-	w.later, w.laterAt = true, local+100
+	w.due, w.dueAt = true, local+100
 }
 
 // readerMargin is by how much a reader may be ahead of what comes next, or behind, in microseconds.
@@ -105,26 +102,26 @@ func (w *watched) final(when uint64, take func()) {
 }
 
 func (w *watched) OnDatagram(ts24 uint32, recvUsec uint64) (owd time.Duration, ok bool) {
-	w.until(recvUsec)
-	w.final(recvUsec, func() { owd, ok = w.subject.OnDatagram(ts24, recvUsec) })
-	w.after(recvUsec)
+	w.around(recvUsec, func() {
+		w.final(recvUsec, func() { owd, ok = w.subject.OnDatagram(ts24, recvUsec) })
+	})
 	return owd, ok
 }
 
-func (w *watched) MinDelta(localUsec uint64) (uint32, bool) {
-	w.until(localUsec)
-	defer w.after(localUsec)
-	return w.subject.MinDelta(localUsec)
+func (w *watched) MinDelta(localUsec uint64) (delta uint32, ok bool) {
+	w.around(localUsec, func() { delta, ok = w.subject.MinDelta(localUsec) })
+	return delta, ok
 }
 
 func (w *watched) OnPeerMinDelta(delta uint32, recvUsec uint64) {
-	w.final(recvUsec, func() { w.subject.OnPeerMinDelta(delta, recvUsec) })
-	w.after(recvUsec)
+	w.around(recvUsec, func() {
+		w.final(recvUsec, func() { w.subject.OnPeerMinDelta(delta, recvUsec) })
+	})
 }
 
-func (w *watched) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
-	w.until(localUsec)
-	return w.subject.RemoteTime(localUsec, nearUsec)
+func (w *watched) RemoteTime(localUsec, nearUsec uint64) (remote uint64, ok bool) {
+	w.around(localUsec, func() { remote, ok = w.subject.RemoteTime(localUsec, nearUsec) })
+	return remote, ok
 }
 
 // TestMonotone asks for the remote time all through every scenario: it never goes

@@ -12,12 +12,13 @@ import (
 
 	"timesync"
 	"timesync/internal/long"
+	"timesync/internal/sim"
 )
 
 var soakDays = flag.Float64("soak.days", 0, "simulated days of TestSoak (default 0.25, 0.05 with -short)")
 
 const (
-	heardIn = 2.5e6 // us: by then after a restart the first report has come: they go every 2 s
+	heardIn = 2500 * ms // by then after a restart the first report has come: they go every 2 s
 
 	// In a month a few ends are beyond the bound after a restart and what comes soon after it,
 	// or wait for their bound after a long silence. Percent of those of a kind of fault.
@@ -43,46 +44,29 @@ func atOnce(happen func(s *siege, side int)) func(s *siege) tampering {
 }
 
 // runs lets the clock of an end run at another rate.
-func (s *siege) runs(side int, rate float64) { s.ends[side].clock.set(s.now, 0, rate) }
+func (s *siege) runs(side int, rate float64) { s.clocks[side].set(s.now, 0, rate) }
 
 // soakFaults are harmless where they set no clock, so that the bound holds all the time.
 var soakFaults = []attack{
 	{name: "clock set", begin: atOnce(func(s *siege, side int) { s.set(side, int64(s.sign()*s.logBetween(1e3, 3600e6))) })},
 	{name: "clock slewed", begin: upset(1e6, 60e6, func(s *siege, side int) func() {
-		rate := s.ends[side].clock.rate
+		rate := s.clocks[side].rate
 		s.runs(side, rate+s.sign()*s.between(100e-6, 500e-6))
 		return func() { s.runs(side, rate) }
 	})},
-	{name: "sleep", begin: func(s *siege) tampering {
-		s.lasts(1e6, 3600e6)
-		side := s.r.IntN(2)
-		rate := s.ends[side].clock.rate
-		s.asleep[side] = true
+	{name: "sleep", begin: upset(1e6, 3600e6, func(s *siege, side int) func() {
+		rate := s.clocks[side].rate
 		s.runs(side, -1)
-		s.ends[side].sendAt += s.to - s.now
-		s.after = func() {
-			s.asleep[side] = false
-			s.runs(side, rate)
-		}
-		return func(at int, d datagram, local uint64) {
-			if at != side {
-				s.take(at, d, local)
-			}
-		}
-	}},
+		s.ends[side].off = []sim.Window{{From: s.now, To: s.to}}
+		return func() { s.runs(side, rate) }
+	})},
 	{name: "restart", begin: atOnce(func(s *siege, side int) {
-		e, o := &s.ends[side], &s.ends[1-side]
-		e.s = new(timesync.TimeSynchronizer)
 		s.set(side, s.r.Int64())
-		e.heard, e.born, e.reportAt = false, s.now, s.now
-		if s.r.IntN(2) == 0 {
-			o.s.Reset()
-			o.heard, o.born, o.reportAt = false, s.now, s.now
-		}
+		s.anew(side, s.r.IntN(2) == 0)
 	})},
 	{name: "1 or 2 absurd stamps", harmless: true, begin: atOnce(func(s *siege, side int) {
 		for range 1 + s.r.IntN(2) {
-			s.take(side, datagram{stamp: timesync.NewCounter24(s.r.Uint64())}, s.ends[side].clock.usec(s.now))
+			s.take(side, datagram{stamp: timesync.NewCounter24(s.r.Uint64())}, s.clocks[side].Usec(s.now))
 		}
 	})},
 	{name: "silence", harmless: true, begin: upset(1e6, 3600e6, func(s *siege, side int) func() {
@@ -93,27 +77,27 @@ var soakFaults = []attack{
 	})},
 	{name: "another route", harmless: true, begin: atOnce(func(s *siege, side int) {
 		e := &s.ends[side]
-		e.base = min(max(e.base+int64(s.sign()*s.logBetween(100, 50e3)), 1e3), 100e3)
+		e.base = min(max(e.base+usecs(s.sign()*s.logBetween(100, 50e3)), ms), 100*ms)
 	})},
 	{name: "queue", harmless: true, begin: upset(0.2e6, 60e6, func(s *siege, side int) func() {
-		s.ends[side].queue = int64(s.logBetween(1e3, 300e3))
-		return func() { s.ends[side].queue = 0 }
+		s.ways[side].queue = usecs(s.logBetween(1e3, 300e3))
+		return func() { s.ways[side].queue = 0 }
 	})},
 	{name: "jitter", harmless: true, begin: upset(1e6, 120e6, func(s *siege, side int) func() {
-		was := s.ends[side].jitter
-		s.ends[side].jitter = int64(s.logBetween(1e3, 50e3))
-		return func() { s.ends[side].jitter = was }
+		was := s.ways[side].jitter
+		s.ways[side].jitter = usecs(s.logBetween(1e3, 50e3))
+		return func() { s.ways[side].jitter = was }
 	})},
 	{name: "handed over late", harmless: true, begin: func(s *siege) tampering {
 		s.lasts(2e6, 60e6)
-		return s.late(s.logBetween(1e3, 0.9e6), s.to)
+		return s.handsOverLate(s.logBetween(1e3, 0.9e6))
 	}},
 }
 
 // loses lets datagrams from an end and those to it be lost.
 func (s *siege) loses(side int, from, to float64) func() {
-	s.ends[side].loss, s.ends[1-side].loss = from, to
-	return func() { s.ends[0].loss, s.ends[1].loss = 0, 0 }
+	s.ways[side].loss, s.ways[1-side].loss = from, to
+	return func() { s.ways[0].loss, s.ways[1].loss = 0, 0 }
 }
 
 // toll is what a kind of fault did: how many ends had a bound that was wrong, or not back in time.
@@ -127,40 +111,38 @@ type soak struct {
 	misses []string
 }
 
-// fault plays one, and the calm after it.
+// fault plays one, and the calm after it. Of each end only the first miss of a kind counts.
 func (s *soak) fault(x *toll) {
-	was, lasting := s.calm, int64(s.between(40e6, 120e6))
+	was, lasting := s.calm, usecs(s.between(40e6, 120e6))
 	s.calm, s.from, s.after = [2]float64{}, s.now, func() {}
 	var beyond, slow [2]bool
-	miss := func(n *int, once *bool, format string, args ...any) {
-		if !*once {
-			*n++
-			*once = true
-			when := fmt.Sprintf("%.2f s, %.2f s after %s: ", float64(s.now)/1e6, float64(s.now-s.to)/1e6, s.attack.name)
-			s.misses = append(s.misses, when+fmt.Sprintf(format, args...))
+	miss := func(n *int, once *[2]bool, q *query) {
+		if !once[q.side] {
+			*n, once[q.side] = *n+1, true
+			s.misses = append(s.misses, fmt.Sprintf("%v after %s: %s, before it at most %.0f us", s.now-s.to, s.attack.name, q.in(s.duel), was[q.side]))
 		}
 	}
-	s.onAsk = func(side int, a answer) {
+	s.onQuery = func(q *query) {
 		since := s.now - s.to // negative while it lasts
-		half := float64(s.ends[0].base+s.ends[1].base) / 2
+		half := float64((s.ends[0].base+s.ends[1].base)/us) / 2
 		switch {
-		case s.asleep[side] || !a.ok && since <= heardIn:
+		case !q.ok && since <= heardIn:
 			return
-		case !a.ok:
-			s.m.fail("not synchronized", "%.1f s after %s, at %.0f s", float64(since)/1e6, s.attack.name, float64(s.now)/1e6)
-		case a.beyond() && (s.attack.harmless || since > attackOver):
-			miss(&x.beyond, &beyond[side], "%c is off by %.0f us, bound %.0f us", 'A'+rune(side), a.err, a.bound)
-		case since > attackOver && a.bound > 2*max(was[side], half)+200:
-			miss(&x.slow, &slow[side], "the bound of %c is %.0f us, before it was %.0f us", 'A'+rune(side), a.bound, was[side])
+		case !q.ok:
+			s.m.fail("not synchronized", "%v after %s, at %v", since, s.attack.name, s.now)
+		case q.beyond() && (s.attack.harmless || since > attackOver):
+			miss(&x.beyond, &beyond, q)
+		case since > attackOver && q.bound > 2*max(was[q.side], half)+200:
+			miss(&x.slow, &slow, q)
 		}
-		if since > lasting-5e6 {
-			s.calm[side] = max(s.calm[side], a.bound)
+		if since > lasting-5*sec {
+			s.calm[q.side] = max(s.calm[q.side], q.bound)
 		}
 	}
 	x.n++
 	s.besiege()
-	s.run(s.from)
-	s.run(s.to + lasting)
+	s.goOn(s.from)
+	s.goOn(s.to + lasting)
 }
 
 // TestSoak plays 6 hours of two peers, and a month with -soak.days 30. The bound holds outside of the 15 s after a clock was set; no end is without an answer but
@@ -170,18 +152,18 @@ func TestSoak(t *testing.T) {
 	days := cmp.Or(*soakDays, long.Sized(0.05, 0.25, 0.25))
 	m := newMusts(t)
 	s := soak{siege: newSiege(*seedFirst + 1), m: m}
-	s.victims, s.onAsk = [2]bool{true, true}, func(int, answer) {}
+	s.victims = [2]bool{true, true}
 	var crystal [2]float64
 	for side := range s.ends {
 		e := &s.ends[side]
-		e.base, e.jitter, e.period = int64(s.between(10e3, 40e3)), 1e3, 1_000_000/60
-		crystal[side] = e.clock.rate
+		e.base, e.period, s.ways[side].jitter = usecs(s.between(10e3, 40e3)), usecs(1e6/60), ms
+		crystal[side] = s.clocks[side].rate
 	}
-	s.run(60e6)
+	s.goOn(60 * sec)
 	tolls := make([]toll, len(soakFaults))
-	for s.now < int64(days*day) {
+	for s.now < usecs(days*day) {
 		for side, rate := range crystal {
-			turn := 2 * math.Pi * float64(s.now)
+			turn := 2 * math.Pi * float64(s.now/us)
 			s.runs(side, rate+2e-6*math.Sin(turn/day)+0.1e-6*math.Sin(turn/900e6+float64(side)))
 		}
 		kind := s.r.IntN(len(soakFaults))

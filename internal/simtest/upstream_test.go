@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
-	"fmt"
 	"math"
 	"os"
 	"testing"
@@ -32,12 +31,6 @@ func upBaselines() map[string]upBaseline {
 	return file.Scenarios
 }
 
-// upScore says of a method, at the end where that is worse, p95 of the error, and how many polls had no answer.
-type upScore struct {
-	p95        float64
-	unanswered int
-}
-
 // upOriginal is the original as its benchmark asks it: the local time plus the
 // decoded offset, without truncating the local time to the offset's 8 us.
 type upOriginal struct{ rivals.Original }
@@ -48,60 +41,42 @@ func (o *upOriginal) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 	return remote + below, ok
 }
 
-// upRun plays a scenario for both methods on identical packets.
-func upRun(sc *upstream.Scenario, seed uint64, mode upstream.Mode) (scores [2]upScore) {
-	pairs := []sim.Pair{{A: &upOriginal{}, B: &upOriginal{}}, {A: &subject{}, B: &subject{}}}
-	var errs [2][2]errors
-	upstream.New(sc, seed, mode).Run(pairs, sim.Observer{Poll: func(o *sim.Observation) {
-		if o.At >= sc.Warmup() && o.OK {
-			errs[o.Pair][o.Side] = append(errs[o.Pair][o.Side], math.Abs(o.ErrUsec))
-		}
-		scores[o.Pair].unanswered += count(o.At >= sc.Warmup() && !o.OK)
-	}})
-	for m := range scores {
-		for _, e := range errs[m] {
-			if len(e) > 0 {
-				scores[m].p95 = max(scores[m].p95, e.quantile(0.95))
-			}
-		}
-	}
-	return scores
+// upJob is a scenario in a mode, and what comes out of it, of the original and of ours.
+type upJob struct {
+	sc         *upstream.Scenario
+	mode       upstream.Mode
+	seeds      int
+	base       float64    // p95 of the file; NaN is none
+	p95        [2]float64 // of the error at the end where that is worse, us: the median over the seeds
+	unanswered [2]int     // polls, all seeds
 }
 
-// upResult is a scenario in a mode, all seeds.
-type upResult struct {
-	sc    *upstream.Scenario
-	mode  upstream.Mode
-	seeds int
-	score [2]upScore // the median over the seeds, and all polls without an answer
-	base  float64    // of the file; NaN is none
-}
-
-// measure plays the scenario.
-func (r upResult) measure() *upResult {
+// play plays the scenario for both methods on identical packets.
+func (j upJob) play() *upJob {
 	var p95 [2]errors
-	for seed := range uint64(r.seeds) {
-		for m, s := range upRun(r.sc, *seedFirst+seed, r.mode) {
-			p95[m] = append(p95[m], s.p95)
-			r.score[m].unanswered += s.unanswered
+	for seed := range uint64(j.seeds) {
+		pairs := []sim.Pair{{A: &upOriginal{}, B: &upOriginal{}}, {A: &subject{}, B: &subject{}}}
+		var errs [2][2]errors
+		upstream.New(j.sc, *seedFirst+seed, j.mode).Run(pairs, sim.Observer{Poll: func(o *sim.Observation) {
+			if o.At >= j.sc.Warmup() && o.OK {
+				errs[o.Pair][o.Side] = append(errs[o.Pair][o.Side], math.Abs(o.ErrUsec))
+			}
+			j.unanswered[o.Pair] += count(o.At >= j.sc.Warmup() && !o.OK)
+		}})
+		for m, ends := range errs {
+			a, b := ends[0].quantile(0.95), ends[1].quantile(0.95)
+			p95[m] = append(p95[m], max(a, b))
 		}
 	}
-	for m := range r.score {
-		r.score[m].p95 = p95[m].median()
-	}
-	return &r
+	j.p95 = [2]float64{p95[0].median(), p95[1].median()}
+	return &j
 }
 
 // upLeast keeps ratios of errors sensible: below a unit of the stamps they are luck.
 const upLeast = 8
 
 // ratio is the p95 error over the original's on the same packets.
-func (r *upResult) ratio() float64 {
-	return max(r.score[1].p95, upLeast) / max(r.score[0].p95, upLeast)
-}
-
-// String is the scenario and its clocks.
-func (r *upResult) String() string { return fmt.Sprintf("%s %+v", r.sc.Name, r.mode) }
+func (j *upJob) ratio() float64 { return max(j.p95[1], upLeast) / max(j.p95[0], upLeast) }
 
 // TestUpstream plays all scenarios with clocks as published, and with clocks that integrate their rate, and CORE with
 // skew, too. How soon we are back after a step is in TestSteps, and who is how good in which scenario in docs/report.csv.
@@ -109,33 +84,32 @@ func TestUpstream(t *testing.T) {
 	if !*long.Flag {
 		t.Skip("its limits are for all seeds: with -long")
 	}
-	var jobs []upResult
+	var jobs []upJob
 	baselines := upBaselines()
 	for _, sc := range must(upstream.Scenarios()) {
 		file := baselines[sc.Name]
-		jobs = append(jobs, upResult{sc: sc, seeds: 4, base: file.Folded},
-			upResult{sc: sc, seeds: 4, base: math.NaN(), mode: upstream.Mode{Integrated: true}})
+		jobs = append(jobs, upJob{sc: sc, seeds: 4, base: file.Folded},
+			upJob{sc: sc, seeds: 4, base: math.NaN(), mode: upstream.Mode{Integrated: true}})
 		if sc.Classification == "CORE" {
-			jobs = append(jobs, upResult{sc: sc, seeds: 30, base: file.Overlay, mode: upstream.Mode{Integrated: true, Skewed: true}})
+			jobs = append(jobs, upJob{sc: sc, seeds: 30, base: file.Overlay, mode: upstream.Mode{Integrated: true, Skewed: true}})
 		}
 	}
-	results := eachSeed(len(jobs), func(i uint64) *upResult { return jobs[i].measure() })
+	results := eachSeed(len(jobs), func(i uint64) *upJob { return jobs[i].play() })
 	upRecreation(t, results)
 	upMusts(newMusts(t), results)
 }
 
 // upRecreation compares the original as played here with that of the file, which
 // had other random numbers: 20 seeds, 60 with skew.
-func upRecreation(t *testing.T, results []*upResult) {
+func upRecreation(t *testing.T, results []*upJob) {
 	var logs errors
 	n, off := 0, 0
 	for _, r := range results {
-		o := &r.score[0]
 		n += count(!math.IsNaN(r.base))
-		off += count(math.Abs(o.p95-r.base) > 0.15*r.base+16)
+		off += count(math.Abs(r.p95[0]-r.base) > 0.15*r.base+16)
 		// Where the time of a step is drawn, p95 may stand on either side of it.
 		if r.base > 100 && r.sc.RandomStep == nil {
-			logs = append(logs, math.Log(o.p95/r.base))
+			logs = append(logs, math.Log(r.p95[0]/r.base))
 		}
 	}
 	mean := math.Exp(logs.mean())
@@ -147,24 +121,23 @@ func upRecreation(t *testing.T, results []*upResult) {
 
 // upMusts asserts that hardly any scenario is much worse than with the original. With the skew of CORE the limits are
 // closer. Errors of 0.1 ms are small whatever the original's.
-func upMusts(m *musts, results []*upResult) {
+func upMusts(m *musts, results []*upJob) {
 	var core geometricMean
 	above := map[string]bool{}
 	for _, r := range results {
-		o, s := &r.score[0], &r.score[1]
-		if s.unanswered > o.unanswered {
-			m.t.Errorf("%v: %d polls without an answer, the original %d", r, s.unanswered, o.unanswered)
-		}
-		if r.mode.Skewed {
-			core.add(max(s.p95, upLeast), max(o.p95, upLeast))
+		original, ours := r.p95[0], r.p95[1]
+		if r.unanswered[1] > r.unanswered[0] {
+			m.t.Errorf("%s %+v: %d polls without an answer, the original %d", r.sc.Name, r.mode, r.unanswered[1], r.unanswered[0])
 		}
 		switch {
-		case r.mode.Skewed && s.p95 > 1.1*o.p95+8:
-			m.judge("CORE with skew: "+r.sc.Name+" p95, us", s.p95, 2*o.p95+100, 1.1*o.p95+8)
 		case r.mode.Skewed:
-		case s.p95 > 10*max(o.p95, upLeast)+100:
-			m.t.Errorf("%v: p95 %.0f us, more than ten times the original's %.0f us", r, s.p95, o.p95)
-		case r.ratio() > 3 && s.p95 > 1000:
+			core.add(max(ours, upLeast), max(original, upLeast))
+			if ours > 1.1*original+8 {
+				m.judge("CORE with skew: "+r.sc.Name+" p95, us", ours, 2*original+100, 1.1*original+8)
+			}
+		case ours > 10*max(original, upLeast)+100:
+			m.t.Errorf("%s %+v: p95 %.0f us, more than ten times the original's %.0f us", r.sc.Name, r.mode, ours, original)
+		case r.ratio() > 3 && ours > 1000:
 			above[r.sc.Name] = true
 		}
 	}
