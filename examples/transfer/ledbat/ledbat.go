@@ -58,11 +58,10 @@ const (
 	// MaxWindow is the largest window, whatever the receiver says: 1 Gbit/s over 130 ms.
 	MaxWindow = 16 << 20
 
-	target   = int64(Target / time.Microsecond)
-	second   = int64(1e6)  // us
-	maxRTT   = 60 * second // us: longer ones are taken for this
-	maxDelay = 1 << 40     // us: limits sums of what a caller may pass
-	slowGap  = 3 * second  // us: the least time between two slowdowns
+	target  = int64(Target / time.Microsecond)
+	second  = int64(1e6)  // us
+	maxRTT  = 60 * second // us: longer ones are taken for this
+	slowGap = 3 * second  // us: the least time between two slowdowns
 	// The ratio of the time between two slowdowns to the length of one: the draft's.
 	slowRatio = 9
 	// The draft's: a window grows by at least a 16th of a segment a round trip.
@@ -101,8 +100,7 @@ type Controller struct {
 	delays int           // how many there were, at most filter
 	base   baseDelay
 	queue  int64  // us: queueing delay
-	steps  uint32 // the receiver's count of clock steps, if heard
-	heard  bool
+	steps  uint32 // the receiver's count of clock steps, if there is a base delay
 
 	next uint64 // when the pace allows the next datagram
 
@@ -186,26 +184,19 @@ func (c *Controller) pace(nowUsec uint64, n int) {
 // the receiver says of it. An acknowledgement of more than is under way counts for what is
 // under way: a receiver gains nothing by it.
 func (c *Controller) OnAck(nowUsec, sentUsec uint64, n int, d Delay) {
+	c.start()
 	owd, steps, ok := d.Read()
-	if ok && c.heard && steps != c.steps {
+	if ok && c.base.n > 0 && steps != c.steps {
 		c.forget(nowUsec)
 	}
-	if ok {
-		c.steps, c.heard = steps, true
-	}
-	c.ack(nowUsec, int64(nowUsec-sentUsec), n, owd.Microseconds(), ok)
-}
-
-// ack is OnAck with any measure of the delay.
-func (c *Controller) ack(nowUsec uint64, rtt int64, n int, delay int64, ok bool) {
-	c.start()
 	// If not, something else than the window limits us.
 	used := c.flight+MinWindow >= int(c.window)
 	n = clamp(n, 0, c.flight)
 	c.flight -= n
-	c.roundTrip(rtt)
+	c.roundTrip(int64(nowUsec - sentUsec))
 	if ok {
-		c.current(nowUsec, clamp(delay, -maxDelay, maxDelay))
+		c.steps = steps
+		c.current(nowUsec, owd.Microseconds())
 	}
 	c.clock(nowUsec)
 	switch {

@@ -118,6 +118,7 @@ type flow struct {
 	ends      [2]link.Link // sender, receiver
 	receiver  sim.ClockSpec
 	clocks    [2]*sim.Clock
+	first     int64         // such a difference, less 5 s; 0: none yet
 	raw       bool          // the control: differences of raw stamps
 	slowdowns bool          // ... which believes slowdowns
 	liar      bool          // the receiver says that there is no queue
@@ -206,7 +207,10 @@ func (f *flow) acknowledged(sent uint64, raw int64, d Delay) {
 		f.c.OnAck(f.time(), sent, Segment, d)
 		return
 	}
-	f.c.ack(f.time(), int64(f.time()-sent), Segment, raw%(1<<40), true)
+	if f.first == 0 {
+		f.first = raw - 5e6
+	}
+	f.c.OnAck(f.time(), sent, Segment, NewDelay(time.Duration(raw-f.first)*time.Microsecond, 0, true))
 	if !f.slowdowns {
 		f.c.base.shown = 0 // so nothing but the base of ten minutes counts
 	}
