@@ -61,6 +61,9 @@ func Spaces(names ...string) {
 	}
 }
 
+// Name gives the namespace of this program a name.
+func Name(name string) { Run("ip", "netns", "attach", name, fmt.Sprint(os.Getpid())) }
+
 // Command returns a command to be started in a namespace, which ends when this process does.
 func Command(ns, program string, args ...string) *exec.Cmd {
 	c := exec.Command("ip", append([]string{"netns", "exec", ns, program}, args...)...)
@@ -102,7 +105,9 @@ func Route(ns, via string) { Run("ip", "-n", ns, "route", "add", "default", "via
 type Wire struct {
 	Delay  [2]atomic.Int64 // ns: from the first port to the second, and back
 	Jitter atomic.Int64    // ns: each packet waits up to so much longer
-	ends   [2]*os.File
+	// Seen is given each packet that arrives at the second port without jitter; nil: none.
+	Seen atomic.Pointer[func(packet []byte)]
+	ends [2]*os.File
 }
 
 const wireQueue = 1 << 14 // packets under way: 250 Mbit/s over 0.8 s
@@ -156,6 +161,9 @@ func (w *Wire) read(from int, packets chan<- packet) {
 func (w *Wire) write(to int, packets <-chan packet) {
 	for p := range packets {
 		time.Sleep(time.Until(p.due))
+		if seen := w.Seen.Load(); seen != nil && to == 1 {
+			(*seen)(p.bytes)
+		}
 		_, _ = w.ends[to].Write(p.bytes) // the device may be down: a loss
 	}
 }
