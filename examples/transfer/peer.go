@@ -7,16 +7,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"net/netip"
 	"sync"
 	"time"
 
 	"timesync/clock"
+	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/examples/transfer/ledbat"
 	"timesync/internal/stat"
-	"timesync/rxtime"
 )
 
 const (
@@ -28,19 +28,19 @@ const (
 
 // peer is one end: a socket, the seal, the game's datagrams, and the sender or receiver.
 type peer struct {
-	end    *seal.End
-	conn   *net.UDPConn
-	dial   netip.AddrPort // not valid: it listens
-	report func(progress)
-	begun  time.Time
+	*program.Socket
+	end   *seal.End
+	dial  netip.AddrPort // not valid: it listens
+	out   io.Writer
+	begun time.Time
+	wake  chan struct{} // a message came: perhaps more may be sent
 
 	mu       sync.Mutex
 	sender   *sender // one of them is nil
 	receiver *receiver
-	// One-way delays of the game's datagrams since the last report.
+	// One-way delays of the game's datagrams since the last line.
 	game []time.Duration
-	last uint64        // bytes at the last report
-	wake chan struct{} // a message came: perhaps more may be sent
+	last uint64 // bytes at the last line
 	err  error
 	done bool
 }
@@ -48,58 +48,49 @@ type peer struct {
 // run works until the file is there, something fails, or ctx ends.
 func (p *peer) run(ctx context.Context) error {
 	// Fewer losses on a busy machine, if it is allowed.
-	_ = p.conn.SetReadBuffer(socketBuf)
-	p.wake = make(chan struct{}, 1)
-	var tasks sync.WaitGroup
-	tasks.Go(func() { seal.Receive(rxtime.NewConn(p.conn), p.take) })
-	p.begun = time.Now()
+	_ = p.UDP.SetReadBuffer(socketBuf)
+	p.begun, p.wake = time.Now(), make(chan struct{}, 1)
+	p.Go(func() { seal.Receive(p.Rx, p.take) })
+	p.Every(gameEvery, func() { p.send(make([]byte, gameLen)) })
+	p.Every(time.Second, p.tell)
 	p.loop(ctx)
 	p.mu.Lock()
-	err := p.err
-	if err == nil && !p.done {
-		err = errors.New("interrupted; run both ends again to go on")
+	if p.err == nil && !p.done {
+		p.err = errors.New("interrupted; run both ends again to go on")
 	}
-	if p.sender != nil && err != nil {
-		p.send(over(err.Error()))
+	if p.sender != nil && p.err != nil {
+		p.send(over(p.err.Error()))
 	}
-	p.tell()
 	p.mu.Unlock()
-	p.conn.Close()
-	tasks.Wait()
+	p.Close()
+	p.tell()
 	if p.receiver != nil && !p.done {
 		p.receiver.store.close() // what was written is there
 	}
-	return err
+	return p.err
 }
 
 // loop sends what is due until the end.
 func (p *peer) loop(ctx context.Context) {
-	game, second := time.NewTicker(gameEvery), time.NewTicker(time.Second)
-	defer game.Stop()
-	defer second.Stop()
-	var over time.Time
+	var lingered <-chan time.Time
 	for {
 		p.mu.Lock()
 		wait := p.pump()
 		ended := p.done || p.err != nil
 		p.mu.Unlock()
-		if ended && over.IsZero() {
-			over = time.Now()
-		}
-		if ended && (p.sender != nil || time.Since(over) > linger) {
+		if ended && p.sender != nil {
 			return
+		}
+		if ended && lingered == nil {
+			lingered = time.After(linger)
 		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-lingered:
+			return
 		case <-time.After(wait):
 		case <-p.wake:
-		case <-game.C:
-			p.send(make([]byte, gameLen))
-		case <-second.C:
-			p.mu.Lock()
-			p.tell()
-			p.mu.Unlock()
 		}
 	}
 }
@@ -121,12 +112,9 @@ func (p *peer) pump() (wait time.Duration) {
 	return most
 }
 
-// send seals and sends. An error is a loss like any other: the network may come back.
+// send seals and sends.
 func (p *peer) send(message []byte) {
-	if to := cmp.Or(p.dial, p.end.Peer().Addr); to.IsValid() {
-		datagram := p.end.Seal(nil, message, clock.Now())
-		_, _ = p.conn.WriteToUDPAddrPort(datagram, to)
-	}
+	p.Write(p.end.Seal(nil, message, clock.Now()), cmp.Or(p.dial, p.end.Peer().Addr))
 }
 
 // take takes a datagram.
@@ -139,7 +127,7 @@ func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 	d, answer, err := p.end.Take(datagram, from, recvUsec, patience*time.Microsecond)
 	if answer != nil {
-		_, _ = p.conn.WriteToUDPAddrPort(answer, from)
+		p.Write(answer, from)
 	}
 	if err == seal.ErrRefused {
 		p.err = errors.New("the receiver serves another sender")
@@ -162,37 +150,27 @@ func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 }
 
-// progress is a line of the display, and of -json.
-type progress struct {
-	Seconds     float64
-	Bytes, Size uint64  // that the receiver has, and of the file
-	Rate        float64 // of the file, in the last second, Mbit/s
-	Queue, Base float64 // sender: queueing delay and base delay, ms
-	Lost        int     // sender: datagrams taken for lost
-	GameP99     float64 // one-way delay of the game's datagrams to this end, ms
-}
-
-func (s progress) String() string {
-	line := fmt.Sprintf("%5.0f s  %.1f of %.1f MB  %.2f Mbit/s", s.Seconds, float64(s.Bytes)/1e6, float64(s.Size)/1e6, s.Rate)
-	if s.Base > 0 {
-		line += fmt.Sprintf("  queue %.1f ms beyond %.1f ms  %d lost", s.Queue, s.Base, s.Lost)
-	}
-	return line + fmt.Sprintf("  game at p99 %.1f ms under way", s.GameP99)
-}
-
-// tell reports the progress of the last second.
+// tell prints the progress of the last second.
 func (p *peer) tell() {
-	now := progress{Seconds: time.Since(p.begun).Seconds()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	var file pieces
+	queue, p99 := "", 0.0
 	if s := p.sender; s != nil {
-		queueing, base := s.cc.Queueing()
-		now.Bytes, now.Size, now.Queue, now.Base, now.Lost = s.offer.without(s.left), s.offer.Size, ms(queueing), ms(base), s.losses
+		file = s.pieces
+		if queueing, base := s.cc.Queueing(); base > 0 {
+			queue = fmt.Sprintf("  queue %.1f ms beyond %.1f ms  %d lost", ms(queueing), ms(base), s.losses)
+		}
 	} else if s := p.receiver.store; s != nil {
-		now.Bytes, now.Size = s.offer.without(s.left), s.offer.Size
+		file = s.pieces
 	}
 	if len(p.game) > 0 {
-		now.GameP99 = ms(stat.Quantile(p.game, 0.99))
+		p99 = ms(stat.Quantile(p.game, 0.99))
 	}
-	now.Rate = float64(now.Bytes-min(p.last, now.Bytes)) * 8 / 1e6
-	p.last, p.game = now.Bytes, p.game[:0]
-	p.report(now)
+	bytes := file.bytes()
+	rate := float64(bytes-min(p.last, bytes)) * 8 / 1e6
+	fmt.Fprintf(p.out, "%5.0f s  %.1f of %.1f MB  %.2f Mbit/s%s  game at p99 %.1f ms under way\n",
+		time.Since(p.begun).Seconds(), float64(bytes)/1e6, float64(file.Size)/1e6, rate, queue, p99)
+	p.last, p.game = bytes, p.game[:0]
 }

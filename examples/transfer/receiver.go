@@ -16,9 +16,8 @@ type receiver struct {
 	heard  uint64 // when anything last came from the sender; 0: nothing yet
 	failed error  // why it ended
 
-	newest  uint32 // number of the newest data
-	before  uint64 // bit i: newest-1-i arrived
-	any     bool
+	newest  uint32     // number of the newest data
+	before  uint64     // bit i: newest-1-i arrived
 	checked chan error // the result of store.finish
 	over    bool       // and it is known, and good
 }
@@ -72,7 +71,7 @@ func (r *receiver) offered(body []byte) ([]byte, error) {
 	if r.check(); r.over {
 		return over(""), nil
 	}
-	return r.store.message(), nil
+	return r.store.summary(), nil
 }
 
 // check looks whether the file is complete and its checksum right. To compute that of a large file takes
@@ -112,24 +111,15 @@ func (r *receiver) data(body []byte, delay ledbat.Delay) ([]byte, error) {
 		return nil, err
 	}
 	r.note(d.Number)
-	a := ack{Number: d.Number, Delay: [3]byte(delay.Append(nil))}
-	if behind := r.newest - d.Number; behind < 64 {
-		a.Before = r.before >> behind
-	}
+	a := ack{d.Number, [3]byte(delay.Append(nil)), r.before >> (r.newest - d.Number)}
 	return message(kindAck, a, ""), nil
 }
 
-// note remembers which of the last datagrams arrived.
+// note remembers which of the last datagrams arrived. Shifts by 64 and more give 0.
 func (r *receiver) note(number uint32) {
-	ahead := int32(number - r.newest)
-	switch {
-	case !r.any:
-		r.newest, r.any = number, true
-	case ahead > 0:
-		// Shifts of 64 and more give 0.
-		r.before = (r.before<<1 | 1) << (ahead - 1)
-		r.newest = number
-	case ahead < 0 && ahead >= -64:
+	if ahead := int32(number - r.newest); ahead > 0 {
+		r.newest, r.before = number, (r.before<<1|1)<<(ahead-1)
+	} else if ahead < 0 {
 		r.before |= 1 << (-ahead - 1)
 	}
 }

@@ -34,7 +34,7 @@ var (
 // sender sends a file. It knows no socket and no clock: times are local readings in
 // microseconds.
 type sender struct {
-	offer offer
+	pieces // which the receiver has
 	// It is not read for test data, which is zeros: sealed, they look random.
 	source io.ReaderAt
 	cc     ledbat.Controller
@@ -46,7 +46,6 @@ type sender struct {
 	heard  uint64 // when anything last came from the receiver
 	// When an acknowledgement last came, or data left while none was under way.
 	acked  uint64
-	pieces          // which the receiver has
 	sent   []bool   // chunks that are under way, or had
 	next   int      // all before are sent
 	window []packet // under way, by number
@@ -66,8 +65,8 @@ type packet struct {
 
 func newSender(o offer, source io.ReaderAt, nowUsec uint64) *sender {
 	return &sender{
-		offer: o, source: source, asked: nowUsec - again, heard: nowUsec,
-		pieces: newPieces(o.chunks()), sent: make([]bool, o.chunks()),
+		pieces: newPieces(o), source: source, asked: nowUsec - again, heard: nowUsec,
+		sent: make([]bool, o.chunks()), oldest: 1, // a receiver takes 0 for one that came
 	}
 }
 
@@ -82,7 +81,7 @@ func (s *sender) poll(nowUsec uint64) (message []byte, wait time.Duration, err e
 			return nil, time.Duration(again-passed) * time.Microsecond, nil
 		}
 		s.asked = nowUsec
-		return s.offer.message(), 0, nil
+		return s.message(), 0, nil
 	}
 	if s.timeout(nowUsec); !s.agreed {
 		return nil, 0, nil
@@ -106,8 +105,8 @@ func (s *sender) poll(nowUsec uint64) (message []byte, wait time.Duration, err e
 
 // data sends a chunk.
 func (s *sender) data(chunk uint32, nowUsec uint64) ([]byte, error) {
-	bytes := s.buf[:s.offer.length(chunk)]
-	if s.offer.name != "" {
+	bytes := s.buf[:s.length(chunk)]
+	if s.name != "" {
 		n, err := s.source.ReadAt(bytes, int64(chunk)*chunkLen)
 		if errors.Is(err, io.EOF) && n < len(bytes) {
 			err = errors.New("the file became shorter")
@@ -155,7 +154,7 @@ func (s *sender) take(message []byte, nowUsec uint64) error {
 	case kindGame:
 		return nil
 	case kindHave:
-		return s.have(body)
+		return s.resume(body)
 	case kindAck:
 		return s.ack(body, nowUsec)
 	case kindOver:
@@ -167,13 +166,13 @@ func (s *sender) take(message []byte, nowUsec uint64) error {
 	return errMalformed
 }
 
-// have takes what the receiver has: at the start, after a timeout, since it may be another
+// resume takes what the receiver has: at the start, after a timeout, since it may be another
 // run of it, and when we believe that it has all.
-func (s *sender) have(body []byte) error {
+func (s *sender) resume(body []byte) error {
 	if s.agreed && s.left > 0 {
 		return nil // a copy
 	}
-	had, err := readHave(body, len(s.had))
+	had, err := readHave(body, s.offer)
 	if err != nil {
 		return err
 	}

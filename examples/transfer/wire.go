@@ -95,9 +95,6 @@ func (o *offer) length(chunk uint32) int {
 	return int(min(o.Size-uint64(chunk)*chunkLen, chunkLen))
 }
 
-// without returns about how many bytes there are while so many chunks are missing.
-func (o *offer) without(missing int) uint64 { return o.Size - min(o.Size, uint64(missing)*chunkLen) }
-
 // data is in front of a part of the file.
 type data struct{ Number, Chunk uint32 }
 
@@ -110,11 +107,15 @@ type ack struct {
 
 // pieces says which chunks of a file are there.
 type pieces struct {
+	offer
 	had  []bool
 	left int // chunks that are missing
 }
 
-func newPieces(chunks int) pieces { return pieces{make([]bool, chunks), chunks} }
+func newPieces(o offer) pieces { return pieces{o, make([]bool, o.chunks()), o.chunks()} }
+
+// bytes returns about how many there are.
+func (p *pieces) bytes() uint64 { return p.Size - min(p.Size, uint64(p.left)*chunkLen) }
 
 func (p *pieces) add(chunk int) {
 	if !p.had[chunk] {
@@ -123,8 +124,8 @@ func (p *pieces) add(chunk int) {
 	}
 }
 
-// message makes a have message.
-func (p *pieces) message() []byte {
+// summary makes a have message.
+func (p *pieces) summary() []byte {
 	first := slices.Index(p.had, false)
 	if first < 0 {
 		first = len(p.had)
@@ -140,14 +141,14 @@ func (p *pieces) message() []byte {
 }
 
 // readHave returns what a have message names.
-func readHave(b []byte, chunks int) (pieces, error) {
+func readHave(b []byte, o offer) (pieces, error) {
+	p := newPieces(o)
 	var first uint32
 	bits, err := read(b, &first)
-	if err != nil || len(bits) > mapLen || uint64(first) > uint64(chunks) {
-		return pieces{}, errMalformed
+	if err != nil || len(bits) > mapLen || uint64(first) > uint64(len(p.had)) {
+		return p, errMalformed
 	}
-	p := newPieces(chunks)
-	for chunk := range chunks {
+	for chunk := range p.had {
 		if i := chunk - int(first); i < 0 || i < 8*len(bits) && bits[i/8]>>(i%8)&1 != 0 {
 			p.add(chunk)
 		}
