@@ -77,15 +77,18 @@ func (c *config) check(f *flag.FlagSet) error {
 func transfer(ctx context.Context, c config, stdout, _ io.Writer) error {
 	p := &peer{out: stdout}
 	if c.listen != "" {
-		p.end, p.receiver = seal.New(c.key, 1), &receiver{folder: c.folder}
+		r := &receiver{folder: c.folder}
+		p.end, p.role = seal.New(c.key, 1), r
+		defer func() { r.store.close() }() // what was written is there
 	} else {
 		offer, file, err := open(c)
 		defer file.Close() // of nil, too
 		if err != nil {
 			return err
 		}
-		p.end, p.sender = seal.New(c.key, 0), newSender(offer, file, clock.Now())
-		p.sender.greedy = c.cc == "none"
+		s := newSender(offer, file, clock.Now())
+		s.greedy = c.cc == "none"
+		p.end, p.role = seal.New(c.key, 0), s
 	}
 	conn, to, err := program.Open(c.listen, c.dial)
 	if err != nil {
@@ -100,7 +103,7 @@ func transfer(ctx context.Context, c config, stdout, _ io.Writer) error {
 // open opens what is to be sent, and computes its checksum. The file is nil for test data.
 func open(c config) (o offer, file *os.File, err error) {
 	if c.mb > 0 {
-		o.Size = uint64(c.mb) * 1e6
+		o.size = uint64(c.mb) * 1e6
 		return o, nil, nil
 	}
 	if file, err = os.Open(c.file); err != nil {
@@ -114,6 +117,6 @@ func open(c config) (o offer, file *os.File, err error) {
 	if n > maxSize {
 		err = fmt.Errorf("%s is longer than %d bytes", c.file, int64(maxSize))
 	}
-	o = offer{content{uint64(n), [sha256.Size]byte(sum.Sum(nil))}, filepath.Base(c.file)}
+	o = offer{uint64(n), [sha256.Size]byte(sum.Sum(nil)), filepath.Base(c.file)}
 	return o, file, cmp.Or(err, checkName(o.name))
 }

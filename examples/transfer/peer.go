@@ -23,10 +23,24 @@ const (
 	gameEvery = time.Second / 60
 	// So long the receiver answers after its end, if answers get lost.
 	linger    = 2 * time.Second
-	socketBuf = 4 << 20 // bytes: what may arrive while the machine is busy
+	socketBuf = 4 << 20                // bytes: what may arrive while the machine is busy
+	look      = 20 * time.Millisecond  // after so long a role is asked again, whatever it waits for
+	shown     = 100 * time.Microsecond // to so much delays are rounded
 )
 
-// peer is one end: a socket, the seal, the game's datagrams, and the sender or receiver.
+// role is what an end does: it sends a file or receives one. It knows no socket and no clock: times are local
+// readings in microseconds. The error io.EOF says that all is there.
+type role interface {
+	// poll returns what to send, valid until the next call, or how long to wait for that, if it is known.
+	poll(nowUsec uint64) (message []byte, wait time.Duration, err error)
+	// take takes a message of the other end, with what is known of its delay, and returns the answer,
+	// if there is one.
+	take(message []byte, delay ledbat.Delay, nowUsec uint64) (answer []byte, err error)
+	// progress returns what there is of the file, and what else to print.
+	progress() (there pieces, more string)
+}
+
+// peer is one end: a socket, the seal, the game's datagrams, and what it does.
 type peer struct {
 	*program.Socket
 	end   *seal.End
@@ -35,14 +49,12 @@ type peer struct {
 	begun time.Time
 	wake  chan struct{} // a message came: perhaps more may be sent
 
-	mu       sync.Mutex
-	sender   *sender // one of them is nil
-	receiver *receiver
+	mu sync.Mutex
+	role
 	// One-way delays of the game's datagrams since the last line.
 	game []time.Duration
 	last uint64 // bytes at the last line
 	err  error
-	done bool
 }
 
 // run works until the file is there, something fails, or ctx ends.
@@ -50,24 +62,21 @@ func (p *peer) run(ctx context.Context) error {
 	// Fewer losses on a busy machine, if it is allowed.
 	_ = p.UDP.SetReadBuffer(socketBuf)
 	p.begun, p.wake = time.Now(), make(chan struct{}, 1)
-	p.Go(func() { seal.Receive(p.Rx, p.take) })
+	p.Go(func() { seal.Receive(p.Rx, p.receive) })
 	p.Every(gameEvery, func() { p.send(make([]byte, gameLen)) })
 	p.Every(time.Second, p.tell)
 	p.loop(ctx)
 	p.mu.Lock()
-	if p.err == nil && !p.done {
-		p.err = errors.New("interrupted; run both ends again to go on")
-	}
-	if p.sender != nil && p.err != nil {
-		p.send(over(p.err.Error()))
+	err := cmp.Or(p.err, errors.New("interrupted; run both ends again to go on"))
+	if err == io.EOF {
+		err = nil
+	} else if p.dial.IsValid() {
+		p.send(over(err))
 	}
 	p.mu.Unlock()
 	p.Close()
 	p.tell()
-	if p.receiver != nil && !p.done {
-		p.receiver.store.close() // what was written is there
-	}
-	return p.err
+	return err
 }
 
 // loop sends what is due until the end.
@@ -76,9 +85,9 @@ func (p *peer) loop(ctx context.Context) {
 	for {
 		p.mu.Lock()
 		wait := p.pump()
-		ended := p.done || p.err != nil
+		ended := p.err != nil
 		p.mu.Unlock()
-		if ended && p.sender != nil {
+		if ended && p.dial.IsValid() {
 			return
 		}
 		if ended && lingered == nil {
@@ -97,19 +106,14 @@ func (p *peer) loop(ctx context.Context) {
 
 // pump sends what may be sent and returns how long to wait.
 func (p *peer) pump() (wait time.Duration) {
-	const most = time.Second
-	if p.receiver != nil {
-		p.done, p.err = p.receiver.poll(clock.Now())
-		return most / 10
-	}
-	for p.done = p.sender.over; !p.done && p.err == nil; {
+	for p.err == nil {
 		var message []byte
-		if message, wait, p.err = p.sender.poll(clock.Now()); message == nil {
-			return min(wait, most)
+		if message, wait, p.err = p.poll(clock.Now()); message == nil {
+			break
 		}
 		p.send(message)
 	}
-	return most
+	return cmp.Or(wait, look)
 }
 
 // send seals and sends.
@@ -117,8 +121,8 @@ func (p *peer) send(message []byte) {
 	p.Write(p.end.Seal(nil, message, clock.Now()), cmp.Or(p.dial, p.end.Peer().Addr))
 }
 
-// take takes a datagram.
-func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
+// receive takes a datagram.
+func (p *peer) receive(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
@@ -138,14 +142,9 @@ func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	if len(d.Payload) > 0 && d.Payload[0] == kindGame && d.Known {
 		p.game = append(p.game, d.OWD)
 	}
-	now := clock.Now()
-	if p.sender != nil {
-		p.err = cmp.Or(p.err, p.sender.take(d.Payload, now))
-		return
-	}
 	snapshot, _ := p.end.Link.Snapshot(recvUsec)
-	delay := ledbat.NewDelay(d.OWD, snapshot.Steps, d.Known)
-	if answer := p.receiver.take(d.Payload, delay, now); answer != nil {
+	answer, err = p.take(d.Payload, ledbat.NewDelay(d.OWD, snapshot.Steps, d.Known), clock.Now())
+	if p.err = cmp.Or(p.err, err); answer != nil {
 		p.send(answer)
 	}
 }
@@ -154,23 +153,14 @@ func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 func (p *peer) tell() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-	var file pieces
-	queue, p99 := "", 0.0
-	if s := p.sender; s != nil {
-		file = s.pieces
-		if queueing, base := s.cc.Queueing(); base > 0 {
-			queue = fmt.Sprintf("  queue %.1f ms beyond %.1f ms  %d lost", ms(queueing), ms(base), s.losses)
-		}
-	} else if s := p.receiver.store; s != nil {
-		file = s.pieces
-	}
+	game := time.Duration(0)
 	if len(p.game) > 0 {
-		p99 = ms(stat.Quantile(p.game, 0.99))
+		game = stat.Quantile(p.game, 0.99)
 	}
+	file, more := p.progress()
 	bytes := file.bytes()
 	rate := float64(bytes-min(p.last, bytes)) * 8 / 1e6
-	fmt.Fprintf(p.out, "%5.0f s  %.1f of %.1f MB  %.2f Mbit/s%s  game at p99 %.1f ms under way\n",
-		time.Since(p.begun).Seconds(), float64(bytes)/1e6, float64(file.Size)/1e6, rate, queue, p99)
+	fmt.Fprintf(p.out, "%5.0f s  %.1f of %.1f MB  %.2f Mbit/s%s  game at p99 %v under way\n",
+		time.Since(p.begun).Seconds(), float64(bytes)/1e6, float64(file.size)/1e6, rate, more, game.Round(shown))
 	p.last, p.game = bytes, p.game[:0]
 }

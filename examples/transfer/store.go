@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -23,8 +22,6 @@ type store struct {
 	path       string // of the finished file; empty: nothing is kept
 	part, have *os.File
 }
-
-const haveHeader = 8 + sha256.Size // bytes: what the file is
 
 // checkName refuses names that are no file in the folder, and those that are hidden.
 func checkName(name string) error {
@@ -61,8 +58,7 @@ func openStore(folder string, o offer) (s *store, err error) {
 
 // resume finds what an earlier run has written of the same file, or begins.
 func (s *store) resume() error {
-	// It never fails.
-	header, _ := binary.Append(nil, binary.LittleEndian, s.content)
+	header := s.message()[1:][:sumEnd]
 	written, err := io.ReadAll(s.have)
 	if err != nil {
 		return err
@@ -95,7 +91,7 @@ func (s *store) write(chunk uint32, b []byte) error {
 	if s.path != "" {
 		_, err := s.part.WriteAt(b, int64(chunk)*chunkLen)
 		if err == nil {
-			_, err = s.have.WriteAt([]byte{1}, haveHeader+int64(chunk))
+			_, err = s.have.WriteAt([]byte{1}, sumEnd+int64(chunk))
 		}
 		if err != nil {
 			return s.kept(err)
@@ -120,10 +116,10 @@ func (s *store) finish() error {
 		return nil
 	}
 	sum := sha256.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(s.part, 0, int64(s.Size))); err != nil {
+	if _, err := io.Copy(sum, io.NewSectionReader(s.part, 0, int64(s.size))); err != nil {
 		return s.kept(err)
 	}
-	if [sha256.Size]byte(sum.Sum(nil)) != s.Sum {
+	if [sha256.Size]byte(sum.Sum(nil)) != s.sum {
 		err := errors.New("the checksum is wrong: the file changed while it was sent, or the disk is bad; what was there is removed")
 		return errors.Join(err, s.close(), os.Remove(s.path+".have"), os.Remove(s.path+".part"))
 	}

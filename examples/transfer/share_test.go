@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests prove what a transfer does to a simulated link and to a game on it, with and
+// without synchronized clocks, and that a receiver that lies gains little.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"timesync/internal/sim"
+)
+
+var table = flag.Bool("table", false, "print the whole table: 10 minutes of skew, 3 seeds, about a minute")
+
+// tested are the networks of a test: one of them with -short.
+func tested() []net {
+	if testing.Short() || *table {
+		return nets[:1]
+	}
+	return nets
+}
+
+// TestShare: alone, a transfer fills the link, and the game hardly notices. Beside TCP it leaves the link to that. A
+// machine or a radio that stands still now and then is no queue.
+func TestShare(t *testing.T) {
+	for _, c := range []struct {
+		what        string
+		worlds      uint64 // a world with stalls says little: the mean of three
+		cubic       bool
+		stalls      time.Duration
+		least, most float64 // of the link
+		more        float64 // by which the game's p99 may grow, ms
+	}{
+		{"alone", 1, false, 0, 0.95, 1, 10},
+		{"beside CUBIC", 1, true, 0, 0, 0.1, 1},
+		{"stalls", 3, false, 5 * time.Millisecond, 0.7, 1, 1000},
+		{"long stalls", 3, false, 20 * time.Millisecond, 0.7, 1, 1000},
+		{"longer stalls", 3, false, 40 * time.Millisecond, 0.7, 1, 1000},
+	} {
+		for _, n := range tested() {
+			rate, more := 0.0, 0.0
+			for seed := range c.worlds {
+				f := &flow{from: 10 * time.Second}
+				without, with := n.world(seed+1), n.world(seed+1)
+				with.transfer(f)
+				for _, w := range []*world{without, with} {
+					if w.stall(c.stalls); c.cubic {
+						w.fill(0)
+					}
+					w.Run(60 * time.Second)
+				}
+				rate += f.rate(12*time.Second, 60*time.Second) / float64(c.worlds)
+				more = max(more, with.p99()-without.p99())
+			}
+			t.Logf("%v, %s: %.1f %% of the link, game's p99 %+.1f ms", n, c.what, 100*rate, more)
+			if rate < c.least || rate > c.most || more > c.more {
+				t.Errorf("%.3f of the link, game's p99 %+.1f ms, want %+v", rate, more, c)
+			}
+		}
+	}
+}
+
+// TestShares: transfers share the link, and one that comes 20 s later gets as much, from a minute after that.
+func TestShares(t *testing.T) {
+	for _, n := range tested() {
+		for _, count := range []int{2, 4} {
+			w := n.world(1)
+			flows := []*flow{w.transfer(&flow{from: ready + 20*time.Second})}
+			for range count - 1 {
+				flows = append(flows, w.transfer(&flow{}))
+			}
+			w.Run(113 * time.Second)
+			var rates []float64
+			for _, f := range flows {
+				rates = append(rates, f.rate(83*time.Second, 113*time.Second))
+			}
+			if t.Logf("%v: %d transfers: %.3f of the link", n, count, rates); slices.Max(rates) > 1.3*slices.Min(rates) {
+				t.Errorf("%v: %d transfers have %.3f", n, count, rates)
+			}
+		}
+	}
+}
+
+// change is what happens to a transfer that runs alone, from a time on and until the end.
+type change struct {
+	name     string
+	from, to time.Duration
+	longer   time.Duration // one way, for good
+	clock    sim.ClockSpec // the receiver's
+}
+
+// changes are those that are tested; clocks run differently for so long.
+func changes(skewed time.Duration) []change {
+	const s, ms = time.Second, time.Millisecond
+	set := func(step time.Duration) sim.ClockSpec {
+		return sim.ClockSpec{Events: []sim.ClockEvent{{At: 40 * s, Step: step}}}
+	}
+	return []change{
+		{name: "one way longer by 20 ms for good", from: 30 * s, to: 80 * s, longer: 20 * ms},
+		{name: "receiver's clock set by +50 ms", from: 40 * s, to: 80 * s, clock: set(50 * ms)},
+		{name: "... by -50 ms", from: 40 * s, to: 80 * s, clock: set(-50 * ms)},
+		{name: "receiver's clock 100 ppm fast", from: 10 * s, to: skewed, clock: sim.ClockSpec{SkewPPM: 100}},
+		{name: "... slow", from: 10 * s, to: skewed, clock: sim.ClockSpec{SkewPPM: -100}},
+	}
+}
+
+// play returns for how many seconds in a row the transfer has less than 85 % of the link, at most; where a
+// way becomes longer, until when it lacks that for longer than a slowdown: 2 s.
+func (c change) play(n net, seed uint64, f *flow) (seconds int) {
+	w := n.world(seed)
+	w.ways[0].Base = sim.Route(n.delay, sim.RouteStep{At: c.from, Change: c.longer})
+	f.receiver = c.clock
+	w.transfer(f)
+	w.Run(c.to)
+	run := 0
+	for at := c.from; at+time.Second <= c.to; at += time.Second {
+		if run++; f.rate(at, at+time.Second) >= 0.85 {
+			run = 0
+		}
+		if c.longer == 0 {
+			seconds = max(seconds, run)
+		} else if run > 2 {
+			seconds = int((at + time.Second - c.from) / time.Second)
+		}
+	}
+	return seconds
+}
+
+// TestChanges: a way that is longer for good costs the rate for 15 s, a clock that is set for 5 s at most;
+// clocks that run differently cost nothing. With -table it prints what the README shows: the worst of 3 seeds.
+func TestChanges(t *testing.T) {
+	skewed, seeds := 2*time.Minute, uint64(1)
+	if testing.Short() {
+		skewed = time.Minute
+	}
+	if *table {
+		skewed, seeds = 10*time.Minute, 3
+	}
+	for _, n := range tested() {
+		out := "| what happens | synchronized | raw, base of 10 minutes | raw, base by slowdowns |\n|---|---|---|---|\n"
+		for _, c := range changes(skewed) {
+			most, least, columns := 5, 0.9, 1 // s below 85 %; of the link
+			if c.longer > 0 {
+				most, least, columns = 15, 0, 2 // with the control
+			}
+			if *table {
+				columns = 3
+			}
+			out += "| " + c.name
+			for column := range columns {
+				worst := 0
+				for seed := range seeds {
+					f := &flow{raw: column > 0, slowdowns: column == 2}
+					worst = max(worst, c.play(n, seed+1, f))
+					if rate := f.rate(10*time.Second, c.to); column == 0 && (worst > most || rate < least) {
+						t.Errorf("%v, %s: %.3f of the link, below 85 %% for %d s", n, c.name, rate, worst)
+					}
+				}
+				if out += fmt.Sprintf(" | %d s", worst); c.longer > 0 && column == 1 && worst < 30 {
+					t.Errorf("%v: the control is back after %d s: nothing is tested", n, worst)
+				}
+			}
+			out += " |\n"
+		}
+		t.Logf("%v: seconds in a row with less than 85 %% of the link:\n\n%s", n, out)
+	}
+}
+
+// TestLiar: a receiver that says that there is never a queue gets no more than a flow of
+// TCP beside CUBIC, because losses still count.
+func TestLiar(t *testing.T) {
+	w := nets[0].world(1)
+	f := w.transfer(&flow{liar: true})
+	w.fill(ready)
+	w.Run(93 * time.Second)
+	if rate := f.rate(33*time.Second, 93*time.Second); rate > 0.5 {
+		t.Errorf("a receiver that lies has %.3f of the link beside CUBIC", rate)
+	}
+}
