@@ -206,9 +206,7 @@ func (p *peer) frames(conn net.Conn) {
 		if _, err := io.ReadFull(conn, b); err != nil {
 			return
 		}
-		p.mu.Lock()
-		p.takePeer(b, from, clock.Received())
-		p.mu.Unlock()
+		p.take(b, from, clock.Received())
 	}
 }
 
@@ -226,15 +224,9 @@ func (p *peer) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 // takeServer takes what the server says: whom to meet, and when.
 func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	payload, _, _, err := p.here.Open(datagram, from, recvUsec)
-	if err != nil {
-		return
-	}
 	var m meeting
-	if err := json.Unmarshal(payload, &m); err != nil {
+	if err != nil || json.Unmarshal(payload, &m) != nil || !m.To.IsValid() {
 		return // an answer without a meeting is empty
-	}
-	if !m.To.IsValid() {
-		return
 	}
 	at, err := link.AcceptInstant(recvUsec, m.Instant)
 	if err != nil && p.there != nil {

@@ -138,7 +138,6 @@ type packet struct {
 }
 
 func (w *Wire) read(from int, packets chan<- packet) {
-	var last time.Time
 	for {
 		buf := make([]byte, 2048)
 		n, err := w.ends[from].Read(buf)
@@ -151,10 +150,7 @@ func (w *Wire) read(from int, packets chan<- packet) {
 			time.AfterFunc(time.Duration(wait+rand.Int64N(j)), func() { _, _ = w.ends[1-from].Write(buf[:n]) })
 			continue
 		}
-		if due := time.Now().Add(time.Duration(wait)); due.After(last) { // else the delay became shorter
-			last = due
-		}
-		packets <- packet{last, buf[:n]}
+		packets <- packet{time.Now().Add(time.Duration(wait)), buf[:n]}
 	}
 }
 
