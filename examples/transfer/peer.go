@@ -16,7 +16,6 @@ import (
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/examples/transfer/ledbat"
-	"timesync/internal/stat"
 )
 
 const (
@@ -51,9 +50,8 @@ type peer struct {
 
 	mu sync.Mutex
 	role
-	// One-way delays of the game's datagrams since the last line.
-	game []time.Duration
-	last uint64 // bytes at the last line
+	game time.Duration // the longest delay of the game's datagrams since the last line
+	last uint64        // bytes at the last line
 	err  error
 }
 
@@ -66,6 +64,9 @@ func (p *peer) run(ctx context.Context) error {
 	p.Every(gameEvery, func() { p.send(make([]byte, gameLen)) })
 	p.Every(time.Second, p.tell)
 	p.loop(ctx)
+	if !p.dial.IsValid() {
+		program.Sleep(ctx, linger) // receive answers meanwhile
+	}
 	p.mu.Lock()
 	err := cmp.Or(p.err, errors.New("interrupted; run both ends again to go on"))
 	if err == io.EOF {
@@ -81,23 +82,13 @@ func (p *peer) run(ctx context.Context) error {
 
 // loop sends what is due until the end.
 func (p *peer) loop(ctx context.Context) {
-	var lingered <-chan time.Time
-	for {
-		p.mu.Lock()
-		wait := p.pump()
-		ended := p.err != nil
-		p.mu.Unlock()
-		if ended && p.dial.IsValid() {
+	for ctx.Err() == nil {
+		wait, ended := p.pump()
+		if ended {
 			return
-		}
-		if ended && lingered == nil {
-			lingered = time.After(linger)
 		}
 		select {
 		case <-ctx.Done():
-			return
-		case <-lingered:
-			return
 		case <-time.After(wait):
 		case <-p.wake:
 		}
@@ -105,7 +96,9 @@ func (p *peer) loop(ctx context.Context) {
 }
 
 // pump sends what may be sent and returns how long to wait.
-func (p *peer) pump() (wait time.Duration) {
+func (p *peer) pump() (wait time.Duration, ended bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for p.err == nil {
 		var message []byte
 		if message, wait, p.err = p.poll(clock.Now()); message == nil {
@@ -113,7 +106,7 @@ func (p *peer) pump() (wait time.Duration) {
 		}
 		p.send(message)
 	}
-	return cmp.Or(wait, look)
+	return cmp.Or(wait, look), p.err != nil
 }
 
 // send seals and sends.
@@ -140,7 +133,7 @@ func (p *peer) receive(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 		return
 	}
 	if len(d.Payload) > 0 && d.Payload[0] == kindGame && d.Known {
-		p.game = append(p.game, d.OWD)
+		p.game = max(p.game, d.OWD)
 	}
 	snapshot, _ := p.end.Link.Snapshot(recvUsec)
 	answer, err = p.take(d.Payload, ledbat.NewDelay(d.OWD, snapshot.Steps, d.Known), clock.Now())
@@ -153,14 +146,10 @@ func (p *peer) receive(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 func (p *peer) tell() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	game := time.Duration(0)
-	if len(p.game) > 0 {
-		game = stat.Quantile(p.game, 0.99)
-	}
 	file, more := p.progress()
 	bytes := file.bytes()
 	rate := float64(bytes-min(p.last, bytes)) * 8 / 1e6
-	fmt.Fprintf(p.out, "%5.0f s  %.1f of %.1f MB  %.2f Mbit/s%s  game at p99 %v under way\n",
-		time.Since(p.begun).Seconds(), float64(bytes)/1e6, float64(file.size)/1e6, rate, more, game.Round(shown))
-	p.last, p.game = bytes, p.game[:0]
+	fmt.Fprintf(p.out, "%5.0f s  %.1f of %.1f MB  %.2f Mbit/s%s  game up to %v under way\n",
+		time.Since(p.begun).Seconds(), float64(bytes)/1e6, float64(file.size)/1e6, rate, more, p.game.Round(shown))
+	p.last, p.game = bytes, 0
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"timesync/examples/transfer/ledbat"
@@ -32,7 +31,7 @@ var (
 
 // sender sends a file.
 type sender struct {
-	pieces // which the receiver has
+	pieces // had: which the receiver has, or are under way; left: how many it lacks
 	// It is not read for test data, which is zeros: sealed, they look random.
 	source io.ReaderAt
 	cc     ledbat.Controller
@@ -43,8 +42,7 @@ type sender struct {
 	heard  uint64 // when anything last came from the receiver
 	// When an acknowledgement last came, or data left while none was under way.
 	acked  uint64
-	sent   []bool   // chunks that are under way, or had
-	next   int      // all before are sent
+	next   int      // all before are had
 	window []packet // under way, by number
 	oldest uint32   // number of window[0]
 	losses int
@@ -64,7 +62,7 @@ type packet struct {
 func newSender(o offer, source io.ReaderAt, nowUsec uint64) *sender {
 	return &sender{
 		pieces: newPieces(o), source: source, asked: nowUsec - again, heard: nowUsec,
-		sent: make([]bool, o.chunks()), oldest: 1, // a receiver takes 0 for one that came
+		oldest: 1, // a receiver takes 0 for one that came
 	}
 }
 
@@ -81,10 +79,10 @@ func (s *sender) poll(nowUsec uint64) (message []byte, wait time.Duration, err e
 		return s.message(), 0, nil
 	}
 	s.timeout(nowUsec)
-	for s.next < len(s.sent) && s.sent[s.next] {
+	for s.next < len(s.had) && s.had[s.next] {
 		s.next++
 	}
-	if !s.agreed || s.next == len(s.sent) {
+	if !s.agreed || s.next == len(s.had) {
 		return nil, 0, nil // all is under way
 	}
 	wait, ok := s.cc.CanSend(nowUsec, sealedData)
@@ -115,7 +113,7 @@ func (s *sender) data(chunk uint32, nowUsec uint64) ([]byte, error) {
 	number := s.oldest + uint32(len(s.window))
 	s.window = append(s.window, packet{chunk: chunk, sent: nowUsec})
 	s.cc.OnSend(nowUsec, sealedData)
-	s.sent[chunk] = true
+	s.had[chunk] = true
 	s.out = appendData(s.out[:0], number, chunk, bytes)
 	return s.out, nil
 }
@@ -170,7 +168,7 @@ func (s *sender) resume(body []byte) error {
 	if err != nil {
 		return err
 	}
-	s.pieces, s.sent, s.next, s.agreed = had, slices.Clone(had.had), 0, true
+	s.pieces, s.next, s.agreed = had, 0, true
 	return nil
 }
 
@@ -206,7 +204,7 @@ func (s *sender) ack(body []byte, nowUsec uint64) error {
 		}
 		p.done = true
 		s.cc.OnAck(nowUsec, p.sent, sealedData, delay)
-		s.add(int(p.chunk))
+		s.left--
 	}
 	s.lose(int(newest)-reordered, nowUsec)
 	return nil
@@ -220,7 +218,7 @@ func (s *sender) lose(end int, nowUsec uint64) {
 		if p.done || p.skipped {
 			continue
 		}
-		s.sent[p.chunk], s.next = false, min(s.next, int(p.chunk))
+		s.had[p.chunk], s.next = false, min(s.next, int(p.chunk))
 		s.losses++
 		s.cc.OnLoss(nowUsec, p.sent, sealedData)
 	}
