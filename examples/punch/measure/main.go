@@ -167,12 +167,9 @@ type outcomes struct {
 }
 
 func (o *outcomes) String() string {
-	if len(o.apart) == 0 {
-		return fmt.Sprintf("0 of %d", o.n)
-	}
 	text := fmt.Sprintf("%d of %d, %.0f ms, %.1f (%.1f) ms apart", len(o.took), o.n,
 		stat.OrNaN(o.took, 0.5), stat.OrNaN(o.apart, 0.99), stat.OrNaN(o.plans, 0.99))
-	return strings.ReplaceAll(text, "NaN ms", "-")
+	return strings.ReplaceAll(text, "NaN", "-")
 }
 
 // tries lets pairs of peers meet.

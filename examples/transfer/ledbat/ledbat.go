@@ -223,7 +223,7 @@ func (c *Controller) roundTrip(rtt int64) {
 
 // current takes a delay.
 func (c *Controller) current(nowUsec uint64, delay int64) {
-	c.base.see(nowUsec, delay, c.phase == slow)
+	c.base.see(nowUsec, delay)
 	copy(c.recent[1:], c.recent[:])
 	c.recent[0] = delay
 	c.delays = min(c.delays+1, filter)
@@ -308,7 +308,7 @@ func (c *Controller) othersSlow(nowUsec uint64) bool {
 func (c *Controller) slowdown(nowUsec uint64) {
 	c.phase, c.window, c.slowFrom, c.wasFull = slow, MinWindow, nowUsec, false
 	c.slowUntil = nowUsec + uint64(2*max(c.srtt, 1))
-	c.base.beginSlowdown()
+	c.base.lowest = unseen
 }
 
 // forget begins with a new base delay: the receiver says that a clock was set, so all
@@ -370,25 +370,20 @@ type baseDelay struct {
 	// us: the least of each of the last slowdowns, newest first.
 	quiet  [3]int64
 	shown  int   // slowdowns that are filled
-	lowest int64 // us: of the slowdown under way; unseen: none yet
+	lowest int64 // us: since the last slowdown began; unseen: none yet
 }
 
 // least returns the base delay; 0 if there is none yet.
 func (b *baseDelay) least() int64 { return slices.Min(b.minutes[:max(b.n, 1)]) }
 
 // see takes a delay.
-func (b *baseDelay) see(nowUsec uint64, delay int64, slow bool) {
+func (b *baseDelay) see(nowUsec uint64, delay int64) {
 	if b.n == 0 || int64(nowUsec-b.from) >= minute {
 		copy(b.minutes[1:], b.minutes[:])
 		b.minutes[0], b.n, b.from = delay, min(b.n+1, baseMinutes), nowUsec
 	}
-	b.minutes[0] = min(b.minutes[0], delay)
-	if slow {
-		b.lowest = min(b.lowest, delay)
-	}
+	b.minutes[0], b.lowest = min(b.minutes[0], delay), min(b.lowest, delay)
 }
-
-func (b *baseDelay) beginSlowdown() { b.lowest = unseen }
 
 // endSlowdown compares the slowdown with the two before, and reports whether they show a
 // path that became longer.

@@ -15,7 +15,6 @@ import (
 	"io"
 	"math"
 	"net"
-	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -143,7 +142,7 @@ func sink() {
 func play() {
 	conn, err := net.ListenPacket("udp4", "")
 	lab.Exit(err)
-	to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(hostB), game))
+	to := &net.UDPAddr{IP: net.ParseIP(hostB), Port: game}
 	for b := make([]byte, gameBytes); ; time.Sleep(gameEvery) {
 		binary.LittleEndian.PutUint64(b, uint64(time.Now().UnixNano()))
 		conn.WriteTo(b, to) // the network may be full
