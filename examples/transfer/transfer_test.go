@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"timesync/examples/internal/exampletest"
-	"timesync/internal/sim"
 )
 
 const hexKey = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -69,34 +68,6 @@ func TestLosses(t *testing.T) {
 			if f.arrives(t, file); loss < 0.1 && f.w.Now() > ready+8*time.Second {
 				t.Errorf("%d bytes, %v lost: they take %v", size, loss, f.w.Now()-ready)
 			}
-		}
-	}
-}
-
-// TestFarPath: where the round trip becomes longer than the sender waits for an acknowledgement, it is measured all the
-// same, and the file goes on.
-func TestFarPath(t *testing.T) {
-	for _, roundTrip := range []time.Duration{150, 350, 450, 600} { // ms
-		f := nets[0].world(1).transfer(new(flow))
-		f.run(23)
-		for i := range f.w.ways {
-			f.w.ways[i].Base = sim.Fixed(roundTrip * time.Millisecond / 2)
-		}
-		f.run(120)
-		if used := f.rate(23*time.Second, 143*time.Second); used < 0.4 || f.err != nil {
-			t.Errorf("round trip %d ms: %.3f of the link, %v", roundTrip, used, f.err)
-		}
-	}
-}
-
-// TestStop: a sender that stood still does not take its stop for a round trip.
-func TestStop(t *testing.T) {
-	f := nets[0].world(1).transfer(new(flow))
-	f.w.At(23*time.Second, func() { f.stops = 53 * time.Second })
-	f.run(143)
-	for at := 55 * time.Second; at < 143*time.Second; at += time.Second {
-		if used := f.rate(at, at+time.Second); used < 0.8 || f.err != nil {
-			t.Errorf("%.2f of the link at %v, after a stop until %v: %v", used, at, f.stops, f.err)
 		}
 	}
 }

@@ -272,7 +272,7 @@ func (f *flow) rate(from, to time.Duration) float64 {
 
 // fill adds a flow of TCP with CUBIC (RFC 9438) that always has something to send. Losses
 // are known a round trip later.
-func (w *world) fill(from time.Duration) {
+func (w *world) fill() {
 	window, most, threshold := 10., 0., math.Inf(1) // segments
 	flight, cut := 0, time.Duration(0)              // when the window was last reduced
 	var send func()
@@ -301,5 +301,5 @@ func (w *world) fill(from time.Duration) {
 			})
 		}
 	}
-	w.At(from, send)
+	w.At(0, send)
 }
