@@ -78,21 +78,32 @@ func (w *world) loses(part float64) {
 	}
 }
 
-// stall makes both ways stand still now and then, for up to so long.
-func (w *world) stall(most time.Duration) {
-	var from, to time.Duration // the next time, or the one under way
-	stalls := func(r *rand.Rand, t time.Duration) time.Duration {
-		for to < t {
-			from = to + time.Duration(r.ExpFloat64()*float64(stallGap))
-			to = from + time.Duration(r.Float64()*float64(most))
+// stalls makes both ways of a world stand still now and then, for up to so long.
+func stalls(most time.Duration) func(*world) {
+	return func(w *world) {
+		var from, to time.Duration // the next time, or the one under way
+		stalls := func(r *rand.Rand, t time.Duration) time.Duration {
+			for to < t {
+				from = to + time.Duration(r.ExpFloat64()*float64(stallGap))
+				to = from + time.Duration(r.Float64()*float64(most))
+			}
+			if t < from {
+				return 0
+			}
+			return to - t
 		}
-		if t < from {
-			return 0
+		for i := range w.ways {
+			w.ways[i].Delay = sim.Sum(sim.Exp(jitter), stalls)
 		}
-		return to - t
 	}
-	for i := range w.ways {
-		w.ways[i].Delay = sim.Sum(sim.Exp(jitter), stalls)
+}
+
+// far makes the round trip of a world longer, from a time on.
+func far(from, roundTrip time.Duration) func(*world) {
+	return func(w *world) {
+		for i := range w.ways {
+			w.ways[i].Base = sim.Route(w.delay, sim.RouteStep{At: from, Change: roundTrip/2 - w.delay})
+		}
 	}
 }
 
