@@ -33,7 +33,7 @@ const (
 
 // result is how it went; -once prints it.
 type result struct {
-	OK   bool           `json:"ok"`
+	OK   bool           `json:"ok"` // it was heard, and its clock is known
 	Peer netip.AddrPort `json:"peer"`
 	// From when the other was known until it was heard.
 	Milliseconds float64 `json:"ms"`
@@ -58,7 +58,6 @@ type peer struct {
 	out     net.Conn  // TCP to the other peer; nil: UDP
 	at      uint64    // local time of the instant
 	fired   bool
-	synced  bool
 	result  result
 	met     chan struct{} // closed when the other is known
 	// Closed when the other peer was heard, and its clock is known.
@@ -73,16 +72,6 @@ func newPeer(c config, server netip.AddrPort) (*peer, error) {
 	p := &peer{
 		config: c, Socket: program.NewSocket(udp, program.Machine), server: unmapped(server), here: seal.New(c.key, 0),
 		met: make(chan struct{}), heard: make(chan struct{}),
-	}
-	if c.tcp {
-		// The server sees the port that the NAT gives to our TCP port. Its number is the one of the UDP port.
-		registered, err := p.dialTCP(p.server, 5*time.Second)
-		if err != nil {
-			p.Close()
-			return nil, err
-		}
-		p.token = rand.Text()
-		io.WriteString(registered, p.token)
 	}
 	p.Go(func() { seal.Receive(p, p.take) })
 	return p, nil
@@ -101,6 +90,15 @@ func (p *peer) dialTCP(to netip.AddrPort, most time.Duration) (net.Conn, error) 
 
 // run joins the room, and connects to who else is there.
 func (p *peer) run(ctx context.Context) error {
+	if p.tcp {
+		// The server sees the port that the NAT gives to our TCP port. Its number is the one of the UDP port.
+		registered, err := p.dialTCP(p.server, 5*time.Second)
+		if err != nil {
+			return err
+		}
+		p.token = rand.Text()
+		io.WriteString(registered, p.token)
+	}
 	p.Every(every, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -206,9 +204,7 @@ func (p *peer) frames(conn net.Conn) {
 		if _, err := io.ReadFull(conn, b); err != nil {
 			return
 		}
-		p.mu.Lock()
-		p.takePeer(b, from, clock.Received())
-		p.mu.Unlock()
+		p.take(b, from, clock.Received())
 	}
 }
 
@@ -226,15 +222,9 @@ func (p *peer) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 // takeServer takes what the server says: whom to meet, and when.
 func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	payload, _, _, err := p.here.Open(datagram, from, recvUsec)
-	if err != nil {
-		return
-	}
 	var m meeting
-	if err := json.Unmarshal(payload, &m); err != nil {
+	if err != nil || json.Unmarshal(payload, &m) != nil || !m.To.IsValid() {
 		return // an answer without a meeting is empty
-	}
-	if !m.To.IsValid() {
-		return
 	}
 	at, err := link.AcceptInstant(recvUsec, m.Instant)
 	if err != nil && p.there != nil {
@@ -258,11 +248,11 @@ func (p *peer) takePeer(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	if err != nil {
 		return
 	}
-	if !p.result.OK {
-		p.result.OK, p.result.Milliseconds = true, float64(time.Since(p.knownAt))/1e6
+	if p.result.Milliseconds == 0 {
+		p.result.Milliseconds = float64(time.Since(p.knownAt)) / 1e6
 	}
-	if s, ok := p.there.Link.Snapshot(recvUsec); ok && !p.synced {
-		p.synced, p.result.OffsetUsec = true, s.OffsetUsec
+	if s, ok := p.there.Link.Snapshot(recvUsec); ok && !p.result.OK {
+		p.result.OK, p.result.OffsetUsec = true, s.OffsetUsec
 		close(p.heard)
 	}
 }

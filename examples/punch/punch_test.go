@@ -7,7 +7,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net"
 	"net/netip"
@@ -35,28 +34,6 @@ func startServer(t *testing.T) (*server, netip.AddrPort) {
 	return s, s.UDP.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// meetings runs a peer for each room and returns how it went.
-func meetings(t *testing.T, at netip.AddrPort, c config, rooms ...string) []result {
-	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
-	defer stop()
-	results, peers := make([]result, len(rooms)), make([]*peer, len(rooms))
-	var running sync.WaitGroup
-	for i, room := range rooms {
-		c.key, c.room, c.giveUp = testKey, room, 10*time.Second
-		p, err := newPeer(c, at)
-		exampletest.Must(t, err)
-		peers[i] = p
-		running.Go(func() { _ = p.run(ctx) }) // whether it went well, the result says
-	}
-	running.Wait()
-	for i, p := range peers {
-		results[i] = p.found()
-		p.Close()
-	}
-	return results
-}
-
 // TestMeeting: two peers of a room meet. What comes from somebody without the key is not remembered.
 func TestMeeting(t *testing.T) {
 	t.Parallel()
@@ -68,19 +45,29 @@ func TestMeeting(t *testing.T) {
 		for _, b := range [][]byte{nil, {1}, make([]byte, 100), seal.New([32]byte{9}, 0).Seal(nil, make([]byte, 20), 0)} {
 			stranger.Write(b)
 		}
-		r := meetings(t, at, c, "x", "x", "y", "y")
-		for i := range r {
-			if !r[i].OK || r[i].FirstUnix == 0 {
-				t.Errorf("%+v, peer %d: %+v", c, i, r[i])
+		var peers []*peer
+		var running sync.WaitGroup
+		for _, room := range []string{"x", "x", "y", "y"} {
+			c.key, c.room, c.giveUp = testKey, room, 10*time.Second
+			p, err := newPeer(c, at)
+			exampletest.Must(t, err)
+			defer p.Close()
+			peers = append(peers, p)
+			running.Go(func() { _ = p.run(t.Context()) }) // whether it went well, the result says
+		}
+		running.Wait()
+		for i, p := range peers {
+			r := p.found()
+			if !r.OK || r.FirstUnix == 0 {
+				t.Errorf("%+v, peer %d: %+v", c, i, r)
 			}
-			other := r[i^1]
-			if sum := r[i].OffsetUsec + other.OffsetUsec; sum > 100_000 || sum < -100_000 {
+			if sum := r.OffsetUsec + peers[i^1].found().OffsetUsec; sum > 100_000 || sum < -100_000 {
 				t.Errorf("%+v: the peers' offsets add to %d us", c, sum)
 			}
 		}
 		s.mu.Lock()
 		// By now it has read what the stranger sent.
-		if len(s.clients) != len(r) {
+		if len(s.clients) != len(peers) {
 			t.Errorf("the server remembers %d", len(s.clients))
 		}
 		s.mu.Unlock()
@@ -118,7 +105,7 @@ func (r *room) talk(c *client, nowUsec uint64, answered bool) (m meeting, told b
 	return m, json.Unmarshal(answer, &m) == nil
 }
 
-// TestGhost: a peer that starts anew from another port does not meet what it was before.
+// TestGhost: a peer that starts anew from another port does not meet what it was before, which is forgotten.
 func TestGhost(t *testing.T) {
 	r := newRoom()
 	old := r.enter(1000, 1e6)
@@ -130,7 +117,7 @@ func TestGhost(t *testing.T) {
 		case 10e6:
 			other = r.enter(2000, now)
 		}
-		if now < 6e6 {
+		if r.forget(now); now < 6e6 {
 			r.talk(old, now, true)
 		}
 		for _, c := range []*client{anew, other} {
@@ -139,8 +126,8 @@ func TestGhost(t *testing.T) {
 			}
 		}
 	}
-	if anew.other != other || other.other != anew {
-		t.Errorf("the one that started anew meets %+v, the other %+v", anew.other, other.other)
+	if anew.other != other || other.other != anew || len(r.clients) != 2 {
+		t.Errorf("the one that started anew meets %+v, the other %+v, of %d", anew.other, other.other, len(r.clients))
 	}
 }
 
@@ -171,17 +158,6 @@ func TestLate(t *testing.T) {
 	}
 	if paired == 0 || told < one.at || told > one.at+1e6 {
 		t.Errorf("paired at %d us for %d, told at %d", paired, one.at, told)
-	}
-}
-
-// TestForget: who is silent makes room for others.
-func TestForget(t *testing.T) {
-	s := &server{clients: map[netip.AddrPort]*client{}}
-	s.clients[netip.MustParseAddrPort("1.2.3.4:5")] = &client{heard: 0}
-	s.clients[netip.MustParseAddrPort("1.2.3.4:6")] = &client{heard: gone}
-	s.forget(gone + 1)
-	if len(s.clients) != 1 {
-		t.Errorf("%d clients", len(s.clients))
 	}
 }
 
@@ -227,12 +203,6 @@ func TestDeaf(t *testing.T) {
 // A recording that is sent from very many forged addresses keeps nobody out.
 func TestStrangers(t *testing.T) {
 	s, _ := startServer(t)
-	var stop sync.WaitGroup
-	open := func() {
-		if conn, err := net.Dial("tcp4", s.tcp.Addr().String()); err == nil {
-			stop.Go(func() { conn.Read([]byte{0}); conn.Close() }) // until the server closes it
-		}
-	}
 	s.mu.Lock()
 	for range maxClients {
 		client, server := net.Pipe()
@@ -240,8 +210,11 @@ func TestStrangers(t *testing.T) {
 		s.tcps[server] = ""
 	}
 	s.mu.Unlock()
+	var stop sync.WaitGroup
 	for range 20 {
-		open()
+		if conn, err := net.Dial("tcp4", s.tcp.Addr().String()); err == nil {
+			stop.Go(func() { conn.Read([]byte{0}); conn.Close() }) // until the server closes it
+		}
 	}
 	recorded := seal.New(testKey, 0).Seal(nil, encode(join{"1", "x"}), 5)
 	now := clock.Now()

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"maps"
 	"net"
@@ -84,16 +83,12 @@ func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
 
 // accept takes TCP connections.
 func (s *server) accept() {
-	for {
-		conn, err := s.tcp.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
+	for s.Ctx.Err() == nil {
+		if conn, err := s.tcp.Accept(); err == nil {
+			s.Go(func() { s.note(conn) })
+		} else {
+			time.Sleep(time.Millisecond) // too many are open
 		}
-		if err != nil {
-			time.Sleep(time.Millisecond)
-			continue
-		}
-		s.Go(func() { s.note(conn) })
 	}
 }
 

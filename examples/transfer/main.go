@@ -14,14 +14,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"timesync/clock"
 	"timesync/examples/internal/program"
@@ -38,7 +36,6 @@ type config struct {
 	listen, dial, folder, cc, file, digits string
 	mb                                     int
 	key                                    [32]byte
-	json                                   bool
 }
 
 func main() { program.Main(run) }
@@ -52,7 +49,6 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.StringVar(&c.folder, "in", ".", "`folder` for what arrives")
 	f.StringVar(&c.cc, "cc", "ledbat", "congestion `control`: ledbat, or none, which shows what it is good for")
 	f.IntVar(&c.mb, "mb", 0, "send so many `MB` of test data instead of a file")
-	f.BoolVar(&c.json, "json", false, "print the progress as JSON, a line each second")
 }
 
 // check refuses what cannot be meant, and reads the key.
@@ -79,29 +75,27 @@ func (c *config) check(f *flag.FlagSet) error {
 
 // transfer sends or receives.
 func transfer(ctx context.Context, c config, stdout, _ io.Writer) error {
-	conn, to, err := program.Open(c.listen, c.dial)
-	if err != nil {
-		return err
-	}
-	p := &peer{conn: conn, dial: to, report: func(now progress) { fmt.Fprintln(stdout, now) }}
-	if c.json {
-		out := json.NewEncoder(stdout)
-		p.report = func(now progress) { out.Encode(now) }
-	}
+	p := &peer{out: stdout}
 	if c.listen != "" {
-		p.end, p.receiver = seal.New(c.key, 1), &receiver{folder: c.folder}
-		if !c.json {
-			fmt.Fprintf(stdout, "listening at %v\n", conn.LocalAddr())
-		}
+		r := &receiver{folder: c.folder}
+		p.end, p.role = seal.New(c.key, 1), r
+		defer func() { r.store.close() }() // what was written is there
 	} else {
 		offer, file, err := open(c)
 		defer file.Close() // of nil, too
 		if err != nil {
-			conn.Close()
 			return err
 		}
-		p.end, p.sender = seal.New(c.key, 0), newSender(offer, file, clock.Now())
-		p.sender.greedy = c.cc == "none"
+		s := newSender(offer, file, clock.Now())
+		s.greedy = c.cc == "none"
+		p.end, p.role = seal.New(c.key, 0), s
+	}
+	conn, to, err := program.Open(c.listen, c.dial)
+	if err != nil {
+		return err
+	}
+	if p.Socket, p.dial = program.NewSocket(conn, program.Machine), to; c.listen != "" {
+		fmt.Fprintf(stdout, "listening at %v\n", conn.LocalAddr())
 	}
 	return p.run(ctx)
 }
@@ -109,7 +103,7 @@ func transfer(ctx context.Context, c config, stdout, _ io.Writer) error {
 // open opens what is to be sent, and computes its checksum. The file is nil for test data.
 func open(c config) (o offer, file *os.File, err error) {
 	if c.mb > 0 {
-		o.Size = uint64(c.mb) * 1e6
+		o.size = uint64(c.mb) * 1e6
 		return o, nil, nil
 	}
 	if file, err = os.Open(c.file); err != nil {
@@ -123,8 +117,6 @@ func open(c config) (o offer, file *os.File, err error) {
 	if n > maxSize {
 		err = fmt.Errorf("%s is longer than %d bytes", c.file, int64(maxSize))
 	}
-	o = offer{content{uint64(n), [sha256.Size]byte(sum.Sum(nil))}, filepath.Base(c.file)}
+	o = offer{uint64(n), [sha256.Size]byte(sum.Sum(nil)), filepath.Base(c.file)}
 	return o, file, cmp.Or(err, checkName(o.name))
 }
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

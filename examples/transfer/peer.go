@@ -7,130 +7,115 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"net/netip"
 	"sync"
 	"time"
 
 	"timesync/clock"
+	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/examples/transfer/ledbat"
-	"timesync/internal/stat"
-	"timesync/rxtime"
 )
 
 const (
 	gameEvery = time.Second / 60
 	// So long the receiver answers after its end, if answers get lost.
 	linger    = 2 * time.Second
-	socketBuf = 4 << 20 // bytes: what may arrive while the machine is busy
+	socketBuf = 4 << 20                // bytes: what may arrive while the machine is busy
+	look      = 20 * time.Millisecond  // after so long a role is asked again, whatever it waits for
+	shown     = 100 * time.Microsecond // to so much delays are rounded
 )
 
-// peer is one end: a socket, the seal, the game's datagrams, and the sender or receiver.
-type peer struct {
-	end    *seal.End
-	conn   *net.UDPConn
-	dial   netip.AddrPort // not valid: it listens
-	report func(progress)
-	begun  time.Time
+// role is what an end does: it sends a file or receives one. It knows no socket and no clock: times are local
+// readings in microseconds. The error io.EOF says that all is there.
+type role interface {
+	// poll returns what to send, valid until the next call, or how long to wait for that, if it is known.
+	poll(nowUsec uint64) (message []byte, wait time.Duration, err error)
+	// take takes a message of the other end, with what is known of its delay, and returns the answer,
+	// if there is one.
+	take(message []byte, delay ledbat.Delay, nowUsec uint64) (answer []byte, err error)
+	// progress returns what there is of the file, and what else to print.
+	progress() (there pieces, more string)
+}
 
-	mu       sync.Mutex
-	sender   *sender // one of them is nil
-	receiver *receiver
-	// One-way delays of the game's datagrams since the last report.
-	game []time.Duration
-	last uint64        // bytes at the last report
-	wake chan struct{} // a message came: perhaps more may be sent
+// peer is one end: a socket, the seal, the game's datagrams, and what it does.
+type peer struct {
+	*program.Socket
+	end   *seal.End
+	dial  netip.AddrPort // not valid: it listens
+	out   io.Writer
+	begun time.Time
+	wake  chan struct{} // a message came: perhaps more may be sent
+
+	mu sync.Mutex
+	role
+	game time.Duration // the longest delay of the game's datagrams since the last line
+	last uint64        // bytes at the last line
 	err  error
-	done bool
 }
 
 // run works until the file is there, something fails, or ctx ends.
 func (p *peer) run(ctx context.Context) error {
 	// Fewer losses on a busy machine, if it is allowed.
-	_ = p.conn.SetReadBuffer(socketBuf)
-	p.wake = make(chan struct{}, 1)
-	var tasks sync.WaitGroup
-	tasks.Go(func() { seal.Receive(rxtime.NewConn(p.conn), p.take) })
-	p.begun = time.Now()
+	_ = p.UDP.SetReadBuffer(socketBuf)
+	p.begun, p.wake = time.Now(), make(chan struct{}, 1)
+	p.Go(func() { seal.Receive(p, p.receive) })
+	p.Every(gameEvery, func() { p.send(make([]byte, gameLen)) })
+	p.Every(time.Second, p.tell)
 	p.loop(ctx)
+	if !p.dial.IsValid() {
+		program.Sleep(ctx, linger) // receive answers meanwhile
+	}
 	p.mu.Lock()
-	err := p.err
-	if err == nil && !p.done {
-		err = errors.New("interrupted; run both ends again to go on")
+	err := cmp.Or(p.err, errors.New("interrupted; run both ends again to go on"))
+	if err == io.EOF {
+		err = nil
+	} else if p.dial.IsValid() {
+		p.send(over(err))
 	}
-	if p.sender != nil && err != nil {
-		p.send(over(err.Error()))
-	}
-	p.tell()
 	p.mu.Unlock()
-	p.conn.Close()
-	tasks.Wait()
-	if p.receiver != nil && !p.done {
-		p.receiver.store.close() // what was written is there
-	}
+	p.Close()
+	p.tell()
 	return err
 }
 
 // loop sends what is due until the end.
 func (p *peer) loop(ctx context.Context) {
-	game, second := time.NewTicker(gameEvery), time.NewTicker(time.Second)
-	defer game.Stop()
-	defer second.Stop()
-	var over time.Time
-	for {
-		p.mu.Lock()
-		wait := p.pump()
-		ended := p.done || p.err != nil
-		p.mu.Unlock()
-		if ended && over.IsZero() {
-			over = time.Now()
-		}
-		if ended && (p.sender != nil || time.Since(over) > linger) {
+	for ctx.Err() == nil {
+		wait, ended := p.pump()
+		if ended {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			return
 		case <-time.After(wait):
 		case <-p.wake:
-		case <-game.C:
-			p.send(make([]byte, gameLen))
-		case <-second.C:
-			p.mu.Lock()
-			p.tell()
-			p.mu.Unlock()
 		}
 	}
 }
 
 // pump sends what may be sent and returns how long to wait.
-func (p *peer) pump() (wait time.Duration) {
-	const most = time.Second
-	if p.receiver != nil {
-		p.done, p.err = p.receiver.poll(clock.Now())
-		return most / 10
-	}
-	for p.done = p.sender.over; !p.done && p.err == nil; {
+func (p *peer) pump() (wait time.Duration, ended bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.err == nil {
 		var message []byte
-		if message, wait, p.err = p.sender.poll(clock.Now()); message == nil {
-			return min(wait, most)
+		if message, wait, p.err = p.poll(clock.Now()); message == nil {
+			break
 		}
 		p.send(message)
 	}
-	return most
+	return cmp.Or(wait, look), p.err != nil
 }
 
-// send seals and sends. An error is a loss like any other: the network may come back.
+// send seals and sends.
 func (p *peer) send(message []byte) {
-	if to := cmp.Or(p.dial, p.end.Peer().Addr); to.IsValid() {
-		datagram := p.end.Seal(nil, message, clock.Now())
-		_, _ = p.conn.WriteToUDPAddrPort(datagram, to)
-	}
+	p.Write(p.end.Seal(nil, message, clock.Now()), cmp.Or(p.dial, p.end.Peer().Addr))
 }
 
-// take takes a datagram.
-func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
+// receive takes a datagram.
+func (p *peer) receive(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
@@ -139,7 +124,7 @@ func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 	d, answer, err := p.end.Take(datagram, from, recvUsec, patience*time.Microsecond)
 	if answer != nil {
-		_, _ = p.conn.WriteToUDPAddrPort(answer, from)
+		p.Write(answer, from)
 	}
 	if err == seal.ErrRefused {
 		p.err = errors.New("the receiver serves another sender")
@@ -148,51 +133,23 @@ func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 		return
 	}
 	if len(d.Payload) > 0 && d.Payload[0] == kindGame && d.Known {
-		p.game = append(p.game, d.OWD)
-	}
-	now := clock.Now()
-	if p.sender != nil {
-		p.err = cmp.Or(p.err, p.sender.take(d.Payload, now))
-		return
+		p.game = max(p.game, d.OWD)
 	}
 	snapshot, _ := p.end.Link.Snapshot(recvUsec)
-	delay := ledbat.NewDelay(d.OWD, snapshot.Steps, d.Known)
-	if answer := p.receiver.take(d.Payload, delay, now); answer != nil {
+	answer, err = p.take(d.Payload, ledbat.NewDelay(d.OWD, snapshot.Steps, d.Known), clock.Now())
+	if p.err = cmp.Or(p.err, err); answer != nil {
 		p.send(answer)
 	}
 }
 
-// progress is a line of the display, and of -json.
-type progress struct {
-	Seconds     float64
-	Bytes, Size uint64  // that the receiver has, and of the file
-	Rate        float64 // of the file, in the last second, Mbit/s
-	Queue, Base float64 // sender: queueing delay and base delay, ms
-	Lost        int     // sender: datagrams taken for lost
-	GameP99     float64 // one-way delay of the game's datagrams to this end, ms
-}
-
-func (s progress) String() string {
-	line := fmt.Sprintf("%5.0f s  %.1f of %.1f MB  %.2f Mbit/s", s.Seconds, float64(s.Bytes)/1e6, float64(s.Size)/1e6, s.Rate)
-	if s.Base > 0 {
-		line += fmt.Sprintf("  queue %.1f ms beyond %.1f ms  %d lost", s.Queue, s.Base, s.Lost)
-	}
-	return line + fmt.Sprintf("  game at p99 %.1f ms under way", s.GameP99)
-}
-
-// tell reports the progress of the last second.
+// tell prints the progress of the last second.
 func (p *peer) tell() {
-	now := progress{Seconds: time.Since(p.begun).Seconds()}
-	if s := p.sender; s != nil {
-		queueing, base := s.cc.Queueing()
-		now.Bytes, now.Size, now.Queue, now.Base, now.Lost = s.offer.without(s.left), s.offer.Size, ms(queueing), ms(base), s.losses
-	} else if s := p.receiver.store; s != nil {
-		now.Bytes, now.Size = s.offer.without(s.left), s.offer.Size
-	}
-	if len(p.game) > 0 {
-		now.GameP99 = ms(stat.Quantile(p.game, 0.99))
-	}
-	now.Rate = float64(now.Bytes-min(p.last, now.Bytes)) * 8 / 1e6
-	p.last, p.game = now.Bytes, p.game[:0]
-	p.report(now)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	file, more := p.progress()
+	bytes := file.bytes()
+	rate := float64(bytes-min(p.last, bytes)) * 8 / 1e6
+	fmt.Fprintf(p.out, "%5.0f s  %.1f of %.1f MB  %.2f Mbit/s%s  game up to %v under way\n",
+		time.Since(p.begun).Seconds(), float64(bytes)/1e6, float64(file.size)/1e6, rate, more, p.game.Round(shown))
+	p.last, p.game = bytes, 0
 }

@@ -5,37 +5,35 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
+	"time"
 
 	"timesync/examples/transfer/ledbat"
 )
 
-// receiver takes a file. It knows no socket and no clock.
+// receiver takes a file.
 type receiver struct {
 	folder string
 	store  *store
 	heard  uint64 // when anything last came from the sender; 0: nothing yet
-	failed error  // why it ended
+	ended  error  // why; io.EOF: all is there
 
-	newest  uint32 // number of the newest data
-	before  uint64 // bit i: newest-1-i arrived
-	any     bool
-	checked chan error // the result of store.finish
-	over    bool       // and it is known, and good
+	newest  uint32     // number of the newest data
+	before  uint64     // bit i: newest-1-i arrived
+	checked chan error // how it ended, if it is complete
 }
 
-// take takes a message of the sender, with what is known of its delay, and returns the
-// answer, if there is one. Once it failed, it says so to each message.
-func (r *receiver) take(message []byte, delay ledbat.Delay, nowUsec uint64) (answer []byte) {
+// take says to each message how it ended, once it has.
+func (r *receiver) take(message []byte, delay ledbat.Delay, nowUsec uint64) (answer []byte, err error) {
 	r.heard = nowUsec
-	if r.failed == nil {
-		var err error
+	if r.ended == nil {
 		answer, err = r.answer(message, delay)
-		r.failed = cmp.Or(r.failed, err)
+		r.ended = cmp.Or(r.ended, err)
 	}
-	if r.failed != nil {
-		return over(r.failed.Error())
+	if r.ended != nil {
+		answer = over(r.ended)
 	}
-	return answer
+	return answer, r.ended
 }
 
 func (r *receiver) answer(message []byte, delay ledbat.Delay) ([]byte, error) {
@@ -55,7 +53,7 @@ func (r *receiver) answer(message []byte, delay ledbat.Delay) ([]byte, error) {
 	return nil, errMalformed
 }
 
-// offered says what is there already, or that all is.
+// offered says what is there already.
 func (r *receiver) offered(body []byte) ([]byte, error) {
 	o, err := readOffer(body)
 	if err != nil {
@@ -67,69 +65,64 @@ func (r *receiver) offered(body []byte) ([]byte, error) {
 		}
 	}
 	if r.store.offer != o {
-		return nil, fmt.Errorf("the sender offers %q while %q is not done", o.name, r.store.offer.name)
+		return nil, fmt.Errorf("the sender offers %q while %q is not done", o.name, r.store.name)
 	}
-	if r.check(); r.over {
-		return over(""), nil
-	}
-	return r.store.message(), nil
+	r.check()
+	return r.store.summary(), nil
 }
 
 // check looks whether the file is complete and its checksum right. To compute that of a large file takes
 // long, so it runs beside; meanwhile the game's datagrams show the sender that we live.
 func (r *receiver) check() {
-	if r.over || r.failed != nil || r.store == nil || r.store.left > 0 {
+	if r.ended != nil || r.store == nil || r.store.left > 0 {
 		return
 	}
 	if r.checked == nil {
 		r.checked = make(chan error, 1)
-		go func() { r.checked <- r.store.finish() }()
+		go func() { r.checked <- cmp.Or(r.store.finish(), io.EOF) }()
 	}
 	select {
-	case r.failed = <-r.checked:
-		r.over = r.failed == nil
+	case r.ended = <-r.checked:
 	default:
 	}
 }
 
 // poll looks whether it is over, or the sender has vanished.
-func (r *receiver) poll(nowUsec uint64) (over bool, err error) {
-	if r.check(); r.heard > 0 && !r.over && r.failed == nil && int64(nowUsec-r.heard) > patience {
-		r.failed = r.store.kept(errVanished)
+func (r *receiver) poll(nowUsec uint64) (message []byte, wait time.Duration, err error) {
+	if r.check(); r.heard > 0 && r.ended == nil && int64(nowUsec-r.heard) > patience {
+		r.ended = r.store.kept(errVanished)
 	}
-	return r.over, r.failed
+	return nil, 0, r.ended
+}
+
+func (r *receiver) progress() (there pieces, more string) {
+	if r.store != nil {
+		there = r.store.pieces
+	}
+	return there, ""
 }
 
 // data writes, and then acknowledges.
 func (r *receiver) data(body []byte, delay ledbat.Delay) ([]byte, error) {
-	var d data
-	bytes, err := read(body, &d)
-	// Meant for an earlier run of ours; the sender will time out and offer again.
-	if err != nil || r.store == nil {
+	if len(body) < dataHeader {
+		return nil, errMalformed
+	}
+	if r.store == nil {
+		return nil, nil // meant for an earlier run of ours; the sender will time out and offer again
+	}
+	number := wire.Uint32(body)
+	if err := r.store.write(wire.Uint32(body[4:]), body[dataHeader:]); err != nil {
 		return nil, err
 	}
-	if err := r.store.write(d.Chunk, bytes); err != nil {
-		return nil, err
-	}
-	r.note(d.Number)
-	a := ack{Number: d.Number, Delay: [3]byte(delay.Append(nil))}
-	if behind := r.newest - d.Number; behind < 64 {
-		a.Before = r.before >> behind
-	}
-	return message(kindAck, a, ""), nil
+	r.note(number)
+	return ackMessage(number, delay, r.before>>(r.newest-number)), nil
 }
 
-// note remembers which of the last datagrams arrived.
+// note remembers which of the last datagrams arrived. Shifts by 64 and more give 0.
 func (r *receiver) note(number uint32) {
-	ahead := int32(number - r.newest)
-	switch {
-	case !r.any:
-		r.newest, r.any = number, true
-	case ahead > 0:
-		// Shifts of 64 and more give 0.
-		r.before = (r.before<<1 | 1) << (ahead - 1)
-		r.newest = number
-	case ahead < 0 && ahead >= -64:
+	if ahead := int32(number - r.newest); ahead > 0 {
+		r.newest, r.before = number, (r.before<<1|1)<<(ahead-1)
+	} else if ahead < 0 {
 		r.before |= 1 << (-ahead - 1)
 	}
 }

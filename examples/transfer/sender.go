@@ -3,12 +3,10 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"timesync/examples/transfer/ledbat"
@@ -31,28 +29,25 @@ var (
 	errNeverSent = errors.New("the receiver acknowledges what was never sent: it lies about losses")
 )
 
-// sender sends a file. It knows no socket and no clock: times are local readings in
-// microseconds.
+// sender sends a file.
 type sender struct {
-	offer offer
+	pieces // had: which the receiver has, or are under way; left: how many it lacks
 	// It is not read for test data, which is zeros: sealed, they look random.
 	source io.ReaderAt
 	cc     ledbat.Controller
 	greedy bool // without control, whatever happens
 
 	agreed bool // the receiver has answered the offer
-	over   bool // the receiver has it all
 	asked  uint64
 	heard  uint64 // when anything last came from the receiver
 	// When an acknowledgement last came, or data left while none was under way.
 	acked  uint64
-	pieces          // which the receiver has
-	sent   []bool   // chunks that are under way, or had
-	next   int      // all before are sent
+	next   int      // all before are had
 	window []packet // under way, by number
 	oldest uint32   // number of window[0]
 	losses int
 	buf    [chunkLen]byte
+	out    []byte // the last message with data
 }
 
 // packet is a datagram that is under way.
@@ -66,39 +61,36 @@ type packet struct {
 
 func newSender(o offer, source io.ReaderAt, nowUsec uint64) *sender {
 	return &sender{
-		offer: o, source: source, asked: nowUsec - again, heard: nowUsec,
-		pieces: newPieces(o.chunks()), sent: make([]bool, o.chunks()),
+		pieces: newPieces(o), source: source, asked: nowUsec - again, heard: nowUsec,
+		oldest: 1, // a receiver takes 0 for one that came
 	}
 }
 
-// poll returns what to send at nowUsec, or how long to wait at most. It fails
-// if the receiver has vanished or the file cannot be read.
+// poll fails if the receiver has vanished or the file cannot be read.
 func (s *sender) poll(nowUsec uint64) (message []byte, wait time.Duration, err error) {
 	if int64(nowUsec-s.heard) > patience {
 		return nil, 0, errVanished
 	}
 	if !s.agreed || s.left == 0 {
-		if passed := nowUsec - s.asked; passed < again {
-			return nil, time.Duration(again-passed) * time.Microsecond, nil
+		if nowUsec-s.asked < again {
+			return nil, 0, nil
 		}
 		s.asked = nowUsec
-		return s.offer.message(), 0, nil
+		return s.message(), 0, nil
 	}
-	if s.timeout(nowUsec); !s.agreed {
-		return nil, 0, nil
-	}
-	for s.next < len(s.sent) && s.sent[s.next] {
+	s.timeout(nowUsec)
+	for s.next < len(s.had) && s.had[s.next] {
 		s.next++
 	}
-	if s.next == len(s.sent) {
-		return nil, s.cc.Timeout(), nil // all is under way
+	if !s.agreed || s.next == len(s.had) {
+		return nil, 0, nil // all is under way
 	}
 	wait, ok := s.cc.CanSend(nowUsec, sealedData)
 	if s.greedy {
 		wait, ok = 0, s.cc.InFlight()+sealedData <= uncontrolled
 	}
 	if !ok {
-		return nil, cmp.Or(wait, s.cc.Timeout()), nil
+		return nil, wait, nil
 	}
 	message, err = s.data(uint32(s.next), nowUsec)
 	return message, 0, err
@@ -106,14 +98,10 @@ func (s *sender) poll(nowUsec uint64) (message []byte, wait time.Duration, err e
 
 // data sends a chunk.
 func (s *sender) data(chunk uint32, nowUsec uint64) ([]byte, error) {
-	bytes := s.buf[:s.offer.length(chunk)]
-	if s.offer.name != "" {
-		n, err := s.source.ReadAt(bytes, int64(chunk)*chunkLen)
-		if errors.Is(err, io.EOF) && n < len(bytes) {
-			err = errors.New("the file became shorter")
-		}
-		if n < len(bytes) {
-			return nil, err
+	bytes := s.buf[:s.length(chunk)]
+	if s.name != "" {
+		if n, err := s.source.ReadAt(bytes, int64(chunk)*chunkLen); n < len(bytes) {
+			return nil, fmt.Errorf("the file became shorter, or cannot be read: %w", err)
 		}
 	}
 	if rand.IntN(skipOneOf) == 0 {
@@ -125,8 +113,9 @@ func (s *sender) data(chunk uint32, nowUsec uint64) ([]byte, error) {
 	number := s.oldest + uint32(len(s.window))
 	s.window = append(s.window, packet{chunk: chunk, sent: nowUsec})
 	s.cc.OnSend(nowUsec, sealedData)
-	s.sent[chunk] = true
-	return message(kindData, data{number, chunk}, bytes), nil
+	s.had[chunk] = true
+	s.out = appendData(s.out[:0], number, chunk, bytes)
+	return s.out, nil
 }
 
 // timeout takes all that is under way for lost if no acknowledgement came for long, and asks
@@ -137,67 +126,69 @@ func (s *sender) timeout(nowUsec uint64) {
 	}
 	s.acked = nowUsec
 	s.cc.OnTimeout(nowUsec)
-	for _, p := range s.window {
-		s.lost(p)
-	}
-	s.oldest += uint32(len(s.window))
-	s.window = s.window[:0]
+	s.lose(len(s.window), nowUsec)
 	s.agreed, s.asked = false, nowUsec-again
 }
 
-// take takes a message of the receiver.
-func (s *sender) take(message []byte, nowUsec uint64) error {
+func (s *sender) take(message []byte, _ ledbat.Delay, nowUsec uint64) (answer []byte, err error) {
 	s.heard = nowUsec
 	if len(message) == 0 {
-		return errMalformed
+		return nil, errMalformed
 	}
 	switch body := message[1:]; message[0] {
 	case kindGame:
-		return nil
+		return nil, nil
 	case kindHave:
-		return s.have(body)
+		return nil, s.resume(body)
 	case kindAck:
-		return s.ack(body, nowUsec)
+		return nil, s.ack(body, nowUsec)
 	case kindOver:
-		if s.over = true; len(body) > 0 {
-			return fmt.Errorf("the receiver failed: %q", body)
+		if len(body) > 0 {
+			return nil, fmt.Errorf("the receiver failed: %q", body)
 		}
-		return nil
+		return nil, io.EOF
 	}
-	return errMalformed
+	return nil, errMalformed
 }
 
-// have takes what the receiver has: at the start, after a timeout, since it may be another
+func (s *sender) progress() (there pieces, more string) {
+	if queueing, base := s.cc.Queueing(); base > 0 {
+		more = fmt.Sprintf("  queue %v beyond %v  %d lost", queueing.Round(shown), base.Round(shown), s.losses)
+	}
+	return s.pieces, more
+}
+
+// resume takes what the receiver has: at the start, after a timeout, since it may be another
 // run of it, and when we believe that it has all.
-func (s *sender) have(body []byte) error {
+func (s *sender) resume(body []byte) error {
 	if s.agreed && s.left > 0 {
 		return nil // a copy
 	}
-	had, err := readHave(body, len(s.had))
+	had, err := readHave(body, s.offer)
 	if err != nil {
 		return err
 	}
-	s.pieces, s.sent, s.next, s.agreed = had, slices.Clone(had.had), 0, true
+	s.pieces, s.next, s.agreed = had, 0, true
 	return nil
 }
 
 // ack marks what arrived, and takes for lost what was overtaken by too much.
 func (s *sender) ack(body []byte, nowUsec uint64) error {
-	var a ack
-	if rest, err := read(body, &a); err != nil || len(rest) > 0 {
+	if len(body) != ackLen {
 		return errMalformed
 	}
+	number, delay, before := wire.Uint32(body), ledbat.ReadDelay(body[4:]), wire.Uint64(body[7:])
 	s.timeout(nowUsec) // first: if we stood still, what waited says nothing about the round trip
 	if !s.agreed {
 		return nil
 	}
-	newest := int32(a.Number - s.oldest)
+	newest := int32(number - s.oldest)
 	if int(newest) >= len(s.window) {
 		return errNeverSent
 	}
 	s.acked = nowUsec
 	for i := range int32(65) {
-		if i > 0 && a.Before>>(i-1)&1 == 0 || newest-i < 0 {
+		if i > 0 && before>>(i-1)&1 == 0 || newest-i < 0 {
 			continue // not named, or done with before
 		}
 		p := &s.window[newest-i]
@@ -207,38 +198,30 @@ func (s *sender) ack(body []byte, nowUsec uint64) error {
 		if p.done {
 			continue
 		}
-		delay := ledbat.ReadDelay(a.Delay[:])
 		if i > 0 {
 			// Its own acknowledgement was lost.
 			delay = ledbat.NewDelay(0, 0, false)
 		}
 		p.done = true
 		s.cc.OnAck(nowUsec, p.sent, sealedData, delay)
-		s.add(int(p.chunk))
+		s.left--
 	}
 	s.lose(int(newest)-reordered, nowUsec)
 	return nil
 }
 
-// lose takes for lost what is before the datagram at index end, and forgets it.
+// lose takes for lost what is before the datagram at index end, so that its chunk is sent again, and forgets it.
 func (s *sender) lose(end int, nowUsec uint64) {
 	done := 0
 	for ; done < len(s.window) && (done < end || s.window[done].done); done++ {
-		if p := s.window[done]; s.lost(p) {
-			s.cc.OnLoss(nowUsec, p.sent, sealedData)
+		p := s.window[done]
+		if p.done || p.skipped {
+			continue
 		}
+		s.had[p.chunk], s.next = false, min(s.next, int(p.chunk))
+		s.losses++
+		s.cc.OnLoss(nowUsec, p.sent, sealedData)
 	}
 	s.oldest += uint32(done)
 	s.window = s.window[done:]
-}
-
-// lost lets a chunk be sent again, if it was under way.
-func (s *sender) lost(p packet) bool {
-	if p.done || p.skipped {
-		return false
-	}
-	s.sent[p.chunk] = false
-	s.next = min(s.next, int(p.chunk))
-	s.losses++
-	return true
 }

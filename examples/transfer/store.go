@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -19,13 +18,10 @@ import (
 // chunk is acknowledged, so a receiver that dies loses nothing that was. When all is there
 // and the checksum is right, NAME.part becomes NAME: nobody ever sees half a file there.
 type store struct {
-	offer offer
 	pieces
 	path       string // of the finished file; empty: nothing is kept
 	part, have *os.File
 }
-
-const haveHeader = 8 + sha256.Size // bytes: what the file is
 
 // checkName refuses names that are no file in the folder, and those that are hidden.
 func checkName(name string) error {
@@ -37,7 +33,7 @@ func checkName(name string) error {
 
 // openStore opens or begins the file that is offered.
 func openStore(folder string, o offer) (s *store, err error) {
-	s = &store{offer: o, pieces: newPieces(o.chunks())}
+	s = &store{pieces: newPieces(o)}
 	if o.name == "" {
 		return s, nil
 	}
@@ -51,20 +47,18 @@ func openStore(folder string, o offer) (s *store, err error) {
 	open := func(suffix string) (*os.File, error) {
 		return os.OpenFile(s.path+suffix, os.O_RDWR|os.O_CREATE, 0o666)
 	}
-	if s.part, err = open(".part"); err != nil {
-		return nil, err
+	if s.part, err = open(".part"); err == nil {
+		s.have, err = open(".have")
 	}
-	if s.have, err = open(".have"); err != nil {
-		s.part.Close()
-		return nil, err
+	if err == nil {
+		err = s.resume()
 	}
-	return s, s.resume()
+	return s, err
 }
 
 // resume finds what an earlier run has written of the same file, or begins.
 func (s *store) resume() error {
-	// It never fails.
-	header, _ := binary.Append(nil, binary.LittleEndian, s.offer.content)
+	header := s.message()[1:][:sumEnd]
 	written, err := io.ReadAll(s.have)
 	if err != nil {
 		return err
@@ -88,17 +82,18 @@ func (s *store) resume() error {
 
 // write takes a chunk.
 func (s *store) write(chunk uint32, b []byte) error {
-	if uint64(chunk) >= uint64(len(s.had)) || len(b) != s.offer.length(chunk) {
+	if uint64(chunk) >= uint64(len(s.had)) || len(b) != s.length(chunk) {
 		return errMalformed
 	}
 	if s.had[chunk] {
 		return nil
 	}
 	if s.path != "" {
-		if _, err := s.part.WriteAt(b, int64(chunk)*chunkLen); err != nil {
-			return s.kept(err)
+		_, err := s.part.WriteAt(b, int64(chunk)*chunkLen)
+		if err == nil {
+			_, err = s.have.WriteAt([]byte{1}, sumEnd+int64(chunk))
 		}
-		if _, err := s.have.WriteAt([]byte{1}, haveHeader+int64(chunk)); err != nil {
+		if err != nil {
 			return s.kept(err)
 		}
 	}
@@ -121,10 +116,10 @@ func (s *store) finish() error {
 		return nil
 	}
 	sum := sha256.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(s.part, 0, int64(s.offer.Size))); err != nil {
+	if _, err := io.Copy(sum, io.NewSectionReader(s.part, 0, int64(s.size))); err != nil {
 		return s.kept(err)
 	}
-	if [sha256.Size]byte(sum.Sum(nil)) != s.offer.Sum {
+	if [sha256.Size]byte(sum.Sum(nil)) != s.sum {
 		err := errors.New("the checksum is wrong: the file changed while it was sent, or the disk is bad; what was there is removed")
 		return errors.Join(err, s.close(), os.Remove(s.path+".have"), os.Remove(s.path+".part"))
 	}
@@ -132,27 +127,18 @@ func (s *store) finish() error {
 		return s.kept(err)
 	}
 	// Link fails if something has that name by now; a rename would replace it.
-	if err := os.Link(s.path+".part", s.path); err != nil {
-		if _, exists := os.Lstat(s.path); exists == nil {
-			return s.kept(err)
-		}
+	err := os.Link(s.path+".part", s.path)
+	if _, free := os.Lstat(s.path); err != nil && free != nil {
 		// The disk may know no links.
-		if err := os.Rename(s.path+".part", s.path); err != nil {
-			return s.kept(err)
-		}
+		err = os.Rename(s.path+".part", s.path)
+	}
+	if err != nil {
+		return s.kept(err)
 	}
 	os.Remove(s.path + ".part")
-	return errors.Join(os.Remove(s.path+".have"), syncFolder(filepath.Dir(s.path)))
-}
-
-// syncFolder makes the new name last through a loss of power, where folders can be synced.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	_ = folder.Sync() // Windows has none
-	return folder.Close()
+	folder, err := os.Open(filepath.Dir(s.path))
+	_ = folder.Sync() // so that the new name outlives a loss of power; Windows cannot
+	return errors.Join(os.Remove(s.path+".have"), err, folder.Close())
 }
 
 func (s *store) close() error {

@@ -6,7 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"io"
 	"slices"
+
+	"timesync/examples/transfer/ledbat"
 )
 
 // What a payload is, in its first byte. Integers are little-endian.
@@ -30,6 +33,10 @@ const (
 )
 
 const (
+	sumEnd     = 8 + sha256.Size // bytes of an offer without the name: what tells files from each other
+	dataHeader = 4 + 4           // bytes of data before those of the file
+	ackLen     = 4 + 3 + 8
+
 	// chunkLen is how much of the file is in a datagram: with the headers of data, link and
 	// seal it has at most ledbat.Segment bytes.
 	chunkLen = 1120
@@ -43,78 +50,70 @@ const (
 	maxSize = 100_000_000_000
 )
 
+var wire = binary.LittleEndian
+
 // errMalformed is of an authentic message, so of another version of the program.
 var errMalformed = errors.New("malformed message")
 
-// message makes one of fields that have a size, and what follows them.
-func message[T []byte | string](kind byte, fields any, rest T) []byte {
-	// It never fails.
-	b, _ := binary.Append([]byte{kind}, binary.LittleEndian, fields)
-	return append(b, rest...)
-}
-
-// read reads the fields behind the kind, and returns what follows them.
-func read(b []byte, fields any) (rest []byte, err error) {
-	n, err := binary.Decode(b, binary.LittleEndian, fields)
-	if err != nil {
-		return nil, errMalformed
+// over says that it is over, and why unless all went well.
+func over(err error) []byte {
+	text := ""
+	if err != io.EOF {
+		text = err.Error()
 	}
-	return b[n:], nil
+	return append([]byte{kindOver}, text[:min(len(text), textLen)]...)
 }
-
-// over says that it is over; the text is empty if all went well.
-func over(text string) []byte { return message(kindOver, []byte(nil), text[:min(len(text), textLen)]) }
 
 // offer is what is to be sent.
 type offer struct {
-	content
+	size uint64
+	sum  [sha256.Size]byte
 	name string // empty: test data, of which the receiver keeps nothing
 }
 
-// content tells files from each other.
-type content struct {
-	Size uint64
-	Sum  [sha256.Size]byte
+func (o *offer) message() []byte {
+	b := wire.AppendUint64([]byte{kindOffer}, o.size)
+	return append(append(b, o.sum[:]...), o.name...)
 }
-
-func (o *offer) message() []byte { return message(kindOffer, o.content, o.name) }
 
 func readOffer(b []byte) (o offer, err error) {
-	name, err := read(b, &o.content)
-	if o.Size > maxSize {
-		err = errMalformed
+	if len(b) < sumEnd || wire.Uint64(b) > maxSize {
+		return o, errMalformed
 	}
-	o.name = string(name)
-	return o, err
+	return offer{wire.Uint64(b), [sha256.Size]byte(b[8:]), string(b[sumEnd:])}, nil
 }
 
-func (o *offer) chunks() int { return int((o.Size + chunkLen - 1) / chunkLen) }
+func (o *offer) chunks() int { return int((o.size + chunkLen - 1) / chunkLen) }
 
 // length returns how many bytes a chunk has.
 func (o *offer) length(chunk uint32) int {
-	return int(min(o.Size-uint64(chunk)*chunkLen, chunkLen))
+	return int(min(o.size-uint64(chunk)*chunkLen, chunkLen))
 }
 
-// without returns about how many bytes there are while so many chunks are missing.
-func (o *offer) without(missing int) uint64 { return o.Size - min(o.Size, uint64(missing)*chunkLen) }
+// appendData appends a message with a part of the file.
+func appendData(b []byte, number, chunk uint32, part []byte) []byte {
+	b = wire.AppendUint32(append(b, kindData), number)
+	return append(wire.AppendUint32(b, chunk), part...)
+}
 
-// data is in front of a part of the file.
-type data struct{ Number, Chunk uint32 }
-
-// ack says that data arrived.
-type ack struct {
-	Number uint32
-	Delay  [3]byte // a ledbat.Delay
-	Before uint64  // bit i: Number-1-i, too
+// ackMessage says that data arrived.
+func ackMessage(number uint32, delay ledbat.Delay, before uint64) []byte {
+	b := append(make([]byte, 0, 1+ackLen), kindAck)
+	b = delay.Append(wire.AppendUint32(b, number))
+	return wire.AppendUint64(b, before)
 }
 
 // pieces says which chunks of a file are there.
 type pieces struct {
+	offer
 	had  []bool
 	left int // chunks that are missing
 }
 
-func newPieces(chunks int) pieces { return pieces{make([]bool, chunks), chunks} }
+func newPieces(o offer) pieces { return pieces{o, make([]bool, o.chunks()), o.chunks()} }
+
+// bytes returns about how many there are.
+func (p *pieces) bytes() uint64 { return p.size - min(p.size, uint64(p.left)*chunkLen) }
 
 func (p *pieces) add(chunk int) {
 	if !p.had[chunk] {
@@ -123,8 +122,8 @@ func (p *pieces) add(chunk int) {
 	}
 }
 
-// message makes a have message.
-func (p *pieces) message() []byte {
+// summary makes a have message.
+func (p *pieces) summary() []byte {
 	first := slices.Index(p.had, false)
 	if first < 0 {
 		first = len(p.had)
@@ -136,19 +135,18 @@ func (p *pieces) message() []byte {
 			bits[i/8] |= 1 << (i % 8)
 		}
 	}
-	return message(kindHave, uint32(first), bits)
+	return append(wire.AppendUint32([]byte{kindHave}, uint32(first)), bits...)
 }
 
 // readHave returns what a have message names.
-func readHave(b []byte, chunks int) (pieces, error) {
-	var first uint32
-	bits, err := read(b, &first)
-	if err != nil || len(bits) > mapLen || uint64(first) > uint64(chunks) {
-		return pieces{}, errMalformed
+func readHave(b []byte, o offer) (pieces, error) {
+	p := newPieces(o)
+	if len(b) < 4 || len(b) > 4+mapLen || uint64(wire.Uint32(b)) > uint64(len(p.had)) {
+		return p, errMalformed
 	}
-	p := newPieces(chunks)
-	for chunk := range chunks {
-		if i := chunk - int(first); i < 0 || i < 8*len(bits) && bits[i/8]>>(i%8)&1 != 0 {
+	first, bits := int(wire.Uint32(b)), b[4:]
+	for chunk := range p.had {
+		if i := chunk - first; i < 0 || i < 8*len(bits) && bits[i/8]>>(i%8)&1 != 0 {
 			p.add(chunk)
 		}
 	}

@@ -83,8 +83,6 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 	ctx, stop := context.WithCancelCause(ctx)
 	ends := 2 * len(ClientClocks)
 	r := &Run{Load: load, stop: stop, settled: make(chan struct{}, ends)}
-	defer r.tasks.Wait()
-	defer stop(errOver)
 	settling := time.AfterFunc(patience, func() {
 		stop(fmt.Errorf("not all ends knew the other's clock to %v within %v", vague, patience))
 	})
@@ -121,22 +119,20 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 // Go runs task in a goroutine that ends when ctx of the Connect is done. It fails with its error, unless the
 // measurement is over.
 func (r *Run) Go(task func() error) {
-	r.tasks.Go(func() {
-		if err := task(); err != nil {
-			r.stop(err)
-		}
-	})
+	r.tasks.Go(func() { r.fail(task()) })
 }
 
 // Every does a task again and again until ctx is done, and fails as Go does.
 func (r *Run) Every(ctx context.Context, period time.Duration, task func() error) {
 	r.tasks.Go(func() {
-		program.Every(ctx.Done(), period, func() {
-			if err := task(); err != nil {
-				r.stop(err)
-			}
-		})
+		program.Every(ctx.Done(), period, func() { r.fail(task()) })
 	})
+}
+
+func (r *Run) fail(err error) {
+	if err != nil {
+		r.stop(err)
+	}
 }
 
 // Write counts bulk that has arrived. It can be called from any goroutine.

@@ -61,6 +61,9 @@ func Spaces(names ...string) {
 	}
 }
 
+// Name gives the namespace of this program a name.
+func Name(name string) { Run("ip", "netns", "attach", name, fmt.Sprint(os.Getpid())) }
+
 // Command returns a command to be started in a namespace, which ends when this process does.
 func Command(ns, program string, args ...string) *exec.Cmd {
 	c := exec.Command("ip", append([]string{"netns", "exec", ns, program}, args...)...)
@@ -102,7 +105,9 @@ func Route(ns, via string) { Run("ip", "-n", ns, "route", "add", "default", "via
 type Wire struct {
 	Delay  [2]atomic.Int64 // ns: from the first port to the second, and back
 	Jitter atomic.Int64    // ns: each packet waits up to so much longer
-	ends   [2]*os.File
+	// Seen is given each packet that arrives at the second port without jitter; nil: none.
+	Seen atomic.Pointer[func(packet []byte)]
+	ends [2]*os.File
 }
 
 const wireQueue = 1 << 14 // packets under way: 250 Mbit/s over 0.8 s
@@ -133,7 +138,6 @@ type packet struct {
 }
 
 func (w *Wire) read(from int, packets chan<- packet) {
-	var last time.Time
 	for {
 		buf := make([]byte, 2048)
 		n, err := w.ends[from].Read(buf)
@@ -146,16 +150,16 @@ func (w *Wire) read(from int, packets chan<- packet) {
 			time.AfterFunc(time.Duration(wait+rand.Int64N(j)), func() { _, _ = w.ends[1-from].Write(buf[:n]) })
 			continue
 		}
-		if due := time.Now().Add(time.Duration(wait)); due.After(last) { // else the delay became shorter
-			last = due
-		}
-		packets <- packet{last, buf[:n]}
+		packets <- packet{time.Now().Add(time.Duration(wait)), buf[:n]}
 	}
 }
 
 func (w *Wire) write(to int, packets <-chan packet) {
 	for p := range packets {
 		time.Sleep(time.Until(p.due))
+		if seen := w.Seen.Load(); seen != nil && to == 1 {
+			(*seen)(p.bytes)
+		}
 		_, _ = w.ends[to].Write(p.bytes) // the device may be down: a loss
 	}
 }

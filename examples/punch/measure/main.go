@@ -158,73 +158,62 @@ type outcome struct {
 	Planned int64   `json:"planned_ns"`
 }
 
-// outcomes are those of many tries.
+// outcomes are those of many tries, in ms.
 type outcomes struct {
-	n, ok int
-	ms    []float64
+	n     int
+	took  []float64 // of pairs that connected
 	apart []float64
-	// How far apart they should have left: the error of the clocks.
-	plans []float64
+	plans []float64 // how far apart they should have left: the error of the clocks
 }
 
 func (o *outcomes) String() string {
-	if len(o.apart) == 0 {
-		return fmt.Sprintf("0 of %d", o.n)
-	}
-	text := fmt.Sprintf("%d of %d, %.0f ms, %.1f (%.1f) ms apart", o.ok, o.n,
-		stat.OrNaN(o.ms, 0.5), stat.OrNaN(o.apart, 0.99), stat.OrNaN(o.plans, 0.99))
-	return strings.ReplaceAll(text, "NaN ms", "-")
+	text := fmt.Sprintf("%d of %d, %.0f ms, %.1f (%.1f) ms apart", len(o.took), o.n,
+		stat.OrNaN(o.took, 0.5), stat.OrNaN(o.apart, 0.99), stat.OrNaN(o.plans, 0.99))
+	return strings.ReplaceAll(text, "NaN", "-")
 }
 
 // tries lets pairs of peers meet.
 func (b *bench) tries(n int, args []string) *outcomes {
-	all := outcomes{n: n}
-	var mu sync.Mutex
-	for done := 0; done < n; done += atOnce {
-		for i := range b.wires {
-			d := int64(delays[done/atOnce%len(delays)][i])
-			b.wires[i].Delay[0].Store(d)
-			b.wires[i].Delay[1].Store(d)
+	pairs := make([][2]outcome, n)
+	var running sync.WaitGroup
+	for i := range pairs {
+		if i%atOnce == 0 {
+			running.Wait()
+			for host, w := range b.wires {
+				d := int64(delays[i/atOnce%len(delays)][host])
+				w.Delay[0].Store(d)
+				w.Delay[1].Store(d)
+			}
 		}
-		time.Sleep(100 * time.Millisecond)
-		var pairs sync.WaitGroup
-		for range min(atOnce, n-done) {
-			b.room++
-			args := append([]string{"-room", fmt.Sprint("room", b.room)}, args...)
-			time.Sleep(apart)
-			pairs.Go(func() {
-				x, y := pair(args)
-				mu.Lock()
-				defer mu.Unlock()
-				if x.First != 0 && y.First != 0 {
-					all.apart = append(all.apart, math.Abs(float64(x.First-y.First))/1e6)
-					all.plans = append(all.plans, math.Abs(float64(x.Planned-y.Planned))/1e6)
-				}
-				if x.OK && y.OK {
-					all.ok++
-					all.ms = append(all.ms, max(x.Ms, y.Ms))
-				}
-			})
+		time.Sleep(apart)
+		b.room++
+		args := append([]string{"-room", fmt.Sprint("room", b.room)}, args...)
+		for host := range b.wires {
+			running.Go(func() { pairs[i][host] = meet(host, args) })
 		}
-		pairs.Wait()
 	}
-	b.connected += all.ok
+	running.Wait()
+	all := outcomes{n: n}
+	for _, p := range pairs {
+		x, y := p[0], p[1]
+		if x.First != 0 && y.First != 0 {
+			all.apart = append(all.apart, math.Abs(float64(x.First-y.First))/1e6)
+			all.plans = append(all.plans, math.Abs(float64(x.Planned-y.Planned))/1e6)
+		}
+		if x.OK && y.OK {
+			all.took = append(all.took, max(x.Ms, y.Ms))
+		}
+	}
+	b.connected += len(all.took)
 	return &all
 }
 
-// pair runs two peers.
-func pair(args []string) (x, y outcome) {
+// meet runs a peer at a host. It says in its output that it failed.
+func meet(host int, args []string) (o outcome) {
 	args = append([]string{"-server", server, "-key", lab.Key, "-once", "-give-up", giveUp.String()}, args...)
-	var both sync.WaitGroup
-	for i, o := range []*outcome{&x, &y} {
-		both.Go(func() {
-			// A peer says in its output that it failed.
-			out, _ := lab.Command(fmt.Sprint("host", i), "punch", args...).Output()
-			if err := json.Unmarshal(out, o); err != nil {
-				fmt.Fprintf(os.Stderr, "measure: a peer said %q\n", out)
-			}
-		})
+	out, _ := lab.Command(fmt.Sprint("host", host), "punch", args...).Output()
+	if err := json.Unmarshal(out, &o); err != nil {
+		fmt.Fprintf(os.Stderr, "measure: a peer said %q\n", out)
 	}
-	both.Wait()
-	return x, y
+	return o
 }

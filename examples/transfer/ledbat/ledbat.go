@@ -58,11 +58,10 @@ const (
 	// MaxWindow is the largest window, whatever the receiver says: 1 Gbit/s over 130 ms.
 	MaxWindow = 16 << 20
 
-	target   = int64(Target / time.Microsecond)
-	second   = int64(1e6)  // us
-	maxRTT   = 60 * second // us: longer ones are taken for this
-	maxDelay = 1 << 40     // us: limits sums of what a caller may pass
-	slowGap  = 3 * second  // us: the least time between two slowdowns
+	target  = int64(Target / time.Microsecond)
+	second  = int64(1e6)  // us
+	maxRTT  = 60 * second // us: longer ones are taken for this
+	slowGap = 3 * second  // us: the least time between two slowdowns
 	// The ratio of the time between two slowdowns to the length of one: the draft's.
 	slowRatio = 9
 	// The draft's: a window grows by at least a 16th of a segment a round trip.
@@ -101,8 +100,7 @@ type Controller struct {
 	delays int           // how many there were, at most filter
 	base   baseDelay
 	queue  int64  // us: queueing delay
-	steps  uint32 // the receiver's count of clock steps, if heard
-	heard  bool
+	steps  uint32 // the receiver's count of clock steps, if there is a base delay
 
 	next uint64 // when the pace allows the next datagram
 
@@ -186,26 +184,19 @@ func (c *Controller) pace(nowUsec uint64, n int) {
 // the receiver says of it. An acknowledgement of more than is under way counts for what is
 // under way: a receiver gains nothing by it.
 func (c *Controller) OnAck(nowUsec, sentUsec uint64, n int, d Delay) {
+	c.start()
 	owd, steps, ok := d.Read()
-	if ok && c.heard && steps != c.steps {
+	if ok && c.base.n > 0 && steps != c.steps {
 		c.forget(nowUsec)
 	}
-	if ok {
-		c.steps, c.heard = steps, true
-	}
-	c.ack(nowUsec, int64(nowUsec-sentUsec), n, owd.Microseconds(), ok)
-}
-
-// ack is OnAck with any measure of the delay.
-func (c *Controller) ack(nowUsec uint64, rtt int64, n int, delay int64, ok bool) {
-	c.start()
 	// If not, something else than the window limits us.
 	used := c.flight+MinWindow >= int(c.window)
 	n = clamp(n, 0, c.flight)
 	c.flight -= n
-	c.roundTrip(rtt)
+	c.roundTrip(int64(nowUsec - sentUsec))
 	if ok {
-		c.current(nowUsec, clamp(delay, -maxDelay, maxDelay))
+		c.steps = steps
+		c.current(nowUsec, owd.Microseconds())
 	}
 	c.clock(nowUsec)
 	switch {
@@ -232,7 +223,7 @@ func (c *Controller) roundTrip(rtt int64) {
 
 // current takes a delay.
 func (c *Controller) current(nowUsec uint64, delay int64) {
-	c.base.see(nowUsec, delay, c.phase == slow)
+	c.base.see(nowUsec, delay)
 	copy(c.recent[1:], c.recent[:])
 	c.recent[0] = delay
 	c.delays = min(c.delays+1, filter)
@@ -317,7 +308,7 @@ func (c *Controller) othersSlow(nowUsec uint64) bool {
 func (c *Controller) slowdown(nowUsec uint64) {
 	c.phase, c.window, c.slowFrom, c.wasFull = slow, MinWindow, nowUsec, false
 	c.slowUntil = nowUsec + uint64(2*max(c.srtt, 1))
-	c.base.beginSlowdown()
+	c.base.lowest = unseen
 }
 
 // forget begins with a new base delay: the receiver says that a clock was set, so all
@@ -379,25 +370,20 @@ type baseDelay struct {
 	// us: the least of each of the last slowdowns, newest first.
 	quiet  [3]int64
 	shown  int   // slowdowns that are filled
-	lowest int64 // us: of the slowdown under way; unseen: none yet
+	lowest int64 // us: since the last slowdown began; unseen: none yet
 }
 
 // least returns the base delay; 0 if there is none yet.
 func (b *baseDelay) least() int64 { return slices.Min(b.minutes[:max(b.n, 1)]) }
 
 // see takes a delay.
-func (b *baseDelay) see(nowUsec uint64, delay int64, slow bool) {
+func (b *baseDelay) see(nowUsec uint64, delay int64) {
 	if b.n == 0 || int64(nowUsec-b.from) >= minute {
 		copy(b.minutes[1:], b.minutes[:])
 		b.minutes[0], b.n, b.from = delay, min(b.n+1, baseMinutes), nowUsec
 	}
-	b.minutes[0] = min(b.minutes[0], delay)
-	if slow {
-		b.lowest = min(b.lowest, delay)
-	}
+	b.minutes[0], b.lowest = min(b.minutes[0], delay), min(b.lowest, delay)
 }
-
-func (b *baseDelay) beginSlowdown() { b.lowest = unseen }
 
 // endSlowdown compares the slowdown with the two before, and reports whether they show a
 // path that became longer.

@@ -7,16 +7,15 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math"
+	"net"
 	"os"
-	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,11 +25,9 @@ import (
 )
 
 const (
-	hostB   = "10.78.2.2"
-	delay   = 10 * time.Millisecond // each way
-	longer  = 20 * time.Millisecond // what one way becomes longer by
-	udpWire = 1197.0 / 1120         // bytes on the link for each byte of a file
-	tcpWire = 1500.0 / 1448         // and of TCP
+	hostB  = "10.78.2.2"
+	delay  = 10 * time.Millisecond // each way
+	longer = 20 * time.Millisecond // what one way becomes longer by
 
 	settle = 5 * time.Second  // flows start in it, and it counts for nothing
 	length = 40 * time.Second // of a run
@@ -38,6 +35,18 @@ const (
 
 	tries = 4 // of a row, while the machine is busy
 	quiet = 5 // ms: a machine that is later than that measures itself
+
+	gameEvery = time.Second / 60
+	gameBytes = 100
+	bulkBytes = 1000 // of what fills a link, at least: what else has those ports are headers and small datagrams
+)
+
+// What a series of points is of: a port at host b, or this machine.
+const (
+	late     = 0    // by how much this process wakes up late, ms
+	game     = 7001 // delays, ms
+	tcp      = 7100 // bytes on the link
+	transfer = 7200 // of the first transfer, bytes on the link
 )
 
 // row is one of the table: what runs.
@@ -64,23 +73,16 @@ var rows = []row{
 	{name: "one transfer, one way longer by 20 ms", transfers: 1, cc: "ledbat", longer: true},
 }
 
-// bench is what is measured on a bottleneck.
+// bench is what is measured on a bottleneck. This process is host a, which sends.
 type bench struct {
 	mbit   int // a second, of the bottleneck
 	buffer time.Duration
-	wire   *lab.Wire // to the receiver
+	wire   *lab.Wire // to host b
+
+	mu     sync.Mutex
 	start  time.Time
-	procs  []*exec.Cmd
-
-	mu sync.Mutex
-	// Of each flow, bytes on the link that arrived since its start; and the two below.
-	series map[string][]point
+	series map[uint16][]point
 }
-
-const (
-	game = "game" // delays, ms
-	late = "late" // by how much this process wakes up late, ms
-)
 
 // point is a measurement at a time since the start.
 type point struct {
@@ -89,35 +91,62 @@ type point struct {
 }
 
 func main() {
-	role := flag.String("role", "", "internal: what this process is in a namespace")
+	sinks := flag.Bool("sink", false, "internal: receive what TCP sends")
 	quick := flag.Bool("quick", false, "a few seconds: is it alive?")
 	only := flag.String("only", "", "rows whose name contains this")
 	flag.Parse()
-	if run := roles[*role]; run != nil {
-		run(flag.Args())
+	if *sinks {
+		sink()
 	}
-	wire := build()
-	benches, most := []*bench{{mbit: 10, buffer: 300 * time.Millisecond}, {mbit: 50, buffer: 40 * time.Millisecond}}, length
+	b, most := bench{mbit: 10, buffer: 300 * time.Millisecond, series: map[uint16][]point{}}, length
+	b.build()
+	lab.Exit(lab.Command("b", "measure", "-sink").Start())
+	go play()
 	if *quick {
-		benches, rows, most = benches[:1], rows[3:4], 4*time.Second
+		rows, most = rows[3:4], 4*time.Second
 	}
-	for _, b := range benches {
-		b.wire = wire
+	b.table(*only, most)
+	if !*quick {
+		b.mbit, b.buffer = 50, 40*time.Millisecond
 		b.table(*only, most)
 	}
 }
 
-// build joins the hosts a, which sends, and b by a router, and returns the wire to b.
-func build() *lab.Wire {
-	lab.Spaces("a", "b", "router")
+// build joins the hosts a and b by a router.
+func (b *bench) build() {
+	lab.Name("a")
+	lab.Spaces("b", "router")
 	lab.Cable(lab.At("a", "eth0", "10.78.1.2/24"), lab.At("router", "near", "10.78.1.1/24"))
-	wire := lab.Join(lab.At("router", "far", "10.78.2.1/24"), lab.At("b", "eth0", hostB+"/24"), delay)
+	b.wire = lab.Join(lab.At("router", "far", "10.78.2.1/24"), lab.At("b", "eth0", hostB+"/24"), delay)
+	seen := b.arrived
+	b.wire.Seen.Store(&seen)
 	// The queue drops packets of 1500 bytes, as a modem does, not bundles of forty.
 	lab.Run("ip", "-n", "a", "link", "set", "eth0", "gso_max_segs", "1")
 	lab.Forward("router")
 	lab.Route("a", "10.78.1.1")
 	lab.Route("b", "10.78.2.1")
-	return wire
+}
+
+// sink receives what TCP sends.
+func sink() {
+	listener, err := net.Listen("tcp4", fmt.Sprint(":", tcp))
+	lab.Exit(err)
+	for {
+		conn, err := listener.Accept()
+		lab.Exit(err)
+		go io.Copy(io.Discard, conn)
+	}
+}
+
+// play sends the game's datagrams. Nobody reads them: they are seen as they arrive.
+func play() {
+	conn, err := net.ListenPacket("udp4", "")
+	lab.Exit(err)
+	to := &net.UDPAddr{IP: net.ParseIP(hostB), Port: game}
+	for b := make([]byte, gameBytes); ; time.Sleep(gameEvery) {
+		binary.LittleEndian.PutUint64(b, uint64(time.Now().UnixNano()))
+		conn.WriteTo(b, to) // the network may be full
+	}
 }
 
 // table makes both ways out of the router the bottleneck, and measures the rows whose name contains only.
@@ -128,13 +157,13 @@ func (b *bench) table(only string, length time.Duration) {
 	}
 	fmt.Printf("\n%d Mbit/s, buffer of %v, round trip %v:\n\n", b.mbit, b.buffer, 2*delay)
 	fmt.Print("| what runs | transfers | TCP | game p50, ms | p99, ms | machine late, ms |\n|---|---|---|---|---|---|\n")
-	known, _ := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
 	for _, r := range rows {
-		switch {
-		case !strings.Contains(r.name, only):
-		case r.tcp != "" && !slices.Contains(strings.Fields(string(known)), r.tcp):
+		if !strings.Contains(r.name, only) {
+			continue
+		}
+		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte(r.tcp), 0); r.tcp != "" && err != nil {
 			fmt.Printf("NOT TESTED: %s: this kernel has no %s\n", r.name, r.tcp)
-		default:
+		} else {
 			b.measure(r, length)
 		}
 	}
@@ -146,10 +175,6 @@ func (b *bench) measure(r row, length time.Duration) {
 	best, least := "", math.Inf(1)
 	for try := 0; try < tries && least > quiet; try++ {
 		cells := b.run(r, length)
-		for _, c := range b.procs { // they are ours, by their ids
-			_ = c.Process.Kill()
-			_ = c.Wait()
-		}
 		time.Sleep(500 * time.Millisecond) // the queues run empty
 		if l := b.quantile(late, 0, 0.999); l < least {
 			best, least = cells, l
@@ -160,19 +185,20 @@ func (b *bench) measure(r row, length time.Duration) {
 
 // run lets a row run, beside the game, and returns its cells.
 func (b *bench) run(r row, length time.Duration) (cells string) {
-	b.start, b.series, b.procs = time.Now(), map[string][]point{}, nil
+	b.mu.Lock()
+	b.start, b.series = time.Now(), map[uint16][]point{}
+	b.mu.Unlock()
 	b.wire.Delay[0].Store(int64(delay))
-	b.pair(game, 1, "measure", "-role pong", "-role ping")
 	if r.tcp != "" {
-		b.pair("tcp", tcpWire, "measure", "-role sink", "-role source "+r.tcp)
+		defer fill().Close()
 	}
 	for i := range r.transfers {
 		if r.late && i == r.transfers-1 {
 			time.Sleep(after)
 		}
-		listen := fmt.Sprintf("-listen :%d -key %s -json", 7200+i, lab.Key)
-		dial := fmt.Sprintf("-dial %s:%d -key %s -cc %s -mb 100000 -json", hostB, 7200+i, lab.Key, r.cc)
-		b.pair(fmt.Sprint(i), udpWire, "transfer", listen, dial)
+		defer start("b", "-listen :%d -key %s", transfer+i, lab.Key)()
+		time.Sleep(200 * time.Millisecond) // it listens
+		defer start("a", "-dial %s:%d -key %s -cc %s -mb 100000", hostB, transfer+i, lab.Key, r.cc)()
 	}
 	from := min(settle, length/2)
 	if r.late {
@@ -188,6 +214,30 @@ func (b *bench) run(r row, length time.Duration) (cells string) {
 	return b.cells(r, from)
 }
 
+// fill sends as much as TCP can.
+func fill() net.Conn {
+	conn, err := net.Dial("tcp4", fmt.Sprint(hostB, ":", tcp))
+	lab.Exit(err)
+	conn.(*net.TCPConn).SetLinger(0) // what waits is not sent after its end
+	go func() {
+		for b := make([]byte, 1<<16); err == nil; {
+			_, err = conn.Write(b)
+		}
+	}()
+	return conn
+}
+
+// start starts a transfer at a host, and returns what ends it.
+func start(host, format string, args ...any) (end func()) {
+	c := lab.Command(host, "transfer", strings.Fields(fmt.Sprintf(format, args...))...)
+	c.Stderr = os.Stderr
+	lab.Exit(c.Start())
+	return func() {
+		_ = c.Process.Kill() // ours, by its id
+		_ = c.Wait()
+	}
+}
+
 // watch sleeps, and sees how late the machine is: what this process is, so are the ends and the queue.
 func (b *bench) watch(length time.Duration) {
 	const nap = time.Millisecond
@@ -200,103 +250,87 @@ func (b *bench) watch(length time.Duration) {
 
 // cells returns what a row was like from a time on.
 func (b *bench) cells(r row, from time.Duration) string {
+	end := time.Since(b.start)
 	median, p99 := b.quantile(game, from, 0.5), b.quantile(game, from, 0.99)
-	more := ""
+	more, beside := "", "-"
 	if r.longer {
-		more = fmt.Sprintf("; back after %.0f s", b.back(from).Seconds())
+		more = fmt.Sprintf("; back after %.0f s", b.back(from, end).Seconds())
 		from += after
 	}
-	var shares []float64
-	var texts []string
+	var shares []string
 	for i := range r.transfers {
-		shares = append(shares, b.share(fmt.Sprint(i), from))
-		texts = append(texts, percent(shares[i]))
-		if !(shares[i] > 0) || math.IsNaN(median) {
+		share := b.share(uint16(transfer+i), from, end)
+		shares = append(shares, percent(share))
+		if share == 0 || math.IsNaN(median) {
 			lab.Exit(errors.New("no transfer, or no game, went through"))
 		}
 	}
-	if r.late {
-		more = fmt.Sprintf(": factor %.2f", slices.Max(shares)/slices.Min(shares))
+	if r.tcp != "" {
+		beside = percent(b.share(tcp, from, end))
 	}
-	transfers, tcp := cmp.Or(strings.Join(texts, ", "), "-"), percent(b.share("tcp", from))
-	return fmt.Sprintf("%s%s | %s | %.2f | %.2f", transfers, more, tcp, median, p99)
+	return fmt.Sprintf("%s%s | %s | %.2f | %.2f", cmp.Or(strings.Join(shares, ", "), "-"), more, beside, median, p99)
 }
 
-func percent(share float64) string {
-	return strings.ReplaceAll(fmt.Sprintf("%.1f %%", 100*share), "NaN %", "-")
-}
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
-// pair starts what receives, notes what its lines say, and then starts what sends.
-func (b *bench) pair(series string, wire float64, program, receiver, sender string) {
-	receive, send := command("b", program, receiver), command("a", program, sender)
-	b.procs = append(b.procs, receive, send)
-	out, err := receive.StdoutPipe()
-	lab.Exit(errors.Join(err, receive.Start()))
-	go func() {
-		for s := bufio.NewScanner(out); s.Scan(); {
-			var l line
-			if json.Unmarshal(s.Bytes(), &l) == nil {
-				b.note(series, l.Ms+l.Bytes*wire)
-			}
-		}
-	}()
-	time.Sleep(200 * time.Millisecond)
-	lab.Exit(send.Start())
-}
-
-// command returns a process to be started at a host.
-func command(host, program, args string) *exec.Cmd {
-	c := lab.Command(host, program, strings.Fields(args)...)
-	c.Stderr = os.Stderr
-	return c
+// arrived sees a packet that arrives at host b.
+func (b *bench) arrived(packet []byte) {
+	const ports, payload = 20, 28 // no IP options; UDP
+	if len(packet) < gameBytes {
+		return
+	}
+	port, value := binary.BigEndian.Uint16(packet[ports+2:]), float64(len(packet))
+	if port == game {
+		// All hosts are on one machine, so they read one clock, and the delay is true.
+		value = float64(time.Now().UnixNano()-int64(binary.LittleEndian.Uint64(packet[payload:]))) / 1e6
+	} else if len(packet) < bulkBytes {
+		return
+	}
+	b.note(port, value)
 }
 
 // note adds a point to a series.
-func (b *bench) note(series string, value float64) {
+func (b *bench) note(series uint16, value float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.series[series] = append(b.series[series], point{time.Since(b.start), value})
 }
 
-// since returns the points of a series from a time on.
-func (b *bench) since(series string, from time.Duration) []point {
+// values returns those of a series from a time on until another.
+func (b *bench) values(series uint16, from, to time.Duration) (values []float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(b.series[series]), func(p point) bool { return p.at < from })
-}
-
-// quantile returns one of the points of a series from a time on.
-func (b *bench) quantile(series string, from time.Duration, q float64) float64 {
-	var values []float64
-	for _, p := range b.since(series, from) {
-		values = append(values, p.value)
+	for _, p := range b.series[series] {
+		if p.at >= from && p.at < to {
+			values = append(values, p.value)
+		}
 	}
-	return stat.OrNaN(values, q)
+	return values
 }
 
-// share returns the part of the link that a flow had from a time on.
-func (b *bench) share(flow string, from time.Duration) float64 {
-	points := b.since(flow, from)
-	if len(points) < 2 {
-		return math.NaN()
+// quantile returns one of the values of a series from a time on.
+func (b *bench) quantile(series uint16, from time.Duration, q float64) float64 {
+	return stat.OrNaN(b.values(series, from, math.MaxInt64), q)
+}
+
+// share returns the part of the link that a flow had.
+func (b *bench) share(flow uint16, from, to time.Duration) float64 {
+	bytes := 0.0
+	for _, n := range b.values(flow, from, to) {
+		bytes += n
 	}
-	return b.rate(points[0], points[len(points)-1])
+	return bytes * 8 / 1e6 / (to - from).Seconds() / float64(b.mbit)
 }
 
-// rate returns the part of the link that a flow had between two points.
-func (b *bench) rate(from, to point) float64 {
-	return (to.value - from.value) * 8 / 1e6 / (to.at - from.at).Seconds() / float64(b.mbit)
-}
-
-// back returns how long after a change a transfer lacked 85 % of the link for the last time.
-func (b *bench) back(change time.Duration) (back time.Duration) {
-	run, points := 0, b.since("0", change)
-	for i, p := range points {
-		if run++; i == 0 || b.rate(points[i-1], p) >= 0.85 {
+// back returns how long after a change the transfer lacked 85 % of the link for longer than a slowdown for the last time.
+func (b *bench) back(change, end time.Duration) (back time.Duration) {
+	run := 0
+	for at := change; at+time.Second <= end; at += time.Second {
+		if run++; b.share(transfer, at, at+time.Second) >= 0.85 {
 			run = 0
 		}
 		if run > 2 {
-			back = p.at - change
+			back = at + time.Second - change
 		}
 	}
 	return back

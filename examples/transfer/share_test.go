@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests prove what a transfer does to a simulated link and to a game on it, with and
+// without synchronized clocks, and that a receiver that lies gains little.
+package main
+
+import (
+	"flag"
+	"slices"
+	"testing"
+	"time"
+
+	"timesync/internal/sim"
+)
+
+var table = flag.Bool("table", false, "print the whole table: 10 minutes of skew, 3 seeds, about a minute")
+
+// tested are the networks of a test: one of them with -short.
+func tested() []net {
+	if testing.Short() || *table {
+		return nets[:1]
+	}
+	return nets
+}
+
+// TestShare: alone, a transfer fills the link, and the game hardly notices. Beside TCP it leaves the link to that; if
+// the receiver says that there is never a queue, it gets no more than another TCP would, because losses still count. A
+// machine or a radio that stands still now and then is no queue. Where the round trip becomes longer than the sender
+// waits for an acknowledgement, it is measured all the same, and the file goes on.
+func TestShare(t *testing.T) {
+	const from = 12 * time.Second
+	for _, c := range []struct {
+		what        string
+		happens     func(*world)
+		nets        []net
+		worlds      uint64 // one with stalls says little: the mean of three
+		liar        bool
+		to          time.Duration
+		least, most float64 // of the link
+		more        float64 // by which the game's p99 may grow, ms
+	}{
+		{"alone", func(*world) {}, tested(), 1, false, time.Minute, 0.95, 1, 10},
+		{"beside CUBIC", (*world).fill, tested(), 1, false, time.Minute, 0, 0.1, 1},
+		{"beside CUBIC, lying", (*world).fill, nets[:1], 1, true, 2 * time.Minute, 0, 0.5, 1000},
+		{"stalls", stalls(5 * time.Millisecond), tested(), 3, false, time.Minute, 0.7, 1, 1000},
+		{"long stalls", stalls(20 * time.Millisecond), tested(), 3, false, time.Minute, 0.7, 1, 1000},
+		{"longer stalls", stalls(40 * time.Millisecond), tested(), 3, false, time.Minute, 0.7, 1, 1000},
+		{"150 ms", far(from, 150*time.Millisecond), nets[:1], 1, false, 2 * time.Minute, 0.4, 1, 1000},
+		{"350 ms", far(from, 350*time.Millisecond), nets[:1], 1, false, 2 * time.Minute, 0.4, 1, 1000},
+		{"450 ms", far(from, 450*time.Millisecond), nets[:1], 1, false, 2 * time.Minute, 0.4, 1, 1000},
+		{"600 ms", far(from, 600*time.Millisecond), nets[:1], 1, false, 2 * time.Minute, 0.4, 1, 1000},
+	} {
+		for _, n := range c.nets {
+			rate, more := 0.0, 0.0
+			for seed := range c.worlds {
+				f := &flow{from: 10 * time.Second, liar: c.liar}
+				without, with := n.world(seed+1), n.world(seed+1)
+				with.transfer(f)
+				for _, w := range []*world{without, with} {
+					c.happens(w)
+					w.Run(c.to)
+				}
+				rate += f.rate(from, c.to) / float64(c.worlds)
+				more = max(more, with.p99()-without.p99())
+			}
+			t.Logf("%v, %s: %.1f %% of the link, game's p99 %+.1f ms", n, c.what, 100*rate, more)
+			if rate < c.least || rate > c.most || more > c.more {
+				t.Errorf("%.3f of the link, game's p99 %+.1f ms, want %v to %v, %v", rate, more, c.least, c.most, c.more)
+			}
+		}
+	}
+}
+
+// TestShares: transfers share the link, and one that comes 20 s later gets as much, from a minute after that.
+func TestShares(t *testing.T) {
+	for _, n := range tested() {
+		for _, count := range []int{2, 4} {
+			w := n.world(1)
+			flows := []*flow{w.transfer(&flow{from: ready + 20*time.Second})}
+			for range count - 1 {
+				flows = append(flows, w.transfer(&flow{}))
+			}
+			w.Run(113 * time.Second)
+			var rates []float64
+			for _, f := range flows {
+				rates = append(rates, f.rate(83*time.Second, 113*time.Second))
+			}
+			if t.Logf("%v: %d transfers: %.3f of the link", n, count, rates); slices.Max(rates) > 1.3*slices.Min(rates) {
+				t.Errorf("%v: %d transfers have %.3f", n, count, rates)
+			}
+		}
+	}
+}
+
+// change is what happens to a transfer that runs alone, from a time on and until the end.
+type change struct {
+	name     string
+	from, to time.Duration
+	longer   time.Duration // one way, for good
+	clock    sim.ClockSpec // the receiver's
+	stop     time.Duration // before from the sender stood still for so long
+	most     int           // s in a row below 85 %
+	least    float64       // of the link
+}
+
+// changes are those that are tested; clocks run differently for so long.
+func changes(skewed time.Duration) []change {
+	const s, ms = time.Second, time.Millisecond
+	set := func(step time.Duration) sim.ClockSpec {
+		return sim.ClockSpec{Events: []sim.ClockEvent{{At: 40 * s, Step: step}}}
+	}
+	return []change{
+		{name: "one way longer by 20 ms for good", from: 30 * s, to: 80 * s, longer: 20 * ms, most: 15},
+		{name: "receiver's clock set by +50 ms", from: 40 * s, to: 80 * s, clock: set(50 * ms), most: 5, least: 0.9},
+		{name: "... by -50 ms", from: 40 * s, to: 80 * s, clock: set(-50 * ms), most: 5, least: 0.9},
+		{name: "receiver's clock 100 ppm fast", from: 10 * s, to: skewed, clock: sim.ClockSpec{SkewPPM: 100}, most: 5, least: 0.9},
+		{name: "... slow", from: 10 * s, to: skewed, clock: sim.ClockSpec{SkewPPM: -100}, most: 5, least: 0.9},
+		{name: "after the sender stood still", from: 53 * s, to: 143 * s, stop: 30 * s, most: 2, least: 0.9},
+	}
+}
+
+// play returns for how many seconds in a row the transfer has less than 85 % of the link, at most; where a
+// way becomes longer, until when it lacks that for longer than a slowdown: 2 s.
+func (c change) play(n net, seed uint64, f *flow) (seconds int) {
+	w := n.world(seed)
+	w.ways[0].Base = sim.Route(n.delay, sim.RouteStep{At: c.from, Change: c.longer})
+	f.receiver = c.clock
+	w.transfer(f)
+	w.At(c.from-c.stop, func() { f.stops = c.from })
+	w.Run(c.to)
+	run := 0
+	for at := c.from; at+time.Second <= c.to; at += time.Second {
+		if run++; f.rate(at, at+time.Second) >= 0.85 {
+			run = 0
+		}
+		if c.longer == 0 {
+			seconds = max(seconds, run)
+		} else if run > 2 {
+			seconds = int((at + time.Second - c.from) / time.Second)
+		}
+	}
+	return seconds
+}
+
+// TestChanges: a way that is longer for good costs the rate for 15 s, a clock that is set for 5 s at most;
+// clocks that run differently cost nothing. A sender that stood still does not take that for a round trip. With -table it prints what the README shows, the worst of 3 seeds: synchronized clocks, raw
+// stamps with a base of 10 minutes, and those with a base by slowdowns.
+func TestChanges(t *testing.T) {
+	skewed, seeds := 2*time.Minute, uint64(1)
+	if testing.Short() {
+		skewed = time.Minute
+	}
+	if *table {
+		skewed, seeds = 10*time.Minute, 3
+	}
+	for _, n := range tested() {
+		for _, c := range changes(skewed) {
+			columns := 1
+			if c.longer > 0 {
+				columns = 2 // with the control
+			}
+			if *table {
+				columns = 3
+			}
+			worst := make([]int, columns)
+			for column := range worst {
+				for seed := range seeds {
+					f := &flow{raw: column > 0, slowdowns: column == 2}
+					worst[column] = max(worst[column], c.play(n, seed+1, f))
+					if rate := f.rate(c.from, c.to); column == 0 && (worst[0] > c.most || rate < c.least) {
+						t.Errorf("%v, %s: %.3f of the link, below 85 %% for %d s", n, c.name, rate, worst)
+					}
+				}
+			}
+			if t.Logf("%v, %s: below 85 %% of the link for %d s", n, c.name, worst); c.longer > 0 && worst[1] < 30 {
+				t.Errorf("the control is back after %d s: nothing is tested", worst[1])
+			}
+		}
+	}
+}

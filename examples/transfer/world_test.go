@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// What the other tests share: a bottleneck in virtual time with transfers, CUBIC flows and a
+// game on it, whose ends have wrong clocks and keep time with package link.
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"timesync/examples/seal"
+	"timesync/examples/transfer/ledbat"
+	"timesync/internal/sim"
+	"timesync/internal/stat"
+	"timesync/link"
+)
+
+const (
+	headers   = 28                     // bytes: IP and UDP
+	gameBytes = 100                    // of a sealed datagram of the game
+	ready     = 3 * time.Second        // the ends know each other's clock by then
+	stallGap  = 300 * time.Millisecond // mean time between two stalls
+	jitter    = 100 * time.Microsecond // mean of the exponential jitter of each way
+)
+
+// net is a bottleneck.
+type net struct {
+	mbit   float64       // a second
+	buffer time.Duration // drop-tail
+	delay  time.Duration // each way, without a queue
+}
+
+var nets = []net{
+	{10, 300 * time.Millisecond, 10 * time.Millisecond},
+	{50, 40 * time.Millisecond, 10 * time.Millisecond},
+}
+
+func (n net) String() string {
+	return fmt.Sprintf("%g Mbit/s, buffer %v, round trip %v", n.mbit, n.buffer, 2*n.delay)
+}
+
+// world is one bottleneck to the receivers; the way back has no queue.
+type world struct {
+	*sim.World
+	net
+	rng  *rand.Rand
+	ways [2]sim.Link   // to the receivers behind the queue, and back
+	free time.Duration // when the bottleneck has sent all that waits
+	// ms: delays of the game's datagrams, beyond the path's, in order.
+	game []float64
+}
+
+// world returns one with a game, whose datagrams measure the queue.
+func (n net) world(seed uint64) *world {
+	w := &world{World: sim.NewWorld(seed), net: n}
+	w.rng = w.Rand("ways")
+	for i := range w.ways {
+		w.ways[i] = sim.Link{Base: sim.Fixed(n.delay), Delay: sim.Exp(jitter), FIFO: true}
+	}
+	w.Every(gameEvery, 0, func() {
+		sent, path := w.Now(), w.ways[0].BaseAt(w.Now())
+		w.forth(gameBytes, func() { w.game = append(w.game, float64(w.Now()-sent-path)/1e6) }, func() {})
+	})
+	return w
+}
+
+// loses makes both ways lose this part of the datagrams, and deliver others late.
+func (w *world) loses(part float64) {
+	for i := range w.ways {
+		late := sim.Reorder(0.25, 1500*time.Microsecond)
+		w.ways[i] = sim.Link{Base: w.ways[i].Base, Delay: sim.Sum(sim.Exp(jitter), late), Loss: sim.Bernoulli(part)}
+	}
+}
+
+// stalls makes both ways of a world stand still now and then, for up to so long.
+func stalls(most time.Duration) func(*world) {
+	return func(w *world) {
+		var from, to time.Duration // the next time, or the one under way
+		stalls := func(r *rand.Rand, t time.Duration) time.Duration {
+			for to < t {
+				from = to + time.Duration(r.ExpFloat64()*float64(stallGap))
+				to = from + time.Duration(r.Float64()*float64(most))
+			}
+			if t < from {
+				return 0
+			}
+			return to - t
+		}
+		for i := range w.ways {
+			w.ways[i].Delay = sim.Sum(sim.Exp(jitter), stalls)
+		}
+	}
+}
+
+// far makes the round trip of a world longer, from a time on.
+func far(from, roundTrip time.Duration) func(*world) {
+	return func(w *world) {
+		for i := range w.ways {
+			w.ways[i].Base = sim.Route(w.delay, sim.RouteStep{At: from, Change: roundTrip/2 - w.delay})
+		}
+	}
+}
+
+// arrive plans an arrival.
+func (w *world) arrive(way int, leaves time.Duration, do func()) {
+	for _, at := range w.ways[way].Arrivals(w.rng, leaves) {
+		w.At(at, do)
+	}
+}
+
+// forth puts a datagram of n bytes into the bottleneck's queue, or drops it.
+func (w *world) forth(n int, arrived, dropped func()) {
+	wait := max(w.free-w.Now(), 0)
+	if wait > w.buffer {
+		// It is known when those after it are acknowledged.
+		w.At(w.Now()+wait+2*w.ways[0].BaseAt(w.Now()), dropped)
+		return
+	}
+	w.free = w.Now() + wait + time.Duration(float64(8*(n+headers))/(w.mbit*1e6)*1e9)
+	w.arrive(0, w.free, arrived)
+}
+
+func (w *world) back(arrived func()) { w.arrive(1, w.Now(), arrived) }
+
+// p99 returns the 99th percentile of the game's delays beyond the path's, in ms.
+func (w *world) p99() float64 { return stat.Quantile(w.game, 0.99) }
+
+// What a world allocates lives for a round trip. To collect it more often would take a third of the time.
+var _ = debug.SetGCPercent(400)
+
+// buffers are for datagrams, for the same reason.
+var buffers = sync.Pool{New: func() any { return new([sealedData]byte) }}
+
+// flow is a transfer.
+type flow struct {
+	w        *world
+	offer    // not given: of test data that lasts
+	source   io.ReaderAt
+	s        *sender
+	r        *receiver
+	ends     [2]link.Link // sender, receiver
+	receiver sim.ClockSpec
+	clocks   [2]*sim.Clock
+
+	raw       bool   // the control: differences of raw stamps
+	first     uint64 // such a difference, less 5 s; 0: none yet
+	slowdowns bool   // ... which believes slowdowns
+	liar      bool   // the receiver says that there is no queue
+	from      time.Duration
+	stops     time.Duration // until when the sender stands still
+	cut       int           // after so many datagrams with data the network is gone; 0: never
+
+	wake time.Duration // when the pace allows the next datagram
+	data int           // datagrams with data that were sent
+	got  []float64     // bytes that arrived in each second
+	err  error         // of the sender
+}
+
+// transfer adds a transfer, from ready on unless it says when.
+func (w *world) transfer(f *flow) *flow {
+	f.w, f.from, f.r = w, cmp.Or(f.from, ready), cmp.Or(f.r, new(receiver))
+	f.offer = cmp.Or(f.offer, offer{size: 1e9})
+	for i, spec := range []sim.ClockSpec{{}, f.receiver} {
+		spec.OffsetUsec = w.Rand("clocks").Uint64()
+		f.clocks[i] = sim.NewClock(spec, 0)
+	}
+	f.s = newSender(f.offer, f.source, f.clocks[0].Usec(f.from))
+	w.Every(gameEvery, max(f.from-ready, 0), f.chat)
+	return f
+}
+
+// usec reads an end's clock.
+func (f *flow) usec(end int) uint64 { return f.clocks[end].Usec(f.w.Now()) }
+
+// gone reports whether the network is.
+func (f *flow) gone() bool { return f.cut > 0 && f.data > f.cut }
+
+// chat sends the game's datagrams, 60 a second each way.
+func (f *flow) chat() {
+	game := make([]byte, gameLen)
+	f.forth(game)
+	f.answer(game)
+	f.pump()
+}
+
+// pump sends what may be sent.
+func (f *flow) pump() {
+	for f.err == nil && f.w.Now() >= max(f.from, f.stops) {
+		message, wait, err := f.s.poll(f.usec(0))
+		if f.err = err; message != nil {
+			f.forth(message)
+			continue
+		}
+		if wait > 0 && f.w.Now() >= f.wake {
+			f.wake = f.w.Now() + wait
+			f.w.At(f.wake, f.pump)
+		}
+		return
+	}
+}
+
+// forth sends a message to the receiver.
+func (f *flow) forth(message []byte) {
+	if message[0] == kindData {
+		f.data++
+	}
+	sent, buf := f.usec(0), buffers.Get().(*[sealedData]byte)
+	b := append(f.ends[0].AppendHeader(buf[:0], sent), message...)
+	f.w.forth(len(b)+seal.Overhead, func() {
+		if !f.gone() {
+			f.arrived(b, sent)
+		}
+		buffers.Put(buf)
+	}, func() {})
+}
+
+// arrived is the receiver.
+func (f *flow) arrived(datagram []byte, sent uint64) {
+	local := f.usec(1)
+	message, owd, ok, _ := f.ends[1].Open(datagram, local)
+	snapshot, _ := f.ends[1].Snapshot(local)
+	switch {
+	case f.liar:
+		owd = 0
+	case f.raw:
+		f.first = cmp.Or(f.first, local-sent-5e6)
+		owd, snapshot.Steps = time.Duration(local-sent-f.first)*time.Microsecond, 0
+	}
+	if message[0] == kindData {
+		second := int(f.w.Now() / time.Second)
+		f.got = append(f.got, make([]float64, max(second+1-len(f.got), 0))...)
+		f.got[second] += float64(len(datagram) + seal.Overhead + headers)
+	}
+	answer, _ := f.r.take(message, ledbat.NewDelay(owd, snapshot.Steps, ok), local)
+	// The checksum is computed in a goroutine; virtual time waits for it.
+	for f.r.checked != nil && f.r.ended == nil {
+		time.Sleep(time.Millisecond)
+		f.r.check()
+	}
+	if answer != nil {
+		f.answer(answer)
+	}
+}
+
+// answer sends a message to the sender.
+func (f *flow) answer(message []byte) {
+	datagram := append(f.ends[1].AppendHeader(make([]byte, 0, 32), f.usec(1)), message...)
+	f.w.back(func() {
+		if f.gone() {
+			return
+		}
+		message, _, _, _ := f.ends[0].Open(datagram, f.usec(0))
+		if f.stops > f.w.Now() {
+			f.w.At(f.stops, func() { f.answered(message) })
+		} else {
+			f.answered(message)
+		}
+	})
+}
+
+// answered is the sender.
+func (f *flow) answered(message []byte) {
+	_, base := f.s.cc.Queueing()
+	if f.raw && !f.slowdowns && message[0] == kindAck && base > 0 && f.s.cc.Window() == ledbat.MinWindow {
+		copy(message[5:], ledbat.NewDelay(0, 0, false).Append(nil)) // what a slowdown would show
+	}
+	if f.err == nil {
+		_, f.err = f.s.take(message, 0, f.usec(0))
+	}
+	f.pump()
+}
+
+// rate returns which part of the bottleneck the transfer had.
+func (f *flow) rate(from, to time.Duration) float64 {
+	sum := 0.0
+	for s := int(from / time.Second); s < min(int(to/time.Second), len(f.got)); s++ {
+		sum += f.got[s]
+	}
+	return sum * 8 / (to - from).Seconds() / (f.w.mbit * 1e6)
+}
+
+// fill adds a flow of TCP with CUBIC (RFC 9438) that always has something to send. Losses
+// are known a round trip later.
+func (w *world) fill() {
+	window, most, threshold := 10., 0., math.Inf(1) // segments
+	flight, cut := 0, time.Duration(0)              // when the window was last reduced
+	var send func()
+	acknowledged := func() {
+		flight--
+		if window < threshold {
+			window++
+		} else {
+			k := math.Cbrt(most * 0.3 / 0.4)
+			goal := 0.4*math.Pow((w.Now()-cut).Seconds()-k, 3) + most
+			window += max(min(goal-window, window/2), 0.01) / window
+		}
+		send()
+	}
+	send = func() {
+		for flight < int(window) {
+			sent := w.Now()
+			flight++
+			w.forth(1472, func() { w.back(acknowledged) }, func() {
+				flight--
+				if sent >= cut { // else the loss is old
+					cut, most, window = w.Now(), window, max(0.7*window, 2)
+					threshold = window
+				}
+				send()
+			})
+		}
+	}
+	w.At(0, send)
+}
