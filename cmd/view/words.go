@@ -60,7 +60,7 @@ const (
 // words says what the estimator took for what.
 func (r *reel) words() {
 	r.known()
-	if len(r.notes) > 0 && !slices.ContainsFunc(r.notes, func(n note) bool { return n.known }) {
+	if len(r.notes) > 0 && !slices.ContainsFunc(r.notes, func(n note) bool { return n.known() }) {
 		r.say(0, other, "the offset is never known: %d datagrams and %d reports arrived", len(r.arrived), len(r.reports))
 	}
 	r.paths()
@@ -75,15 +75,15 @@ func (r *reel) known() {
 	for i := 1; i < len(r.notes); i++ {
 		was, is := &r.notes[i-1], &r.notes[i]
 		switch {
-		case !is.known:
+		case !is.known():
 			begun = math.Inf(1)
-		case !was.known:
-			begun = is.at
-			r.say(is.at, other, "the offset is known, to %s", graph.Micros(1e3*is.bound()))
+		case !was.known():
+			begun = is.At
+			r.say(is.At, other, "the offset is known, to %s", graph.Micros(is.Bound))
 		case is.Steps > was.Steps:
 			r.lift(i)
-			r.step(is.at, float64(is.OffsetUsec-was.OffsetUsec))
-		case is.at >= begun+settles:
+			r.step(is.At, is.Offset-was.Offset)
+		case is.At >= begun+settles:
 			r.moved(i)
 		}
 	}
@@ -110,35 +110,35 @@ func (r *reel) step(at, by float64) {
 func (r *reel) moved(i int) {
 	was, is := &r.notes[i-1], &r.notes[i]
 	const scatter = 8 // times the jitter: what is further above the floor is hardly by chance
-	room := max(leastChange, scatter*graph.Millis(is.Jitter))
-	toUs, toPeer := is.floorToUs()-was.floorToUs(), is.floorToPeer()-was.floorToPeer()
-	offset := float64(is.OffsetUsec-was.OffsetUsec) / 1e3
+	room := max(leastChange, scatter*is.jitter)
+	toUs, toPeer := is.FloorToUs-was.FloorToUs, is.FloorToPeer-was.FloorToPeer
+	offset := (is.Offset - was.Offset) / 1e3
 	if still := room / 2; math.Abs(toUs-offset) < still && math.Abs(toPeer+offset) < still {
 		if math.Abs(toUs) > room { // the datagrams show no change
-			r.say(is.at, other, "the offset was corrected by %s", signed(toUs*1e3))
+			r.say(is.At, other, "the offset was corrected by %s", signed(toUs*1e3))
 		}
 		return
 	}
 	if math.Abs(toUs) > room {
-		m := move{from: is.at, at: is.at, by: toUs}
+		m := move{from: is.At, at: is.At, by: toUs}
 		if toUs > 0 {
 			m.from = r.lift(i)
 		}
 		r.moves = append(r.moves, m)
 	}
 	if math.Abs(toPeer) > room {
-		r.moves = append(r.moves, move{from: is.at, at: is.at, toPeer: true, by: toPeer})
+		r.moves = append(r.moves, move{from: is.At, at: is.At, toPeer: true, by: toPeer})
 	}
 }
 
 // lift notes since when datagrams had been late that are not any more at note i, and returns it.
 func (r *reel) lift(i int) (from float64) {
 	// A bucket is a bit longer than the time from note to note.
-	for ; i > 1 && r.notes[i].late > r.notes[i-2].late; i-- {
+	for ; i > 1 && r.notes[i].Late > r.notes[i-2].Late; i-- {
 		r.notes[i].lifted = true
 	}
 	r.notes[i].lifted, r.notes[i-1].lifted = true, true
-	return r.notes[i].at
+	return r.notes[i].At
 }
 
 // paths tells of the floors that moved.
@@ -176,32 +176,32 @@ func (r *reel) ends(i int) (at float64) {
 func (r *reel) queues() {
 	for i := 1; i < len(r.notes); i++ {
 		first, last, most := i-1, i-1, 0.0
-		for ; i < len(r.notes) && r.notes[i].known; i++ {
-			if r.notes[i].late == r.notes[i-1].late || r.notes[i].lifted {
+		for ; i < len(r.notes) && r.notes[i].known(); i++ {
+			if r.notes[i].Late == r.notes[i-1].Late || r.notes[i].lifted {
 				if last == first || i > last+1 { // see lift
 					break
 				}
 				continue
 			}
 			last = i
-			if by := r.notes[i-1].fastest[0] - r.notes[i-1].floorToUs(); by > most { // none of NaN
+			if by := r.notes[i-1].ToUs - r.notes[i-1].FloorToUs; by > most { // none of NaN
 				most = by
 			}
 		}
 		a, b := &r.notes[first], &r.notes[last]
-		if lasted := b.at - a.at; lasted >= leastQueue && b.late-a.late >= leastLate {
-			r.say(a.at, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", lasted, graph.Micros(1e3*most))
+		if lasted := b.At - a.At; lasted >= leastQueue && b.Late-a.Late >= leastLate {
+			r.say(a.At, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", lasted, graph.Micros(1e3*most))
 		}
 	}
 }
 
-// pace returns the seconds from one datagram to the next.
-func (r *reel) pace() float64 {
+// silence returns for how long nothing has to arrive to be told: for five times as long as usual.
+func (r *reel) silence() float64 {
 	n := len(r.arrived)
 	if n < 2 {
-		return 0
+		return leastSilence
 	}
-	return r.arrived[n-1] / float64(n-1)
+	return max(leastSilence, 5*r.arrived[n-1]/float64(n-1))
 }
 
 // gaps returns the spans from each time to the next.
@@ -215,7 +215,7 @@ func gaps(times []float64) (spans []span) {
 // silences tells of times in which nothing arrived, and of reports that did not come while something
 // did: nobody tells how often they should.
 func (r *reel) silences() {
-	long := max(leastSilence, 5*r.pace())
+	long := r.silence()
 	silences := slices.DeleteFunc(gaps(append(r.arrived, r.last)), func(s span) bool { return s.to-s.from <= long })
 	for _, s := range silences {
 		r.say(s.from, silent, "nothing arrived for %.1f s", s.to-s.from)
@@ -241,10 +241,7 @@ func (r *reel) silences() {
 
 // signed returns a difference with its sign.
 func signed(us float64) string {
-	if us < 0 {
-		return "-" + graph.Micros(-us)
-	}
-	return "+" + graph.Micros(us)
+	return map[bool]string{true: "+", false: "-"}[us >= 0] + graph.Micros(math.Abs(us))
 }
 
 // clock returns the time of day after so many seconds.
