@@ -36,7 +36,7 @@ import (
 const linkSettled = 30 * time.Second
 
 // measureLink runs the experiments between two namespaces and writes QUEUE.md, and if the folder is
-// that of the project's documents, the figures for README.md.
+// that of the project's documents, its part of README.md.
 func measureLink(o options) error {
 	committed := filepath.Clean(o.out) == filepath.Clean("../docs")
 	if o.only != "" && committed {
@@ -61,36 +61,38 @@ func measureLink(o options) error {
 	if len(done) == 0 {
 		return fmt.Errorf("no load is named %q", o.only)
 	}
-	if err := writeQueue(o.out, done); err != nil || !committed {
-		return err
+	err := writeQueue(o.out, done)
+	if committed {
+		err = errors.Join(err, page.Write("../README.md", "..", map[string]string{"queue": done[0].readmeTable()}))
 	}
-	return kept.Write(filepath.Join("kept", kept.QueueFile), done[0].tails()) // that beside TCP
+	return err
 }
 
-// tails are the 99th percentiles of all of a run.
-func (l *link) tails() (rows []kept.Queue) {
-	for _, method := range slices.Sorted(slices.Values(append(programNames(), play.Ours, play.Original))) {
-		errs := l.streams[singles].absolute(method, linkSkew, 0, l.lasting)
-		rows = append(rows, kept.Queue{Method: method, P99: math.Round(stat.OrNaN(errs, 0.99))})
+// p99 is the 99th percentile of a column at 60 singles a second, with the kernel's times and 30 s after the
+// start; beside TCP from the warm-up on.
+func (l *link) p99(column string) float64 {
+	from := linkSettled
+	if l.load.phases != nil {
+		from = linkWarmup
 	}
-	return rows
+	return stat.OrNaN(l.streams[singles].absolute(column, linkSkew, from, l.lasting), 0.99)
 }
 
-// linkWins says where a program beside this package had a smaller 99th percentile than it, with
-// the kernel's times on the same load and 30 s after the start; beside TCP from the warm-up on.
+// readmeTable has the figures beside TCP.
+func (l *link) readmeTable() string {
+	chronyd := min(l.p99(play.Chronyd), l.p99(play.ChronydOften))
+	return "| beside other traffic, 99th percentile |  | command |\n|---|---|---|\n" +
+		fmt.Sprintf("| TCP that fills a real queue of 300 ms | **%s**; chronyd %s, the original %s | [QUEUE](docs/QUEUE.md): `sudo compare/lab/queue.sh FOLDER` |\n\n",
+			graph.Micros(l.p99(play.Ours)), graph.Micros(chronyd), graph.Micros(l.p99(play.Original)))
+}
+
+// linkWins says where a program beside this package had a smaller 99th percentile than it on the same load.
 func linkWins(done []*link) string {
 	var wins []string
 	compared := 0
 	for _, l := range done {
-		from := linkSettled
-		if l.load.phases != nil {
-			from = linkWarmup
-		}
-		p99 := func(column string) float64 {
-			return stat.OrNaN(l.streams[singles].absolute(column, linkSkew, from, l.lasting), 0.99)
-		}
 		for _, name := range programNames() {
-			theirs, mine := p99(name), p99(play.Ours)
+			theirs, mine := l.p99(name), l.p99(play.Ours)
 			if !math.IsNaN(theirs) {
 				compared++
 			}
