@@ -32,10 +32,10 @@ import (
 // chronyRun is one setting in one world.
 type chronyRun struct {
 	w      play.World
-	server string    // settings of the line "server"
-	tail   string    // a setting with a line of its own
-	errs   []float64 // their sizes in order, us, once it is played
-	first  []float64 // those of the first seed, from the start on, in the order of time
+	server string        // settings of the line "server"
+	tail   string        // a setting with a line of its own
+	errs   []float64     // their sizes, us, once it is played
+	first  []play.Answer // those of the first seed, from the start on
 }
 
 // name says what was set.
@@ -52,16 +52,19 @@ func (r *chronyRun) rate() float64 {
 // play runs clknetsim and both chronyds for so many seeds. Errors count from the warm-up on.
 func (r *chronyRun) play(clknetsim string, seeds int) error {
 	for seed := range uint64(seeds) {
-		errs, err := r.once(clknetsim, play.FirstSeed+seed)
+		answers, err := r.once(clknetsim, play.FirstSeed+seed)
 		if err != nil {
 			return fmt.Errorf("%s, %q, seed %d: %w", r.w.Name, r.name(), play.FirstSeed+seed, err)
 		}
-		r.errs = append(r.errs, errs[int(r.w.Warmup.Seconds()*play.ChronydRate):]...)
+		for _, a := range answers {
+			if a.At >= r.w.Warmup {
+				r.errs = append(r.errs, a.Err)
+			}
+		}
 		if seed == 0 {
-			r.first = errs
+			r.first = answers
 		}
 	}
-	slices.Sort(r.errs)
 	return nil
 }
 
@@ -82,8 +85,8 @@ func (r *chronyRun) files(seed uint64) map[string]string {
 	}
 }
 
-// once runs one seed, and returns the sizes of all errors in the order of time.
-func (r *chronyRun) once(clknetsim string, seed uint64) (errs []float64, err error) {
+// once runs one seed, and returns what chronyd says.
+func (r *chronyRun) once(clknetsim string, seed uint64) (answers []play.Answer, err error) {
 	folder, err := os.MkdirTemp("", "chronyd")
 	if err != nil {
 		return nil, err
@@ -169,28 +172,24 @@ func (r *chronyRun) delays(seed uint64) (lines [2]string) {
 	return [2]string{out[sim.A].String(), out[sim.B].String()}
 }
 
-// readOffsets reads both clocks' offsets from the truth, and returns the sizes of their
-// difference in microseconds, without what unequal paths make unavoidable.
-func (r *chronyRun) readOffsets(path string, seed uint64) (errs []float64, err error) {
+// readOffsets reads both clocks' offsets from the truth. Their difference is the error, without what
+// unequal paths make unavoidable.
+func (r *chronyRun) readOffsets(path string, seed uint64) (answers []play.Answer, err error) {
 	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
 	up, down := r.w.Scenario.AB(seed), r.w.Scenario.BA(seed)
 	unequal := func(at time.Duration) float64 { return float64(up.BaseAt(at)-down.BaseAt(at)) / 2 / float64(us) }
 	for line := range strings.Lines(string(text)) {
 		var server, client float64
-		if _, err := fmt.Sscan(line, &server, &client); err != nil {
-			return nil, err
-		}
-		now := unequal(time.Duration(len(errs)) * time.Second / play.ChronydRate)
-		o := sim.Observation{ErrUsec: (client - server) * 1e6, LoUsec: min(0, unequal(0), now), HiUsec: max(0, unequal(0), now)}
-		errs = append(errs, math.Abs(o.Excess()))
+		_, bad := fmt.Sscan(line, &server, &client)
+		at := time.Duration(len(answers)) * time.Second / play.ChronydRate
+		then, now := unequal(0), unequal(at)
+		o := sim.Observation{ErrUsec: (client - server) * 1e6, LoUsec: min(0, then, now), HiUsec: max(0, then, now)}
+		answers, err = append(answers, play.Answer{At: at, Err: math.Abs(o.Excess())}), errors.Join(err, bad)
 	}
-	if want := int(r.w.Scenario.Duration.Seconds() * play.ChronydRate); len(errs) < want-1 {
-		return nil, errors.New("the simulation ended early")
+	if want := int(r.w.Scenario.Duration.Seconds() * play.ChronydRate); err == nil && len(answers) < want-1 {
+		err = errors.New("the simulation ended early")
 	}
-	return errs, nil
+	return answers, err
 }
 
 // chronydSettings are those that a knowing user would try first, one from each line: how
@@ -232,37 +231,26 @@ func measureChronyd(o options) error {
 	figures, bad := kept.Read[kept.Figures](tables[0])
 	series, worse := kept.Read[kept.Second](tables[1])
 	worlds, worst := play.AllWorlds("")
-	if err = errors.Join(err, bad, worse, worst, os.MkdirAll(o.out, 0o755)); err != nil {
-		return err
-	}
+	err = errors.Join(err, bad, worse, worst, os.MkdirAll(o.out, 0o755))
 	for _, w := range worlds {
 		played := w.Set == play.EqualRates || w.Set == play.Simulated && w.Scenario.Off == nil
-		if !played || !strings.Contains(w.Set+", "+w.Name, o.only) {
+		if err != nil || !played || !strings.Contains(w.Set+", "+w.Name, o.only) {
 			continue
 		}
-		f, best, err := measureWorld(w, folder)
-		if err != nil {
-			return err
+		f, best, bad := measureWorld(w, folder)
+		if bad != nil {
+			return bad
 		}
-		if old := slices.IndexFunc(figures, f.Same); old >= 0 {
-			figures[old] = f
-		} else {
-			figures = append(figures, f)
-		}
-		if f.Set == play.Simulated && play.Taught[f.World] != "" {
-			series = slices.DeleteFunc(series, func(s kept.Second) bool { return s.World == f.World })
-			n := 0
-			for second := range slices.Chunk(best.first, play.ChronydRate) {
-				series = append(series, kept.Second{World: f.World, Second: n, Worst: slices.Max(second)})
-				n++
+		figures = append(slices.DeleteFunc(figures, f.Same), f)
+		if w.Set == play.Simulated && play.Taught[w.Name] != "" {
+			series = slices.DeleteFunc(series, func(s kept.Second) bool { return s.World == w.Name })
+			for second, us := range play.Worst(best.first) {
+				series = append(series, kept.Second{World: w.Name, Second: second, Worst: us})
 			}
-			slices.SortStableFunc(series, func(a, b kept.Second) int { return strings.Compare(a.World, b.World) })
 		}
-		if err = errors.Join(err, kept.Write(tables[0], figures), kept.Write(tables[1], series)); err != nil {
-			return err
-		}
+		err = errors.Join(kept.Write(tables[0], figures), kept.Write(tables[1], series))
 	}
-	return nil
+	return err
 }
 
 // measureWorld looks for the best setting in one world, and returns it with its figures. It tries all on

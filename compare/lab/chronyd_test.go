@@ -103,9 +103,9 @@ func TestChronyOffsets(t *testing.T) {
 	}{{n, 200 * us, 3}, {n, 204 * us, 1}, {n / 2, 200 * us, 0}} {
 		r.w.Scenario.BA = func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(c.back)} }
 		bad := os.WriteFile(path, []byte(strings.Repeat("0.000001\t-0.000002\n", c.lines)), 0o600)
-		errs, err := r.readOffsets(path, 1)
-		if bad != nil || (err == nil) != (c.want > 0) || err == nil && (len(errs) != n || math.Abs(errs[n-1]-c.want) > 1e-9) {
-			t.Errorf("%+v: %d errors of %d, %v", c, len(errs), n, err)
+		answers, err := r.readOffsets(path, 1)
+		if bad != nil || (err == nil) != (c.want > 0) || err == nil && (len(answers) != n || math.Abs(answers[n-1].Err-c.want) > 1e-9) {
+			t.Errorf("%+v: %d errors of %d, %v", c, len(answers), n, err)
 		}
 	}
 }
