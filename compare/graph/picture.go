@@ -307,15 +307,6 @@ func Split(points plotter.XYs, gap float64) (parts []plotter.XYs) {
 	return parts
 }
 
-// Parts returns the lines through values at 0, 1, 2 and so on, with gaps where there is none.
-func Parts(values []float64) []plotter.XYs {
-	points := make(plotter.XYs, len(values))
-	for i, v := range values {
-		points[i] = plotter.XY{X: float64(i), Y: v}
-	}
-	return Split(points, 1)
-}
-
 // Micros prints microseconds for people: three digits and a unit.
 func Micros(us float64) string {
 	switch {

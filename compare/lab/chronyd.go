@@ -244,8 +244,8 @@ func measureChronyd(o options) error {
 		figures = append(slices.DeleteFunc(figures, f.Same), f)
 		if w.Set == play.Simulated && play.Taught[w.Name] != "" {
 			series = slices.DeleteFunc(series, func(s kept.Second) bool { return s.World == w.Name })
-			for second, us := range play.Worst(best.first) {
-				series = append(series, kept.Second{World: w.Name, Second: second, Worst: us})
+			for _, p := range play.Worst(best.first) {
+				series = append(series, kept.Second{World: w.Name, Second: int(p.X), Worst: p.Y})
 			}
 		}
 		err = errors.Join(kept.Write(tables[0], figures), kept.Write(tables[1], series))

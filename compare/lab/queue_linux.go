@@ -203,7 +203,7 @@ func (l *link) charts() []*graph.Chart {
 	var curves []graph.Curve
 	for _, column := range []string{play.OracleName, play.Original, play.ChronydOften, play.Ours} {
 		if ends := s.answers[linkSkew][column]; len(ends[sim.A]) > 0 {
-			curves = append(curves, play.CurveOf(column, graph.Parts(play.Worst(ends[sim.A]))...))
+			curves = append(curves, play.CurveOf(column, graph.Split(play.Worst(ends[sim.A]), 1)...))
 		}
 	}
 	var phases []graph.Event

@@ -131,10 +131,18 @@ func number(us float64) string {
 	return fmt.Sprintf("%.0f", math.Round(us))
 }
 
+// short prints microseconds without their unit, small ones with a digit more.
+func short(us float64) string {
+	if us < 9.95 {
+		return fmt.Sprintf("%.1f", us)
+	}
+	return fmt.Sprintf("%.0f", us)
+}
+
 // fine prints microseconds for people, small ones with a digit more.
 func fine(us float64) string {
 	if us < 9.95 {
-		return fmt.Sprintf("%.1f us", us)
+		return short(us) + " us"
 	}
 	return graph.Micros(us)
 }
@@ -212,12 +220,4 @@ func (f *figures) equalTable() string {
 }
 
 // pair prints a median and a 99th percentile in microseconds without their unit.
-func pair(q kept.Quantiles) string {
-	short := func(us float64) string {
-		if us < 9.95 {
-			return fmt.Sprintf("%.1f", us)
-		}
-		return fmt.Sprintf("%.0f", us)
-	}
-	return short(q.P50) + " / " + short(q.P99)
-}
+func pair(q kept.Quantiles) string { return short(q.P50) + " / " + short(q.P99) }
