@@ -6,7 +6,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -15,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -85,6 +83,13 @@ func (r *chronyRun) files(seed uint64) map[string]string {
 	}
 }
 
+// simulation runs in that folder: two chronyds, which clknetsim ends. It takes seconds.
+const simulation = `for node in 1 2; do
+	LD_PRELOAD=$0/clknetsim.so CLKNETSIM_SOCKET=sock CLKNETSIM_NODE=$node chronyd -d -u root -F 0 -f $node.conf >log$node 2>&1 &
+done
+trap 'kill $(jobs -p) 2>log' EXIT
+timeout 300 "$0/clknetsim" -s sock -v 0 -R "$1" -l "$2" -o offsets world 2`
+
 // once runs one seed, and returns what chronyd says.
 func (r *chronyRun) once(clknetsim string, seed uint64) (answers []play.Answer, err error) {
 	folder, err := os.MkdirTemp("", "chronyd")
@@ -98,20 +103,7 @@ func (r *chronyRun) once(clknetsim string, seed uint64) (answers []play.Answer, 
 	if err != nil {
 		return nil, err
 	}
-	const longest = 5 * time.Minute // of a run that takes seconds
-	ctx, stop := context.WithTimeout(context.Background(), longest)
-	defer stop()
-	for _, node := range []string{"1", "2"} {
-		c := exec.CommandContext(ctx, "chronyd", "-d", "-u", "root", "-F", "0", "-f", node+".conf")
-		c.Dir, c.Env = folder, append(os.Environ(), "LD_PRELOAD="+filepath.Join(clknetsim, "clknetsim.so"), "CLKNETSIM_SOCKET=sock", "CLKNETSIM_NODE="+node)
-		if err := c.Start(); err != nil {
-			return nil, err
-		}
-		defer c.Wait()
-		defer c.Process.Kill()
-	}
-	c := exec.CommandContext(ctx, filepath.Join(clknetsim, "clknetsim"), "-s", "sock", "-v", "0", "-R", strconv.Itoa(play.ChronydRate),
-		"-l", fmt.Sprint(r.w.Scenario.Duration.Seconds()), "-o", "offsets", "world", "2")
+	c := exec.Command("sh", "-c", simulation, clknetsim, fmt.Sprint(play.ChronydRate), fmt.Sprint(r.w.Scenario.Duration.Seconds()))
 	c.Dir = folder
 	if out, err := c.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out)

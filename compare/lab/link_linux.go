@@ -88,7 +88,7 @@ type link struct {
 	mu       sync.Mutex
 	streams  [len(linkTraffics)]linkStream
 	programs play.Answers      // of those beside
-	missing  map[string]string // programs that were not measured, and why
+	missing  map[string]string // programs that were not measured
 }
 
 // runLink runs one experiment.
@@ -114,8 +114,9 @@ func runLink(load linkLoad, o options) (l *link, err error) {
 	}
 	time.Sleep(load.before)
 	for _, p := range rivalPrograms {
-		l.programs[p.name] = new([2][]play.Answer)
-		all.Go(func() { l.runRival(ctx, p) })
+		said := new([2][]play.Answer)
+		l.programs[p.name] = said
+		all.Go(func() { l.runRival(ctx, p, &said[sim.A]) })
 	}
 	for i := range l.streams {
 		go l.receive(i, sim.A)

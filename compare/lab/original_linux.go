@@ -192,30 +192,27 @@ func listen(port int) (*net.UDPConn, error) {
 // relay passes on what arrives at a socket to a port of the loopback interface, as late as a
 // link in which nothing overtakes says, until the socket is closed.
 func relay(link *sim.Link, udp *net.UDPConn, to int, seed uint64) {
-	type waiting struct {
+	type datagram struct {
 		b  []byte
 		at time.Time
 	}
-	var queue []waiting
+	waiting := make(chan datagram, 1000)
+	defer close(waiting)
+	go func() {
+		for d := range waiting {
+			time.Sleep(time.Until(d.at))
+			udp.WriteToUDPAddrPort(d.b, loopback(to))
+		}
+	}()
 	random, start := rand.New(rand.NewPCG(seed, 'r')), time.Now()
 	for {
-		var next time.Time // never
-		if len(queue) > 0 {
-			next = queue[0].at
-		}
-		udp.SetReadDeadline(next)
 		b := make([]byte, 64)
 		n, err := udp.Read(b)
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			udp.WriteToUDPAddrPort(queue[0].b, loopback(to))
-			queue = queue[1:]
-		case err != nil:
+		if err != nil {
 			return
-		default:
-			for _, at := range link.Arrivals(random, time.Since(start)) {
-				queue = append(queue, waiting{b[:n], start.Add(at)})
-			}
+		}
+		for _, at := range link.Arrivals(random, time.Since(start)) {
+			waiting <- datagram{b[:n], start.Add(at)}
 		}
 	}
 }

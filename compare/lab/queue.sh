@@ -26,7 +26,10 @@ cd "$(dirname "$0")/.."
 program=$(mktemp)
 a=reallink-a-$$ b=reallink-b-$$ r=reallink-r-$$
 clean() {
-	for ns in "$a" "$b" "$r"; do ip netns del "$ns" 2>/dev/null || true; done
+	for ns in "$a" "$b" "$r"; do
+		ip netns pids "$ns" 2>/dev/null | xargs -r kill || true
+		ip netns del "$ns" 2>/dev/null || true
+	done
 	rm -f "$program"
 }
 trap clean EXIT

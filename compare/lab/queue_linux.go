@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -21,6 +20,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 	"gonum.org/v1/plot/plotter"
 
 	"timesync/clock"
@@ -227,35 +228,32 @@ func (l *link) charts() []*graph.Chart {
 // hosts have the machine's own clock, which they leave alone: what they estimate as the
 // offset is their error.
 
-// rival is how to run a program and read its estimates.
+// rival is how to run a program and read its estimates: what the shell runs at either host, in a folder
+// of its own. Without a server, the client asks one that another rival has started.
 type rival struct {
-	name, program string
-	// server and client are configuration files; SOCK is a folder for sockets. Without a
-	// server, the client asks one that another rival has started.
+	name, program  string
 	server, client string
-	// arguments come before the configuration file.
-	arguments []string
-	// estimate is in the lines that the client prints, or chronyc for it, in units of so many us.
+	// estimate is in the lines that the client prints, in units of so many us.
 	estimate *regexp.Regexp
 	unit     float64
 }
 
-// chronySockets is what every chronyd here needs: its files are in its own folder.
-const chronySockets = "cmdport 0\nbindcmdaddress SOCK/sock\npidfile SOCK/pid\n"
+// chronyd keeps its files in its own folder. Behind it come directives.
+const chronyd = `chronyd -x -d -u root -F 0 "cmdport 0" "bindcmdaddress $PWD/sock" "pidfile $PWD/pid" `
 
 // ptpCommon lets ptp4l exchange 16 times a second each way through a router. With
 // free_running it leaves the clock alone and prints the offset of each exchange.
-const ptpCommon = "[global]\ntime_stamping software\nnetwork_transport UDPv4\nudp_ttl 8\nfree_running 1\n" +
-	"logSyncInterval -4\nlogMinDelayReqInterval -4\nlogAnnounceInterval -2\nuds_address SOCK/uds\n"
+const ptpCommon = "printf '[global]\ntime_stamping software\nnetwork_transport UDPv4\nudp_ttl 8\nfree_running 1\n" +
+	"logSyncInterval -4\nlogMinDelayReqInterval -4\nlogAnnounceInterval -2\nuds_address '$PWD/uds'\n"
 
 // rivalPrograms are tried in every experiment. All take the kernel's times. The first chronyd serves the
 // machine's clock to both.
 var rivalPrograms = []rival{
-	chrony(play.Chronyd, "local stratum 1\nallow\n"+chronySockets, 0), chrony(play.ChronydOften, "", -4),
-	{name: "ptp4l 16/s", program: "ptp4l", arguments: []string{"-m", "-f"},
-		estimate: regexp.MustCompile(`master offset +(-?\d+) `), unit: 1e-3,
-		server: ptpCommon + "unicast_listen 1\ninhibit_multicast_service 1\nmasterOnly 1\n[eth0]\n",
-		client: ptpCommon + "slaveOnly 1\nsummary_interval -6\n[unicast_master_table]\ntable_id 1\nlogQueryInterval 0\nUDPv4 " + linkHosts[1].String() + "\n[eth0]\nunicast_master_table 1\n"},
+	chrony(play.Chronyd, chronyd+`"local stratum 1" allow`, 0), chrony(play.ChronydOften, "", -4),
+	{name: "ptp4l 16/s", program: "ptp4l", estimate: regexp.MustCompile(`master offset +(-?\d+) `), unit: 1e-3,
+		server: ptpCommon + "unicast_listen 1\ninhibit_multicast_service 1\nmasterOnly 1\n[eth0]' >conf && ptp4l -m -f conf",
+		client: ptpCommon + "slaveOnly 1\nsummary_interval -6\n[unicast_master_table]\ntable_id 1\nlogQueryInterval 0\nUDPv4 " + linkHosts[1].String() +
+			"\n[eth0]\nunicast_master_table 1' >conf && ptp4l -m -f conf"},
 }
 
 // programNames are the columns of those.
@@ -269,77 +267,55 @@ func programNames() (names []string) {
 // correction is what chronyc prints: reference, address, stratum, time, the correction in seconds. Stratum 0 is no estimate.
 var correction = regexp.MustCompile(`^[^,]*,[^,]*,[1-9]\d*,[^,]*,([^,]+),`)
 
-// chrony is chronyd with a poll every 2^poll seconds.
+// chrony is chronyd with a poll every 2^poll seconds. It does not print its estimate: chronyc asks it ten times
+// a second.
 func chrony(name, server string, poll int) rival {
-	return rival{name: name, program: "chronyd", arguments: []string{"-x", "-d", "-u", "root", "-F", "0", "-f"},
-		server: server, estimate: correction, unit: 1e6,
-		client: fmt.Sprintf("server %s minpoll %d maxpoll %d xleave\nport 0\n", linkHosts[1], poll, poll) + chronySockets}
+	return rival{name: name, program: "chronyd", server: server, estimate: correction, unit: 1e6,
+		client: chronyd + fmt.Sprintf(`"server %s minpoll %d maxpoll %d xleave" "port 0" &
+			while sleep 0.1; do chronyc -c -n -h $PWD/sock tracking; done`, linkHosts[1], poll, poll)}
 }
 
-// runRival runs a program until ctx is over.
-func (l *link) runRival(ctx context.Context, p rival) {
-	folder, err := os.MkdirTemp("", "reallink")
-	defer os.RemoveAll(folder)
-	if err == nil {
-		err = p.run(ctx, l, folder)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if errors.Is(err, exec.ErrNotFound) {
-		l.missing[p.name] = "not installed"
-	} else if ctx.Err() == nil {
-		l.missing[p.name] = err.Error()
-	}
-}
-
-// run runs the server at end B, and the client at end A.
-func (p rival) run(ctx context.Context, l *link, folder string) error {
+// runRival runs a program at both hosts until ctx is over, and adds to what it said.
+func (l *link) runRival(ctx context.Context, p rival, said *[]play.Answer) {
+	both, stopped := errgroup.WithContext(ctx)
 	if p.server != "" {
-		server, out, err := p.start(ctx, l.spaces[sim.B], filepath.Join(folder, "server"), p.server)
-		if err != nil {
-			return err
-		}
-		defer server.Wait() // ctx ends it
-		go io.Copy(io.Discard, out)
+		both.Go(func() error { return l.run(stopped, sim.B, p.server, func(string) {}) })
 	}
-	home := filepath.Join(folder, "client")
-	client, out, err := p.start(ctx, l.spaces[sim.A], home, p.client)
+	both.Go(func() error {
+		return l.run(stopped, sim.A, p.client, func(line string) {
+			if m := p.estimate.FindStringSubmatch(line); m != nil {
+				v, _ := strconv.ParseFloat(m[1], 64)
+				*said = append(*said, play.Answer{At: l.since(clock.Now()), Err: math.Abs(v * p.unit)})
+			}
+		})
+	})
+	if err := both.Wait(); ctx.Err() == nil {
+		fmt.Fprintf(os.Stderr, "lab: %s (%s): %v\n", p.name, version(p.program), err)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.missing[p.name] = "not measured"
+	}
+}
+
+// run lets the shell run something at a host, in a folder of its own, until ctx is over, which ends all that it
+// has started. take gets the lines that it prints.
+func (l *link) run(ctx context.Context, side sim.Side, script string, take func(line string)) error {
+	home, err := os.MkdirTemp("", "reallink")
+	defer os.RemoveAll(home)
+	c := exec.CommandContext(ctx, "sh", "-c", script)
+	c.Dir, c.SysProcAttr = home, &unix.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return unix.Kill(-c.Process.Pid, unix.SIGKILL) }
+	out, bad := c.StdoutPipe()
+	if err = errors.Join(err, bad); err == nil {
+		_, err = within(l.spaces[side], func() (any, error) { return nil, c.Start() })
+	}
 	if err != nil {
 		return err
-	}
-	defer client.Wait()
-	take := func(line string) {
-		if m := p.estimate.FindStringSubmatch(line); m != nil {
-			v, _ := strconv.ParseFloat(m[1], 64)
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			said := &l.programs[p.name][sim.A]
-			*said = append(*said, play.Answer{At: l.since(clock.Now()), Err: math.Abs(v * p.unit)})
-		}
-	}
-	if p.program == "chronyd" { // it does not print its estimate
-		go every(ctx, linkAsk, func() {
-			answer, _ := exec.CommandContext(ctx, "chronyc", "-c", "-n", "-h", filepath.Join(home, "sock"), "tracking").Output()
-			take(string(answer))
-		})
 	}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		take(lines.Text())
 	}
-	return errors.New("it ended")
-}
-
-// start starts the program in a namespace, with its files in a folder of its own.
-func (p rival) start(ctx context.Context, space, home, conf string) (*exec.Cmd, io.Reader, error) {
-	path := filepath.Join(home, "conf")
-	err := os.MkdirAll(home, 0o700)
-	err = errors.Join(err, os.WriteFile(path, []byte(strings.ReplaceAll(conf, "SOCK", home)), 0o600))
-	c := exec.CommandContext(ctx, p.program, slices.Concat(p.arguments, []string{path})...)
-	out, bad := c.StdoutPipe()
-	if err = errors.Join(err, bad); err == nil {
-		_, err = within(space, func() (any, error) { return nil, c.Start() })
-	}
-	return c, out, err
+	return fmt.Errorf("it ended: %w", c.Wait())
 }
 
 // version returns the version of a program.
