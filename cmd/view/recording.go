@@ -34,7 +34,6 @@ type reel struct {
 	reports []float64 // s
 	cut     error     // why the recording ends
 	told    []happening
-	moves   []move
 }
 
 // day says which time of day it is, from one time on.

@@ -33,18 +33,15 @@ type happening struct {
 	at  float64 // s
 	row int
 	say string
+	by  float64 // ms: a way became longer while no clock was noticed to have been set; 0 is something else
+	// believed is when that was, s. Datagrams may show it since at.
+	believed float64
 }
 
-// move is a floor that moved while no clock was noticed to have been set.
-type move struct {
-	from   float64 // s: since when datagrams show it
-	at     float64 // s: when it was believed
-	toPeer bool    // the floor of the way to the peer
-	by     float64 // ms: the delay became longer
-}
-
-func (r *reel) say(at float64, row int, format string, args ...any) {
-	r.told = append(r.told, happening{at, row, fmt.Sprintf(format, args...)})
+// say notes what happened, and returns the note.
+func (r *reel) say(at float64, row int, format string, args ...any) *happening {
+	r.told = append(r.told, happening{at: at, row: row, say: fmt.Sprintf(format, args...), believed: at})
+	return &r.told[len(r.told)-1]
 }
 
 const (
@@ -63,7 +60,6 @@ func (r *reel) words() {
 	if len(r.notes) > 0 && !slices.ContainsFunc(r.notes, func(n note) bool { return n.known() }) {
 		r.say(0, other, "the offset is never known: %d datagrams and %d reports arrived", len(r.arrived), len(r.reports))
 	}
-	r.paths()
 	r.queues()
 	r.silences()
 	slices.SortStableFunc(r.told, func(a, b happening) int { return cmp.Compare(a.at, b.at) })
@@ -97,16 +93,16 @@ func (r *reel) step(at, by float64) {
 		turns = ", or that and a multiple of 67.1 s"
 	}
 	r.say(at, clockSet, "the remote time stepped by %s%s: a clock was set, or the peer changed", signed(by), turns)
-	r.moves = slices.DeleteFunc(r.moves, func(m move) bool {
+	r.told = slices.DeleteFunc(r.told, func(h happening) bool {
 		looks := -by / 1e3 // a clock that is ahead makes the way from it look shorter
-		if m.toPeer {
+		if h.row == pathToPeer {
 			looks = -looks
 		}
-		return at-m.at < untold && math.Abs(m.by-looks) < max(2*leastChange, math.Abs(looks)/8)
+		return h.by != 0 && at-h.believed < untold && math.Abs(h.by-looks) < max(2*leastChange, math.Abs(looks)/8)
 	})
 }
 
-// moved notes floors that moved up to note i, while no clock was noticed to have been set.
+// moved tells of floors that moved up to note i, while no clock was noticed to have been set.
 func (r *reel) moved(i int) {
 	was, is := &r.notes[i-1], &r.notes[i]
 	const scatter = 8 // times the jitter: what is further above the floor is hardly by chance
@@ -119,16 +115,30 @@ func (r *reel) moved(i int) {
 		}
 		return
 	}
-	if math.Abs(toUs) > room {
-		m := move{from: is.At, at: is.At, by: toUs}
-		if toUs > 0 {
-			m.from = r.lift(i)
-		}
-		r.moves = append(r.moves, m)
+	if toUs > room {
+		from := r.lift(i)
+		h := r.say(from, pathToUs, "path to us longer by %s; believed after %.1f s", graph.Micros(toUs*1e3), is.At-from)
+		h.by, h.believed = toUs, is.At
+	} else if -toUs > room {
+		r.say(is.At, pathToUs, "path to us shorter by %s; believed at once", graph.Micros(-toUs*1e3)).by = toUs
 	}
 	if math.Abs(toPeer) > room {
-		r.moves = append(r.moves, move{from: is.At, at: is.At, toPeer: true, by: toPeer})
+		r.toPeer(is.At, toPeer)
 	}
+}
+
+// toPeer tells that the way to the peer changed. If it becomes as short again as it was, and soon, that was a
+// queue: the peer tells of it before it knows what it is.
+func (r *reel) toPeer(at, by float64) {
+	for i, h := range r.told {
+		if h.row == pathToPeer && math.Abs(by+h.by) < h.by/8 && at < h.at+longestQueue {
+			r.told = slices.Delete(r.told, i, i+1)
+			r.say(h.at, queued, "all datagrams to the peer queued for %.1f s, by %s, as the peer reported", at-h.at, graph.Micros(h.by*1e3))
+			return
+		}
+	}
+	change := map[bool]string{true: "longer", false: "shorter"}[by > 0]
+	r.say(at, pathToPeer, "path to the peer %s by %s, as the peer reported", change, graph.Micros(math.Abs(by)*1e3)).by = by
 }
 
 // lift notes since when datagrams had been late that are not any more at note i, and returns it.
@@ -139,37 +149,6 @@ func (r *reel) lift(i int) (from float64) {
 	}
 	r.notes[i].lifted, r.notes[i-1].lifted = true, true
 	return r.notes[i].At
-}
-
-// paths tells of the floors that moved.
-func (r *reel) paths() {
-	for i, m := range r.moves {
-		by, end := graph.Micros(math.Abs(m.by)*1e3), r.ends(i)
-		switch {
-		case m.toPeer && m.by == 0: // the end of a queue
-		case end > 0:
-			r.say(m.at, queued, "all datagrams to the peer queued for %.1f s, by %s, as the peer reported", end-m.at, by)
-		case m.toPeer:
-			change := map[bool]string{true: "longer", false: "shorter"}[m.by > 0]
-			r.say(m.at, pathToPeer, "path to the peer %s by %s, as the peer reported", change, by)
-		case m.by > 0:
-			r.say(m.from, pathToUs, "path to us longer by %s; believed after %.1f s", by, m.at-m.from)
-		default:
-			r.say(m.at, pathToUs, "path to us shorter by %s; believed at once", by)
-		}
-	}
-}
-
-// ends returns when the way to the peer became as short again as it was before move i, if that
-// was soon: the peer tells of a queue before it knows what it is.
-func (r *reel) ends(i int) (at float64) {
-	from, later := r.moves[i], r.moves[i+1:]
-	k := slices.IndexFunc(later, func(to move) bool { return to.toPeer && math.Abs(to.by+from.by) < from.by/8 })
-	if !from.toPeer || k < 0 || later[k].at >= from.at+longestQueue {
-		return 0
-	}
-	later[k].by = 0
-	return later[k].at
 }
 
 // queues tells of times in which all datagrams to us queued, and that was not taken for the path or a clock.
