@@ -17,13 +17,13 @@ import (
 )
 
 // colors are those of the curves, and of the rows of events.
-var colors = [rows]color.Color{graph.RGB(0x0060df), graph.RGB(0xd9480f), graph.RGB(0x74a57f), graph.RGB(0x9c36b5), graph.RGB(0x846000), graph.RGB(0xe64980)}
+var colors = [rows]color.NRGBA{graph.RGB(0x0060df), graph.RGB(0xd9480f), graph.RGB(0x74a57f), graph.RGB(0x9c36b5), graph.RGB(0x846000), graph.RGB(0xe64980)}
 
 // figure is what a note says of something.
 type figure = func(n *note) float64
 
 // line returns the curve of what the notes say over time.
-func (r *reel) line(name string, c color.Color, width vg.Length, value figure) graph.Curve {
+func (r *reel) line(name string, c color.NRGBA, width vg.Length, value figure) graph.Curve {
 	points := make(plotter.XYs, len(r.notes))
 	for i := range r.notes {
 		points[i] = plotter.XY{X: r.notes[i].At, Y: value(&r.notes[i])}

@@ -24,7 +24,7 @@ import (
 // Theme is how a picture looks.
 type Theme struct {
 	Name                    string
-	Paper, ink, faint, soft color.Color
+	Paper, ink, faint, soft color.NRGBA
 	width                   vg.Length
 	dark                    bool
 }
@@ -52,37 +52,33 @@ func Screen() Theme {
 }
 
 // Tone makes a colour that is chosen for white paper legible on this theme's.
-func (t Theme) Tone(c color.Color) color.Color {
-	if !t.dark {
-		return c
-	}
+func (t Theme) Tone(c color.NRGBA) color.NRGBA {
 	const lighter = 0.42
-	n := c.(color.NRGBA)
-	if max(n.R, n.G, n.B) < 0x40 {
-		ink := t.ink.(color.NRGBA)
-		ink.A = n.A
-		return ink
+	switch {
+	case !t.dark:
+	case max(c.R, c.G, c.B) < 0x40:
+		return color.NRGBA{t.ink.R, t.ink.G, t.ink.B, c.A}
+	default:
+		for _, v := range []*uint8{&c.R, &c.G, &c.B} {
+			*v += uint8(lighter * float64(255-*v))
+		}
 	}
-	for _, v := range []*uint8{&n.R, &n.G, &n.B} {
-		*v += uint8(lighter * float64(255-*v))
-	}
-	return n
+	return c
 }
 
 // RGB is an opaque colour.
-func RGB(v uint32) color.Color {
+func RGB(v uint32) color.NRGBA {
 	return color.NRGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
 }
 
 // Fade makes a colour transparent, so that dots may lie over each other.
-func Fade(c color.Color) color.Color {
-	n := c.(color.NRGBA)
-	n.A = 90
-	return n
+func Fade(c color.NRGBA) color.NRGBA {
+	c.A = 90
+	return c
 }
 
 // style is that of a text, which begins at its place and stands above it.
-func style(size vg.Length, c color.Color) draw.TextStyle {
+func style(size vg.Length, c color.NRGBA) draw.TextStyle {
 	return draw.TextStyle{Color: c, Font: font.From(plot.DefaultFont, size), Handler: plot.DefaultTextHandler}
 }
 
@@ -117,7 +113,7 @@ func Fixed(values ...float64) (ticks []plot.Tick) {
 // Curve is a line of a chart.
 type Curve struct {
 	Name  string
-	Color color.Color
+	Color color.NRGBA
 	Width vg.Length // of lines; 0 is a thin one
 	Dash  bool
 	Parts []plotter.XYs // lines with gaps between them
@@ -228,7 +224,7 @@ func (f frame) line(style draw.LineStyle, xys plotter.XYs) {
 }
 
 // write writes a word at a place.
-func (f frame) write(word string, at plotter.XY, size vg.Length, c color.Color, x draw.XAlignment, y draw.YAlignment) {
+func (f frame) write(word string, at plotter.XY, size vg.Length, c color.NRGBA, x draw.XAlignment, y draw.YAlignment) {
 	text := style(size, c)
 	text.XAlign, text.YAlign = x, y
 	f.Add(&plotter.Labels{XYs: plotter.XYs{at}, Labels: []string{word}, TextStyle: []draw.TextStyle{text}})

@@ -140,12 +140,11 @@ func open(space string, host, port int) (*net.UDPConn, error) {
 
 // every calls do again and again until ctx is over.
 func every(ctx context.Context, period time.Duration, do func()) {
-	for tick := time.Tick(period); ; do() {
-		select {
-		case <-ctx.Done():
+	for range time.Tick(period) {
+		if ctx.Err() != nil {
 			return
-		case <-tick:
 		}
+		do()
 	}
 }
 

@@ -243,7 +243,7 @@ func busyChart() *graph.Chart {
 // inputLooks are how the methods of package ontime are drawn, and how they are turned up.
 var inputLooks = []struct {
 	label string
-	color color.Color
+	color color.NRGBA
 	knobs []float64
 }{
 	{play.Ours, play.ColorOf(play.Ours), []float64{-2.3, -1, 0, 1, 2, 3, 4.3}},
