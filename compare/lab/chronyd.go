@@ -48,12 +48,9 @@ func (r *chronyRun) rate() float64 {
 }
 
 // play runs clknetsim and both chronyds for so many seeds. Errors count from the warm-up on.
-func (r *chronyRun) play(clknetsim string, seeds int) error {
+func (r *chronyRun) play(clknetsim string, seeds int) {
 	for seed := range uint64(seeds) {
-		answers, err := r.once(clknetsim, play.FirstSeed+seed)
-		if err != nil {
-			return fmt.Errorf("%s, %q, seed %d: %w", r.w.Name, r.name(), play.FirstSeed+seed, err)
-		}
+		answers := r.once(clknetsim, play.FirstSeed+seed)
 		for _, a := range answers {
 			if a.At >= r.w.Warmup {
 				r.errs = append(r.errs, a.Err)
@@ -63,7 +60,6 @@ func (r *chronyRun) play(clknetsim string, seeds int) error {
 			r.first = answers
 		}
 	}
-	return nil
 }
 
 // files are what the simulation reads. Node 1 is the server and end B, node 2 the client
@@ -91,24 +87,20 @@ trap 'kill $(jobs -p) 2>log' EXIT
 timeout 300 "$0/clknetsim" -s sock -v 0 -R "$1" -l "$2" -o offsets world 2`
 
 // once runs one seed, and returns what chronyd says.
-func (r *chronyRun) once(clknetsim string, seed uint64) (answers []play.Answer, err error) {
-	folder, err := os.MkdirTemp("", "chronyd")
-	if err != nil {
-		return nil, err
-	}
+func (r *chronyRun) once(clknetsim string, seed uint64) []play.Answer {
+	folder := must(os.MkdirTemp("", "chronyd"))
 	defer os.RemoveAll(folder)
 	for name, text := range r.files(seed) {
-		err = errors.Join(err, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
-	}
-	if err != nil {
-		return nil, err
+		check(os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	c := exec.Command("sh", "-c", simulation, clknetsim, fmt.Sprint(play.ChronydRate), fmt.Sprint(r.w.Scenario.Duration.Seconds()))
 	c.Dir = folder
-	if out, err := c.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
+	said, err := c.CombinedOutput()
+	answers, bad := r.readOffsets(filepath.Join(folder, "offsets"), seed)
+	if err = cmp.Or(err, bad); err != nil {
+		check(fmt.Errorf("%s, %q, seed %d: %w\n%s", r.w.Name, r.name(), seed, err, said))
 	}
-	return r.readOffsets(filepath.Join(folder, "offsets"), seed)
+	return answers
 }
 
 // rates returns the rate errors of a clock, one a line for each update, and by how many
@@ -217,22 +209,17 @@ func byTail(a, b *chronyRun) int {
 
 // measureChronyd plays all simulated worlds and those of equal rates, and writes what chronyd did into
 // its files as soon as it is known. A computer that sleeps is not to be had from clknetsim.
-func measureChronyd(o options) error {
-	folder, err := filepath.Abs(o.where)
+func measureChronyd(o options) {
+	folder := must(filepath.Abs(o.where))
 	tables := [2]string{filepath.Join(o.out, kept.ChronydFile), filepath.Join(o.out, kept.SeriesFile)}
-	figures, bad := kept.Read[kept.Figures](tables[0])
-	series, worse := kept.Read[kept.Second](tables[1])
-	worlds, worst := play.AllWorlds("")
-	err = errors.Join(err, bad, worse, worst, os.MkdirAll(o.out, 0o755))
-	for _, w := range worlds {
+	figures, series := must(kept.Read[kept.Figures](tables[0])), must(kept.Read[kept.Second](tables[1]))
+	check(os.MkdirAll(o.out, 0o755))
+	for _, w := range must(play.AllWorlds("")) {
 		played := w.Set == play.EqualRates || w.Set == play.Simulated && w.Scenario.Off == nil
-		if err != nil || !played || !strings.Contains(w.Set+", "+w.Name, o.only) {
+		if !played || !strings.Contains(w.Set+", "+w.Name, o.only) {
 			continue
 		}
-		f, best, bad := measureWorld(w, folder)
-		if bad != nil {
-			return bad
-		}
+		f, best := measureWorld(w, folder)
 		figures = append(slices.DeleteFunc(figures, f.Same), f)
 		if w.Set == play.Simulated && play.Taught[w.Name] != "" {
 			series = slices.DeleteFunc(series, func(s kept.Second) bool { return s.World == w.Name })
@@ -240,34 +227,29 @@ func measureChronyd(o options) error {
 				series = append(series, kept.Second{World: w.Name, Second: int(p.X), Worst: p.Y})
 			}
 		}
-		err = errors.Join(kept.Write(tables[0], figures), kept.Write(tables[1], series))
+		check(errors.Join(kept.Write(tables[0], figures), kept.Write(tables[1], series)))
 	}
-	return err
 }
 
 // measureWorld looks for the best setting in one world, and returns it with its figures. It tries all on
 // the first seed, then the defaults and the best three on all seeds, each of those with every tail. What is
 // best is judged on the very seeds that are reported, which favours chronyd.
-func measureWorld(w play.World, clknetsim string) (f kept.Figures, best *chronyRun, err error) {
-	playAll := func(runs []*chronyRun, seeds int) error { // on all processors
-		return errors.Join(play.Map(runs, func(r *chronyRun) error { return r.play(clknetsim, seeds) })...)
+func measureWorld(w play.World, clknetsim string) (f kept.Figures, best *chronyRun) {
+	playAll := func(runs []*chronyRun, seeds int) { // on all processors
+		play.Map(runs, func(r *chronyRun) any { r.play(clknetsim, seeds); return nil })
 	}
 	all, played := settings(w), []*chronyRun{{w: w}}
-	if err = playAll(all, 1); err != nil {
-		return f, nil, err
-	}
+	playAll(all, 1)
 	slices.SortStableFunc(all, byTail)
 	for _, run := range all[:3] {
 		for _, tail := range chronydTails {
 			played = append(played, &chronyRun{w: w, server: run.server, tail: tail})
 		}
 	}
-	if err = playAll(played, w.Seeds); err != nil {
-		return f, nil, err
-	}
+	playAll(played, w.Seeds)
 	best = slices.MinFunc(played, byTail)
 	f = kept.Figures{Set: w.Set, World: w.Name, Version: version("chronyd"), Tried: len(all) + len(played),
 		Setting: best.name(), Best: kept.QuantilesOf(best.errs), Stock: kept.QuantilesOf(played[0].errs)}
 	fmt.Fprintf(os.Stderr, "lab: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.World, f.Best.P99, f.Setting, f.Stock.P99)
-	return f, best, nil
+	return f, best
 }

@@ -24,14 +24,6 @@ import (
 // lan is a world with 16 polls a second.
 const lan = "LAN 0.2 ms, jitter 0.1 ms, strong wander, 16/s"
 
-// must returns what is to be had without an error.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // runIn returns a run in the world of that name.
 func runIn(name string) chronyRun { return chronyRun{w: must(play.Find(name, ""))} }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -20,7 +19,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	"gonum.org/v1/plot/plotter"
 
@@ -92,15 +90,12 @@ type link struct {
 }
 
 // runLink runs one experiment.
-func runLink(load linkLoad, o options) (l *link, err error) {
-	l = &link{options: o, load: load, programs: play.Answers{}, missing: map[string]string{}}
+func runLink(load linkLoad, o options) *link {
+	l := &link{options: o, load: load, programs: play.Answers{}, missing: map[string]string{}}
 	l.spaces[sim.A], l.spaces[sim.B], _ = strings.Cut(o.where, ",")
 	for i := range l.streams {
 		for side := range l.spaces {
-			udp, err := open(l.spaces[side], side, linkPort+i)
-			if err != nil {
-				return nil, err
-			}
+			udp := open(l.spaces[side], side, linkPort+i)
 			defer udp.Close()
 			l.streams[i].ends[side] = udp
 		}
@@ -128,11 +123,11 @@ func runLink(load linkLoad, o options) (l *link, err error) {
 	for i := range l.streams {
 		l.streams[i].judge(l.programs, l.lasting)
 	}
-	return l, nil
+	return l
 }
 
 // open opens a port of a host in its namespace.
-func open(space string, host, port int) (*net.UDPConn, error) {
+func open(space string, host, port int) *net.UDPConn {
 	return within(space, func() (*net.UDPConn, error) {
 		return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(linkHosts[host], uint16(port))))
 	})
@@ -287,21 +282,17 @@ var linkLoads = []linkLoad{
 
 // within runs do in a network namespace. Sockets stay where they were made. The
 // thread that was moved there ends with its goroutine, since it is not unlocked.
-func within[T any](namespace string, do func() (T, error)) (made T, err error) {
+func within[T any](namespace string, do func() (T, error)) (made T) {
 	var moved sync.WaitGroup
 	moved.Go(func() {
 		runtime.LockOSThread()
-		var there *os.File
-		if there, err = os.Open("/run/netns/" + namespace); err != nil {
-			return
-		}
+		there := must(os.Open("/run/netns/" + namespace))
 		defer there.Close()
-		if err = unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err == nil {
-			made, err = do()
-		}
+		check(unix.Setns(int(there.Fd()), unix.CLONE_NEWNET))
+		made = must(do())
 	})
 	moved.Wait()
-	return made, err
+	return made
 }
 
 // after is the time after a share of the run.
@@ -310,35 +301,28 @@ func (l *link) after(share float64) time.Duration { return time.Duration(share *
 // fill fills the link from one side until ctx is over: with random traffic, or with TCP whenever the
 // phases say so.
 func (l *link) fill(ctx context.Context, side int) {
-	var err error
 	if l.load.share > 0 {
-		err = l.cross(ctx, side)
+		l.cross(ctx, side)
 	}
 	for _, p := range l.load.phases {
 		if !p.fill[side] {
 			continue
 		}
 		time.Sleep(l.after(p.from) - l.since(clock.Now()))
-		var flows errgroup.Group
+		var flows sync.WaitGroup
 		for range linkFlows {
-			flows.Go(func() error { return l.flow(side, l.after(p.to)-l.after(p.from)) })
+			flows.Go(func() { l.flow(side, l.after(p.to)-l.after(p.from)) })
 		}
-		err = errors.Join(err, flows.Wait())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "lab: load:", err)
+		flows.Wait()
 	}
 }
 
 // flow is one TCP connection from one host to the other that sends as much as it can.
-func (l *link) flow(side int, lasting time.Duration) error {
+func (l *link) flow(side int, lasting time.Duration) {
 	deadline := time.Now().Add(lasting)
-	listener, err := within(l.spaces[1-side], func() (net.Listener, error) {
+	listener := within(l.spaces[1-side], func() (net.Listener, error) {
 		return net.Listen("tcp4", netip.AddrPortFrom(linkHosts[1-side], 0).String())
 	})
-	if err != nil {
-		return err
-	}
 	defer listener.Close()
 	go func() {
 		if in, err := listener.Accept(); err == nil {
@@ -346,32 +330,26 @@ func (l *link) flow(side int, lasting time.Duration) error {
 			in.Close()
 		}
 	}()
-	conn, err := within(l.spaces[side], func() (net.Conn, error) {
+	conn := within(l.spaces[side], func() (net.Conn, error) {
 		return net.DialTimeout("tcp4", listener.Addr().String(), lasting)
 	})
-	if err != nil {
-		return err
-	}
 	defer conn.Close()
 	conn.(*net.TCPConn).SetLinger(0) // what waits in the queue is not wanted any more
 	conn.SetDeadline(deadline)
+	var err error
 	for chunk := make([]byte, 1<<16); err == nil; {
 		_, err = conn.Write(chunk)
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		check(err)
 	}
-	return err
 }
 
 // cross sends bursts of packets at random moments: those of a Poisson process. A burst has
 // 1 to 20 packets of 1,200 bytes.
-func (l *link) cross(ctx context.Context, side int) error {
+func (l *link) cross(ctx context.Context, side int) {
 	const payload, header, longest = 1200, 14 + 20 + 8, 20 // Ethernet, IPv4, UDP
-	conn, err := open(l.spaces[side], side, crossPort)     // nobody reads it: what it has no room for is dropped
-	if err != nil {
-		return err
-	}
+	conn := open(l.spaces[side], side, crossPort)          // nobody reads it: what it has no room for is dropped
 	defer conn.Close()
 	random := rand.New(rand.NewPCG(l.seed, uint64(side)))
 	bits := float64(longest+1) / 2 * (payload + header) * 8
@@ -385,5 +363,4 @@ func (l *link) cross(ctx context.Context, side int) error {
 			conn.WriteToUDPAddrPort(b, peer)
 		}
 	}
-	return nil
 }

@@ -38,10 +38,10 @@ const linkSettled = 30 * time.Second
 
 // measureLink runs the experiments between two namespaces and writes QUEUE.md, and if the folder is
 // that of the project's documents, its part of README.md.
-func measureLink(o options) error {
+func measureLink(o options) {
 	committed := filepath.Clean(o.out) == filepath.Clean("../docs")
 	if o.only != "" && committed {
-		return errors.New("the project's documents need all loads, without -only")
+		check(errors.New("the project's documents need all loads, without -only"))
 	}
 	var done []*link
 	for _, load := range linkLoads {
@@ -49,24 +49,20 @@ func measureLink(o options) error {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "lab: %s, %v, seed %d\n", load.name, o.lasting, o.seed)
-		l, err := runLink(load, o)
-		if err == nil && o.record != "" {
-			err = l.save(o.record)
-		}
-		if err != nil {
-			return err
+		l := runLink(load, o)
+		if o.record != "" {
+			check(l.save(o.record))
 		}
 		done = append(done, l)
 		time.Sleep(time.Second) // the router's queue runs empty
 	}
 	if len(done) == 0 {
-		return fmt.Errorf("no load is named %q", o.only)
+		check(fmt.Errorf("no load is named %q", o.only))
 	}
-	err := writeQueue(o.out, done)
+	check(writeQueue(o.out, done))
 	if committed {
-		err = errors.Join(err, page.Write("../README.md", "..", map[string]string{"queue": done[0].readmeTable()}))
+		check(page.Write("../README.md", "..", map[string]string{"queue": done[0].readmeTable()}))
 	}
-	return err
 }
 
 // p99 is the 99th percentile of a column at 60 singles a second, with the kernel's times and 30 s after the
@@ -300,18 +296,13 @@ func (l *link) runRival(ctx context.Context, p rival, said *[]play.Answer) {
 // run lets the shell run something at a host, in a folder of its own, until ctx is over, which ends all that it
 // has started. take gets the lines that it prints.
 func (l *link) run(ctx context.Context, side sim.Side, script string, take func(line string)) error {
-	home, err := os.MkdirTemp("", "reallink")
+	home := must(os.MkdirTemp("", "reallink"))
 	defer os.RemoveAll(home)
 	c := exec.CommandContext(ctx, "sh", "-c", script)
 	c.Dir, c.SysProcAttr = home, &unix.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return unix.Kill(-c.Process.Pid, unix.SIGKILL) }
-	out, bad := c.StdoutPipe()
-	if err = errors.Join(err, bad); err == nil {
-		_, err = within(l.spaces[side], func() (any, error) { return nil, c.Start() })
-	}
-	if err != nil {
-		return err
-	}
+	out := must(c.StdoutPipe())
+	within(l.spaces[side], func() (any, error) { return nil, c.Start() })
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		take(lines.Text())
 	}
