@@ -10,13 +10,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"timesync/compare/kept"
 	"timesync/compare/play"
 	"timesync/internal/sim"
 )
@@ -99,18 +97,5 @@ func TestChronyOffsets(t *testing.T) {
 		if bad != nil || (err == nil) != (c.want > 0) || err == nil && (len(answers) != n || math.Abs(answers[n-1].Err-c.want) > 1e-9) {
 			t.Errorf("%+v: %d errors of %d, %v", c, len(answers), n, err)
 		}
-	}
-}
-
-// TestChronyFiles: what is written is read again, of the same world, and what is not there is empty.
-func TestChronyFiles(t *testing.T) {
-	path := filepath.Join(t.TempDir(), kept.ChronydFile)
-	want := []kept.Figures{{Set: play.Simulated, World: "ideal", Tried: 58, Setting: "filter 4", Best: kept.QuantilesOf([]float64{5, 8.5})}}
-	empty, err := must(kept.Read[kept.Figures](path)), kept.Write(path, want)
-	if got := must(kept.Read[kept.Figures](path)); err != nil || len(empty) > 0 || !slices.Equal(got, want) {
-		t.Errorf("%+v, want %+v, %v", got, want, err)
-	}
-	if f := want[0]; !f.Same(kept.Figures{Set: f.Set, World: f.World}) || f.Same(kept.Figures{Set: f.Set}) || f.Same(kept.Figures{World: f.World}) {
-		t.Error("not the same, or another world")
 	}
 }
