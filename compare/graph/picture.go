@@ -26,7 +26,6 @@ type Theme struct {
 	Name                    string
 	Paper, ink, faint, soft color.NRGBA
 	width                   vg.Length
-	dark                    bool
 }
 
 // A point is a pixel of a telephone that is 375 pixels wide, so that letters are legible there.
@@ -41,7 +40,7 @@ const (
 // Themes are those of light and of dark pages. The colours of the backgrounds are GitHub's.
 var Themes = [...]Theme{
 	{Name: "light", Paper: RGB(0xffffff), ink: RGB(0x1f2328), faint: RGB(0xe6e8eb), soft: RGB(0x8c959f), width: narrow},
-	{Name: "dark", Paper: RGB(0x0d1117), ink: RGB(0xe6edf3), faint: RGB(0x262c36), soft: RGB(0x7d8590), width: narrow, dark: true},
+	{Name: "dark", Paper: RGB(0x0d1117), ink: RGB(0xe6edf3), faint: RGB(0x262c36), soft: RGB(0x7d8590), width: narrow},
 }
 
 // Screen is that of pictures that are looked at one at a time.
@@ -55,7 +54,7 @@ func Screen() Theme {
 func (t Theme) Tone(c color.NRGBA) color.NRGBA {
 	const lighter = 0.42
 	switch {
-	case !t.dark:
+	case t.Name != "dark":
 	case max(c.R, c.G, c.B) < 0x40:
 		return color.NRGBA{t.ink.R, t.ink.G, t.ink.B, c.A}
 	default:

@@ -72,8 +72,14 @@ const linkSkew = 60
 // linkStream is one kind of traffic between both hosts.
 type linkStream struct {
 	ends    [2]*net.UDPConn
-	trace   [len(linkTimes)][2][]sim.Sample // by the time of receipt, of what was sent to each end
-	answers map[float64]play.Answers        // by the skew
+	trace   [2][]linkSample          // what was sent to each end
+	answers map[float64]play.Answers // by the skew
+}
+
+// linkSample is a datagram: when it was sent, and how long it was under way, by the time of receipt.
+type linkSample struct {
+	sent  time.Duration
+	under [len(linkTimes)]time.Duration
 }
 
 // link is one experiment: everything that happens on the link while one kind of load fills it.
@@ -155,11 +161,9 @@ func (l *link) send(traffic int) {
 		for range t.frame {
 			l.mu.Lock()
 			b := binary.BigEndian.AppendUint32(nil, uint32(l.start))
-			b = binary.BigEndian.AppendUint32(b, uint32(len(s.trace[kernel][1-side])))
-			sent := sim.Sample{At: l.since(clock.Now()), Delay: sim.Lost} // as late as possible
-			for times := range s.trace {
-				s.trace[times][1-side] = append(s.trace[times][1-side], sent)
-			}
+			b = binary.BigEndian.AppendUint32(b, uint32(len(s.trace[1-side])))
+			sent := l.since(clock.Now()) // as late as possible
+			s.trace[1-side] = append(s.trace[1-side], linkSample{sent, [...]time.Duration{sim.Lost, sim.Lost}})
 			udp.WriteToUDPAddrPort(append(b, make([]byte, t.size-len(b))...), peer)
 			l.mu.Unlock()
 		}
@@ -181,9 +185,9 @@ func (l *link) receive(traffic int, side sim.Side) {
 			continue
 		}
 		l.mu.Lock()
+		x := &s.trace[side][binary.BigEndian.Uint32(b[4:])]
 		for times, at := range [...]uint64{kernel: received, read} {
-			row := &s.trace[times][side][binary.BigEndian.Uint32(b[4:])]
-			row.Delay = max(l.since(at)-row.At, 0)
+			x.under[times] = max(l.since(at)-x.sent, 0)
 		}
 		l.mu.Unlock()
 	}
@@ -211,9 +215,9 @@ func (s *linkStream) world(times int, skew float64, lasting time.Duration) play.
 		B: func(uint64) sim.ClockSpec { return sim.ClockSpec{OffsetUsec: ahead, SkewPPM: skew} },
 	}
 	to := func(side sim.Side) (link func(uint64) *sim.Link, sent []time.Duration) {
-		series := s.trace[times][side]
-		for _, x := range series {
-			sent = append(sent, x.At)
+		var series []sim.Sample
+		for _, x := range s.trace[side] {
+			sent, series = append(sent, x.sent), append(series, sim.Sample{At: x.sent, Delay: x.under[times]})
 		}
 		return func(uint64) *sim.Link { return &sim.Link{Delay: sim.Recorded(series)} }, sent
 	}
@@ -224,9 +228,9 @@ func (s *linkStream) world(times int, skew float64, lasting time.Duration) play.
 
 // delays returns how long what was sent to an end was under way: seconds, ms.
 func (s *linkStream) delays(side sim.Side) (xy plotter.XYs) {
-	for _, x := range s.trace[kernel][side] {
-		if x.Delay != sim.Lost {
-			xy = append(xy, plotter.XY{X: x.At.Seconds(), Y: graph.Millis(x.Delay)})
+	for _, x := range s.trace[side] {
+		if delay := x.under[kernel]; delay != sim.Lost {
+			xy = append(xy, plotter.XY{X: x.sent.Seconds(), Y: graph.Millis(delay)})
 		}
 	}
 	return xy

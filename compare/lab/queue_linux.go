@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"compress/gzip"
 	"context"
@@ -51,7 +50,7 @@ func measureLink(o options) {
 		fmt.Fprintf(os.Stderr, "lab: %s, %v, seed %d\n", load.name, o.lasting, o.seed)
 		l := runLink(load, o)
 		if o.record != "" {
-			check(l.save(o.record))
+			l.save(o.record)
 		}
 		done = append(done, l)
 		time.Sleep(time.Second) // the router's queue runs empty
@@ -104,25 +103,24 @@ func linkWins(done []*link) string {
 }
 
 // save saves how long the datagrams of each kind of traffic were under way, as internal/sim reads it.
-func (l *link) save(folder string) error {
-	err := os.MkdirAll(folder, 0o755)
+func (l *link) save(folder string) {
+	check(os.MkdirAll(folder, 0o755))
 	for i, stream := range l.streams {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
+		name := fmt.Sprintf("%s-%s.csv.gz", l.load.name, strings.ReplaceAll(linkTraffics[i].name, " ", ""))
+		f := must(os.Create(filepath.Join(folder, name)))
+		z := gzip.NewWriter(f)
 		fmt.Fprintln(z, "send_time_us,owd_us,direction")
 		for side, direction := range [...]string{"down", "up"} {
-			for _, x := range stream.trace[kernel][side] {
+			for _, x := range stream.trace[side] {
 				owd := int64(-1)
-				if x.Delay != sim.Lost {
-					owd = x.Delay.Microseconds()
+				if x.under[kernel] != sim.Lost {
+					owd = x.under[kernel].Microseconds()
 				}
-				fmt.Fprintf(z, "%d,%d,%s\n", x.At.Microseconds(), owd, direction)
+				fmt.Fprintf(z, "%d,%d,%s\n", x.sent.Microseconds(), owd, direction)
 			}
 		}
-		name := fmt.Sprintf("%s-%s.csv.gz", l.load.name, strings.ReplaceAll(linkTraffics[i].name, " ", ""))
-		err = errors.Join(err, z.Close(), os.WriteFile(filepath.Join(folder, name), b.Bytes(), 0o644))
+		check(errors.Join(z.Close(), f.Close()))
 	}
-	return err
 }
 
 // writeQueue writes QUEUE.md with what was measured. A part of which nothing was has a table without rows.
