@@ -17,18 +17,18 @@ import (
 )
 
 // colors are those of the curves, and of the rows of events.
-var colors = [rows]color.Color{graph.RGB(0x0060df), graph.RGB(0xd9480f), graph.RGB(0x74a57f), graph.RGB(0x9c36b5), graph.RGB(0x846000), graph.RGB(0xe64980)}
+var colors = [rows]color.NRGBA{graph.RGB(0x0060df), graph.RGB(0xd9480f), graph.RGB(0x74a57f), graph.RGB(0x9c36b5), graph.RGB(0x846000), graph.RGB(0xe64980)}
 
 // figure is what a note says of something.
-type figure = func(n note) float64
+type figure = func(n *note) float64
 
-// line returns the curve of what some notes say over time.
-func (r *reel) line(notes []note, name string, c color.Color, width vg.Length, value figure) graph.Curve {
-	var points plotter.XYs
-	for _, n := range notes {
-		points = append(points, plotter.XY{X: n.at, Y: value(n)})
+// line returns the curve of what the notes say over time.
+func (r *reel) line(name string, c color.NRGBA, width vg.Length, value figure) graph.Curve {
+	points := make(plotter.XYs, len(r.notes))
+	for i := range r.notes {
+		points[i] = plotter.XY{X: r.notes[i].At, Y: value(&r.notes[i])}
 	}
-	parts := graph.Split(points, max(leastSilence, 5*r.pace()))
+	parts := graph.Split(points, r.silence())
 	for i := range parts {
 		parts[i] = thinned(parts[i], len(r.notes)/mostDrawn)
 	}
@@ -68,30 +68,34 @@ func (r *reel) chart(title, label string, curves ...graph.Curve) *graph.Chart {
 		room := max((hi-lo)/10, 0.1, math.Abs(lo)/1e6)
 		y.Min, y.Max = lo-room, hi+room
 	}
-	return &graph.Chart{Title: title, X: graph.Axis{Max: r.notes[len(r.notes)-1].at}, Y: y, Curves: curves}
+	return &graph.Chart{Title: title, X: graph.Axis{Max: r.notes[len(r.notes)-1].At}, Y: y, Curves: curves}
 }
 
 // charts returns what is drawn, from top to bottom.
 func (r *reel) charts(title string) []*graph.Chart {
 	mine, theirs, green := colors[0], colors[1], colors[2]
-	known := slices.DeleteFunc(slices.Clone(r.notes), func(n note) bool { return !n.known })
-	offset := func(n note) float64 { // ms: without the drift of the last skew, which hides the rest
-		last := known[len(known)-1]
-		return (float64(n.OffsetUsec-last.OffsetUsec) - last.Skew*(n.at-last.at)) / 1e3
+	var last note // that knows
+	for _, n := range r.notes {
+		if n.known() {
+			last = n
+		}
+	}
+	offset := func(n *note) float64 { // ms: without the drift of the last skew, which hides the rest
+		return (n.Offset - last.Offset - last.Skew*(n.At-last.At)) / 1e3
 	}
 	delays := []graph.Curve{
-		r.line(r.notes, "fastest to us", graph.Fade(mine), 0, func(n note) float64 { return n.fastest[0] }),
-		r.line(known, "floor to us", mine, graph.Bold, note.floorToUs),
-		r.line(known, "floor to peer", theirs, graph.Bold, note.floorToPeer),
+		r.line("fastest to us", graph.Fade(mine), 0, func(n *note) float64 { return n.ToUs }),
+		r.line("floor to us", mine, graph.Bold, func(n *note) float64 { return n.FloorToUs }),
+		r.line("floor to peer", theirs, graph.Bold, func(n *note) float64 { return n.FloorToPeer }),
 	}
 	offsets := []graph.Curve{
-		r.line(known, "+ bound", graph.Fade(green), 0, func(n note) float64 { return offset(n) + n.bound() }),
-		r.line(known, "- bound", graph.Fade(green), 0, func(n note) float64 { return offset(n) - n.bound() }),
-		r.line(known, "offset", mine, graph.Bold, offset),
+		r.line("+ bound", graph.Fade(green), 0, func(n *note) float64 { return offset(n) + n.Bound/1e3 }),
+		r.line("- bound", graph.Fade(green), 0, func(n *note) float64 { return offset(n) - n.Bound/1e3 }),
+		r.line("offset", mine, graph.Bold, offset),
 	}
 	if r.both {
-		delays = slices.Insert(delays, 1, r.line(r.notes, "fastest to peer", graph.Fade(theirs), 0, func(n note) float64 { return n.fastest[1] }))
-		offsets = append(offsets, r.line(known, "disagreement", theirs, 0, func(n note) float64 { return n.disagree / 1e3 }))
+		delays = slices.Insert(delays, 1, r.line("fastest to peer", graph.Fade(theirs), 0, func(n *note) float64 { return n.ToPeer }))
+		offsets = append(offsets, r.line("disagreement", theirs, 0, func(n *note) float64 { return n.Disagree / 1e3 }))
 	}
 	happened := r.chart("what happened", "")
 	happened.X.Label = "seconds since " + r.clock(0) + " UTC"
@@ -107,11 +111,11 @@ func (r *reel) charts(title string) []*graph.Chart {
 		r.chart(title+": the fastest datagrams of each 0.2 s, and the floors below them", "delay, ms", delays...),
 		r.chart("the offset, without its drift, and its error bound", "offset, ms", offsets...),
 		r.chart("the round trip: the sum of both floors", "round trip, ms",
-			r.line(known, "both floors", mine, graph.Bold, note.roundTrip)),
+			r.line("both floors", mine, graph.Bold, func(n *note) float64 { return n.RoundTrip / 1e3 })),
 		r.chart("the skew, and by how much it may be off", "skew, ppm",
-			r.line(known, "skew", mine, graph.Bold, func(n note) float64 { return n.Skew }),
-			r.line(known, "+ error", graph.Fade(mine), 0, func(n note) float64 { return n.Skew + n.SkewError }),
-			r.line(known, "- error", graph.Fade(mine), 0, func(n note) float64 { return n.Skew - n.SkewError })),
+			r.line("skew", mine, graph.Bold, func(n *note) float64 { return n.Skew }),
+			r.line("+ error", graph.Fade(mine), 0, func(n *note) float64 { return n.Skew + n.SkewError }),
+			r.line("- error", graph.Fade(mine), 0, func(n *note) float64 { return n.Skew - n.SkewError })),
 		happened,
 	}
 }

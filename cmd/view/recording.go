@@ -10,13 +10,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"timesync"
 	"timesync/compare/graph"
+	"timesync/compare/kept"
 	"timesync/internal/stat"
 	"timesync/record"
 )
@@ -30,17 +28,12 @@ type reel struct {
 	differ  float64   // us: by which answers differ from those recorded, at most
 	asked   int       // answers
 	arrived []float64 // s: datagrams
-	wall    time.Time // of the block of the last one
-	less    int64     // us: the time of day minus the local clock, by the last one
-	ended   float64   // s: the last datagram of the block before
 	last    float64   // s: the last event of end 0
 	back    uint64    // us: by how much end 0's clock was set back, which times here omit
-	wasSet  bool      // it was, in the block under way
 	missing bool      // blocks, of either
 	reports []float64 // s
 	cut     error     // why the recording ends
 	told    []happening
-	moves   []move
 }
 
 // day says which time of day it is, from one time on.
@@ -52,22 +45,28 @@ type day struct {
 // span is a span of time.
 type span struct{ from, to float64 } // s
 
-// note is what was known at one time.
+// note is what was known at one time, a row of the table. NaN is what was not known, or did not come.
 type note struct {
-	at       float64    // s since the start
-	fastest  [2]float64 // ms: of the datagrams to us and to the peer; NaN if none came
-	late     uint32     // buckets so far
-	lifted   bool       // it was late because of a path or a clock
-	disagree float64    // us: the sum of both ends' offsets; NaN if one does not know
-	known    bool       // the offset, and so what follows
-	timesync.Snapshot
+	UTC         string  `csv:"utc"` // once all is replayed
+	At          float64 `csv:"s"`
+	ToUs        float64 `csv:"fastest_to_us_ms"`
+	ToPeer      float64 `csv:"fastest_to_peer_ms"`
+	FloorToUs   float64 `csv:"floor_to_us_ms"` // how long datagrams are under way that do not queue
+	FloorToPeer float64 `csv:"floor_to_peer_ms"`
+	Offset      float64 `csv:"offset_us"`
+	Bound       float64 `csv:"bound_us"`
+	RoundTrip   float64 `csv:"round_trip_us"`
+	Skew        float64 `csv:"skew_ppm"`
+	SkewError   float64 `csv:"skew_error_ppm"`
+	Steps       uint32  `csv:"steps"` // so far
+	Late        uint32  `csv:"late_buckets"`
+	Disagree    float64 `csv:"disagree_us"` // the sum of both ends' offsets
+	jitter      float64 // ms
+	lifted      bool    // it was late because of a path or a clock
 }
 
-// floorToUs and floorToPeer are how long datagrams are under way that do not queue, ms.
-func (n note) floorToUs() float64   { return graph.Millis(n.MinimumOneWayDelay) }
-func (n note) floorToPeer() float64 { return graph.Millis(n.MinimumDelayToPeer) }
-func (n note) roundTrip() float64   { return n.floorToUs() + n.floorToPeer() }
-func (n note) bound() float64       { return graph.Millis(n.ErrorBound) }
+// known reports whether the offset was, and so what follows.
+func (n *note) known() bool { return !math.IsNaN(n.Offset) }
 
 // noteEvery is as long as a bucket of the estimator.
 const noteEvery = 0.2 // s
@@ -82,8 +81,10 @@ func unwind(recordings ...io.Reader) *reel {
 		}
 		r.see(&m)
 	}
-	r.endBlock()
 	r.words()
+	for i := range r.notes {
+		r.notes[i].UTC = r.clock(r.notes[i].At)
+	}
 	return r
 }
 
@@ -102,14 +103,16 @@ func (r *reel) see(m *record.Moment) {
 	at := float64(int64(m.AtUsec[0]+r.back-r.start)) / 1e6
 	if by := r.last - at; m.End == 0 && by > setBack {
 		r.back += uint64(by * 1e6)
-		r.wasSet, at = true, r.last
+		at = r.last
+		r.days = append(r.days, day{at, r.ahead(m)})
 		r.say(at, clockSet, "the local clock was set back by %s", graph.Micros(by*1e6))
 	}
-	if len(r.notes) == 0 || at >= r.notes[len(r.notes)-1].at+noteEvery {
+	if len(r.notes) == 0 || at >= r.notes[len(r.notes)-1].At+noteEvery {
 		r.note(m, at)
 	}
 	if m.Kind == record.Datagram && m.Known {
-		f := &r.notes[len(r.notes)-1].fastest[m.End]
+		n := &r.notes[len(r.notes)-1]
+		f := [2]*float64{&n.ToUs, &n.ToPeer}[m.End]
 		if ms := graph.Millis(m.OWD); !(*f <= ms) {
 			*f = ms
 		}
@@ -117,10 +120,10 @@ func (r *reel) see(m *record.Moment) {
 	if m.End != 0 {
 		return
 	}
-	r.last = max(r.last, at)
 	switch m.Kind {
 	case record.Datagram:
-		r.datagram(m, at)
+		r.arrived = append(r.arrived, at)
+		r.timeOfDay(r.ahead(m))
 	case record.Report:
 		r.reports = append(r.reports, at)
 	case record.Answered:
@@ -128,51 +131,53 @@ func (r *reel) see(m *record.Moment) {
 	case record.Reset:
 		r.say(at, other, "everything was forgotten: a new connection")
 	}
+	r.last = max(r.last, at)
 }
 
-// datagram takes one at end 0.
-func (r *reel) datagram(m *record.Moment, at float64) {
-	if m.Wall != r.wall {
-		r.endBlock()
-	}
-	r.arrived = append(r.arrived, at)
-	r.wall, r.less = m.Wall, m.Wall.UnixMicro()-int64(m.LocalUsec+r.back)
-}
-
-// asleep is by how much more than the local clock the time of day has to go on at once, us.
-// Blocks are ended a second after their last datagram at most.
-const asleep = 3_000_000
+// asleep is by how much more than the local clock the time of day has to go on at once, us. That is
+// the one at which a block was ended: 2 s after its first datagram at most.
+const asleep = 4_000_000
 
 // setBack is more than times of receipt go back by where threads swap datagrams, s.
 const setBack = 1.0
 
-// endBlock compares the time of day at which a block was ended with its last datagram.
-func (r *reel) endBlock() {
-	n := len(r.days)
-	switch {
-	case len(r.arrived) == 0:
-		return
-	case n == 0 || r.wasSet:
-		r.wasSet = false
-		r.days = append(r.days, day{r.ended, r.less})
-	case r.less > r.days[n-1].less+asleep:
-		by := (time.Duration(r.less-r.days[n-1].less) * time.Microsecond).Round(time.Second)
-		r.say(r.ended, clockSet, "the time of day went on by %s more than the local clock: this machine slept, or one of its clocks was set", by)
-		r.days = append(r.days, day{r.ended, r.less})
-	default: // in a simulation much less
-		r.days[n-1].less = min(r.days[n-1].less, r.less)
+// ahead returns the time of day at which the block of an event at end 0 was ended, minus the local
+// clock then: us.
+func (r *reel) ahead(m *record.Moment) int64 { return m.Wall.UnixMicro() - int64(m.AtUsec[0]+r.back) }
+
+// timeOfDay takes that of a datagram. The least is nearest to the truth; in a simulation it falls.
+func (r *reel) timeOfDay(less int64) {
+	if len(r.days) == 0 {
+		r.days = []day{{0, less}}
 	}
-	r.ended = r.arrived[len(r.arrived)-1]
+	now := &r.days[len(r.days)-1]
+	if less-asleep > now.less {
+		by := (time.Duration(less-now.less) * time.Microsecond).Round(time.Second)
+		r.say(r.last, clockSet, "the time of day went on by %s more than the local clock: this machine slept, or one of its clocks was set", by)
+		r.days = append(r.days, day{r.last, less})
+		return
+	}
+	now.less = min(now.less, less)
 }
 
 // note notes what end 0 knows.
 func (r *reel) note(m *record.Moment, at float64) {
-	n := note{at: at, fastest: [2]float64{math.NaN(), math.NaN()}, disagree: math.NaN()}
-	n.Snapshot, n.known = m.Ends[0].Snapshot(m.AtUsec[0])
-	n.late = m.Ends[0].Stats().LateBuckets
-	if n.known && r.both {
+	s, known := m.Ends[0].Snapshot(m.AtUsec[0])
+	told := func(v float64) float64 {
+		if !known {
+			return math.NaN()
+		}
+		return v
+	}
+	ms := func(d time.Duration) float64 { return told(graph.Millis(d)) }
+	n := note{At: at, ToUs: math.NaN(), ToPeer: math.NaN(), Late: m.Ends[0].Stats().LateBuckets,
+		FloorToUs: ms(s.MinimumOneWayDelay), FloorToPeer: ms(s.MinimumDelayToPeer), jitter: ms(s.Jitter),
+		Offset: told(float64(s.OffsetUsec)), Bound: 1e3 * ms(s.ErrorBound), Steps: s.Steps,
+		Skew: told(s.Skew), SkewError: told(s.SkewError), Disagree: math.NaN()}
+	n.RoundTrip = 1e3 * (n.FloorToUs + n.FloorToPeer)
+	if known && r.both {
 		if o, ok := m.Ends[1].Snapshot(m.AtUsec[1]); ok {
-			n.disagree = circle26(float64(n.OffsetUsec + o.OffsetUsec)) // 0 if they agree
+			n.Disagree = circle26(float64(s.OffsetUsec + o.OffsetUsec)) // 0 if they agree
 		}
 	}
 	r.notes = append(r.notes, n)
@@ -211,7 +216,7 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 	if r.both {
 		path += "-both"
 	}
-	err := errors.Join(os.MkdirAll(out, 0o755), r.writeCSV(path+".csv"), graph.Charts(path+".png", graph.Screen(), r.charts(name)...))
+	err := errors.Join(os.MkdirAll(out, 0o755), kept.Write(path+".csv", r.notes), graph.Charts(path+".png", graph.Screen(), r.charts(name)...))
 	if err == nil {
 		fmt.Fprintf(words, "%s.png, %s.csv\n", path, path)
 	}
@@ -221,14 +226,14 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 // tell prints what happened.
 func (r *reel) tell(out io.Writer, name string) {
 	last := r.notes[len(r.notes)-1]
-	fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d congested buckets, %d steps\n", name, r.clock(0), last.at, last.late, last.Steps)
+	fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d congested buckets, %d steps\n", name, r.clock(0), last.At, last.Late, last.Steps)
 	for _, h := range r.told {
 		fmt.Fprintf(out, "%s (%.1f s) %s\n", r.clock(h.at), h.at, h.say)
 	}
 	var sums []float64
 	for _, n := range r.notes {
-		if !math.IsNaN(n.disagree) {
-			sums = append(sums, math.Abs(n.disagree))
+		if !math.IsNaN(n.Disagree) {
+			sums = append(sums, math.Abs(n.Disagree))
 		}
 	}
 	if len(sums) > 0 {
@@ -247,30 +252,6 @@ func (r *reel) tell(out io.Writer, name string) {
 	if r.cut != nil {
 		fmt.Fprintf(out, "the recording ends there: %v\n", r.cut)
 	}
-}
-
-// writeCSV writes the notes, each with its time of day. What is NaN is empty.
-func (r *reel) writeCSV(path string) error {
-	var b strings.Builder
-	fmt.Fprintln(&b, "utc,s,fastest_to_us_ms,fastest_to_peer_ms,floor_to_us_ms,floor_to_peer_ms,offset_us,"+
-		"bound_us,round_trip_us,skew_ppm,skew_error_ppm,steps,late_buckets,disagree_us")
-	for _, n := range r.notes {
-		known := []float64{n.floorToUs(), n.floorToPeer(), float64(n.OffsetUsec), 1e3 * n.bound(),
-			1e3 * n.roundTrip(), n.Skew, n.SkewError, float64(n.Steps)}
-		if !n.known {
-			known = slices.Repeat([]float64{math.NaN()}, len(known))
-		}
-		b.WriteString(r.clock(n.at))
-		first, last := []float64{n.at, n.fastest[0], n.fastest[1]}, []float64{float64(n.late), n.disagree}
-		for _, v := range slices.Concat(first, known, last) {
-			b.WriteByte(',')
-			if !math.IsNaN(v) {
-				b.WriteString(strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f', -1, 64))
-			}
-		}
-		b.WriteByte('\n')
-	}
-	return os.WriteFile(path, []byte(b.String()), 0o666)
 }
 
 // circle26 returns v the shorter way round the ring of 2^26 us on which datagrams show offsets.

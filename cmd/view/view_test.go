@@ -166,7 +166,6 @@ func TestSleep(t *testing.T) {
 		m.Wall = wall.Add(time.Duration(at) * time.Second)
 		r.see(&m)
 	}
-	r.endBlock()
 	if a, b := r.clock(49), r.clock(50); a != "14:00:49" || b != "15:00:50" {
 		t.Errorf("it was %s, then %s", a, b)
 	}
@@ -178,7 +177,7 @@ func TestSetBack(t *testing.T) {
 	files := way{seconds: 90, rate: 10, ahead: change{0, 60, never, -300}}.film(t)
 	r := unwind(&files[0])
 	said(t, told(r), `\((59|60)\.\d s\) the local clock was set back by 300 s`, `the remote time stepped`)
-	if last := r.notes[len(r.notes)-1].at; last < 89 || strings.Contains(told(r), "nothing arrived") {
+	if last := r.notes[len(r.notes)-1].At; last < 89 || strings.Contains(told(r), "nothing arrived") {
 		t.Errorf("%.1f s\n%s", last, told(r))
 	}
 }

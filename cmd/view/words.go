@@ -33,18 +33,15 @@ type happening struct {
 	at  float64 // s
 	row int
 	say string
+	by  float64 // ms: a way became longer while no clock was noticed to have been set; 0 is something else
+	// believed is when that was, s. Datagrams may show it since at.
+	believed float64
 }
 
-// move is a floor that moved while no clock was noticed to have been set.
-type move struct {
-	from   float64 // s: since when datagrams show it
-	at     float64 // s: when it was believed
-	toPeer bool    // the floor of the way to the peer
-	by     float64 // ms: the delay became longer
-}
-
-func (r *reel) say(at float64, row int, format string, args ...any) {
-	r.told = append(r.told, happening{at, row, fmt.Sprintf(format, args...)})
+// say notes what happened, and returns the note.
+func (r *reel) say(at float64, row int, format string, args ...any) *happening {
+	r.told = append(r.told, happening{at: at, row: row, say: fmt.Sprintf(format, args...), believed: at})
+	return &r.told[len(r.told)-1]
 }
 
 const (
@@ -60,10 +57,9 @@ const (
 // words says what the estimator took for what.
 func (r *reel) words() {
 	r.known()
-	if len(r.notes) > 0 && !slices.ContainsFunc(r.notes, func(n note) bool { return n.known }) {
+	if len(r.notes) > 0 && !slices.ContainsFunc(r.notes, func(n note) bool { return n.known() }) {
 		r.say(0, other, "the offset is never known: %d datagrams and %d reports arrived", len(r.arrived), len(r.reports))
 	}
-	r.paths()
 	r.queues()
 	r.silences()
 	slices.SortStableFunc(r.told, func(a, b happening) int { return cmp.Compare(a.at, b.at) })
@@ -75,15 +71,15 @@ func (r *reel) known() {
 	for i := 1; i < len(r.notes); i++ {
 		was, is := &r.notes[i-1], &r.notes[i]
 		switch {
-		case !is.known:
+		case !is.known():
 			begun = math.Inf(1)
-		case !was.known:
-			begun = is.at
-			r.say(is.at, other, "the offset is known, to %s", graph.Micros(1e3*is.bound()))
+		case !was.known():
+			begun = is.At
+			r.say(is.At, other, "the offset is known, to %s", graph.Micros(is.Bound))
 		case is.Steps > was.Steps:
 			r.lift(i)
-			r.step(is.at, float64(is.OffsetUsec-was.OffsetUsec))
-		case is.at >= begun+settles:
+			r.step(is.At, is.Offset-was.Offset)
+		case is.At >= begun+settles:
 			r.moved(i)
 		}
 	}
@@ -97,111 +93,94 @@ func (r *reel) step(at, by float64) {
 		turns = ", or that and a multiple of 67.1 s"
 	}
 	r.say(at, clockSet, "the remote time stepped by %s%s: a clock was set, or the peer changed", signed(by), turns)
-	r.moves = slices.DeleteFunc(r.moves, func(m move) bool {
+	r.told = slices.DeleteFunc(r.told, func(h happening) bool {
 		looks := -by / 1e3 // a clock that is ahead makes the way from it look shorter
-		if m.toPeer {
+		if h.row == pathToPeer {
 			looks = -looks
 		}
-		return at-m.at < untold && math.Abs(m.by-looks) < max(2*leastChange, math.Abs(looks)/8)
+		return h.by != 0 && at-h.believed < untold && math.Abs(h.by-looks) < max(2*leastChange, math.Abs(looks)/8)
 	})
 }
 
-// moved notes floors that moved up to note i, while no clock was noticed to have been set.
+// moved tells of floors that moved up to note i, while no clock was noticed to have been set.
 func (r *reel) moved(i int) {
 	was, is := &r.notes[i-1], &r.notes[i]
 	const scatter = 8 // times the jitter: what is further above the floor is hardly by chance
-	room := max(leastChange, scatter*graph.Millis(is.Jitter))
-	toUs, toPeer := is.floorToUs()-was.floorToUs(), is.floorToPeer()-was.floorToPeer()
-	offset := float64(is.OffsetUsec-was.OffsetUsec) / 1e3
+	room := max(leastChange, scatter*is.jitter)
+	toUs, toPeer := is.FloorToUs-was.FloorToUs, is.FloorToPeer-was.FloorToPeer
+	offset := (is.Offset - was.Offset) / 1e3
 	if still := room / 2; math.Abs(toUs-offset) < still && math.Abs(toPeer+offset) < still {
 		if math.Abs(toUs) > room { // the datagrams show no change
-			r.say(is.at, other, "the offset was corrected by %s", signed(toUs*1e3))
+			r.say(is.At, other, "the offset was corrected by %s", signed(toUs*1e3))
 		}
 		return
 	}
-	if math.Abs(toUs) > room {
-		m := move{from: is.at, at: is.at, by: toUs}
-		if toUs > 0 {
-			m.from = r.lift(i)
-		}
-		r.moves = append(r.moves, m)
+	if toUs > room {
+		from := r.lift(i)
+		h := r.say(from, pathToUs, "path to us longer by %s; believed after %.1f s", graph.Micros(toUs*1e3), is.At-from)
+		h.by, h.believed = toUs, is.At
+	} else if -toUs > room {
+		r.say(is.At, pathToUs, "path to us shorter by %s; believed at once", graph.Micros(-toUs*1e3)).by = toUs
 	}
 	if math.Abs(toPeer) > room {
-		r.moves = append(r.moves, move{from: is.at, at: is.at, toPeer: true, by: toPeer})
+		r.toPeer(is.At, toPeer)
 	}
+}
+
+// toPeer tells that the way to the peer changed. If it becomes as short again as it was, and soon, that was a
+// queue: the peer tells of it before it knows what it is.
+func (r *reel) toPeer(at, by float64) {
+	for i, h := range r.told {
+		if h.row == pathToPeer && math.Abs(by+h.by) < h.by/8 && at < h.at+longestQueue {
+			r.told = slices.Delete(r.told, i, i+1)
+			r.say(h.at, queued, "all datagrams to the peer queued for %.1f s, by %s, as the peer reported", at-h.at, graph.Micros(h.by*1e3))
+			return
+		}
+	}
+	change := map[bool]string{true: "longer", false: "shorter"}[by > 0]
+	r.say(at, pathToPeer, "path to the peer %s by %s, as the peer reported", change, graph.Micros(math.Abs(by)*1e3)).by = by
 }
 
 // lift notes since when datagrams had been late that are not any more at note i, and returns it.
 func (r *reel) lift(i int) (from float64) {
 	// A bucket is a bit longer than the time from note to note.
-	for ; i > 1 && r.notes[i].late > r.notes[i-2].late; i-- {
+	for ; i > 1 && r.notes[i].Late > r.notes[i-2].Late; i-- {
 		r.notes[i].lifted = true
 	}
 	r.notes[i].lifted, r.notes[i-1].lifted = true, true
-	return r.notes[i].at
-}
-
-// paths tells of the floors that moved.
-func (r *reel) paths() {
-	for i, m := range r.moves {
-		by, end := graph.Micros(math.Abs(m.by)*1e3), r.ends(i)
-		switch {
-		case m.toPeer && m.by == 0: // the end of a queue
-		case end > 0:
-			r.say(m.at, queued, "all datagrams to the peer queued for %.1f s, by %s, as the peer reported", end-m.at, by)
-		case m.toPeer:
-			change := map[bool]string{true: "longer", false: "shorter"}[m.by > 0]
-			r.say(m.at, pathToPeer, "path to the peer %s by %s, as the peer reported", change, by)
-		case m.by > 0:
-			r.say(m.from, pathToUs, "path to us longer by %s; believed after %.1f s", by, m.at-m.from)
-		default:
-			r.say(m.at, pathToUs, "path to us shorter by %s; believed at once", by)
-		}
-	}
-}
-
-// ends returns when the way to the peer became as short again as it was before move i, if that
-// was soon: the peer tells of a queue before it knows what it is.
-func (r *reel) ends(i int) (at float64) {
-	from, later := r.moves[i], r.moves[i+1:]
-	k := slices.IndexFunc(later, func(to move) bool { return to.toPeer && math.Abs(to.by+from.by) < from.by/8 })
-	if !from.toPeer || k < 0 || later[k].at >= from.at+longestQueue {
-		return 0
-	}
-	later[k].by = 0
-	return later[k].at
+	return r.notes[i].At
 }
 
 // queues tells of times in which all datagrams to us queued, and that was not taken for the path or a clock.
 func (r *reel) queues() {
 	for i := 1; i < len(r.notes); i++ {
 		first, last, most := i-1, i-1, 0.0
-		for ; i < len(r.notes) && r.notes[i].known; i++ {
-			if r.notes[i].late == r.notes[i-1].late || r.notes[i].lifted {
+		for ; i < len(r.notes) && r.notes[i].known(); i++ {
+			if r.notes[i].Late == r.notes[i-1].Late || r.notes[i].lifted {
 				if last == first || i > last+1 { // see lift
 					break
 				}
 				continue
 			}
 			last = i
-			if by := r.notes[i-1].fastest[0] - r.notes[i-1].floorToUs(); by > most { // none of NaN
+			if by := r.notes[i-1].ToUs - r.notes[i-1].FloorToUs; by > most { // none of NaN
 				most = by
 			}
 		}
 		a, b := &r.notes[first], &r.notes[last]
-		if lasted := b.at - a.at; lasted >= leastQueue && b.late-a.late >= leastLate {
-			r.say(a.at, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", lasted, graph.Micros(1e3*most))
+		if lasted := b.At - a.At; lasted >= leastQueue && b.Late-a.Late >= leastLate {
+			r.say(a.At, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", lasted, graph.Micros(1e3*most))
 		}
 	}
 }
 
-// pace returns the seconds from one datagram to the next.
-func (r *reel) pace() float64 {
+// silence returns for how long nothing has to arrive to be told: for five times as long as usual.
+func (r *reel) silence() float64 {
 	n := len(r.arrived)
 	if n < 2 {
-		return 0
+		return leastSilence
 	}
-	return r.arrived[n-1] / float64(n-1)
+	return max(leastSilence, 5*r.arrived[n-1]/float64(n-1))
 }
 
 // gaps returns the spans from each time to the next.
@@ -215,7 +194,7 @@ func gaps(times []float64) (spans []span) {
 // silences tells of times in which nothing arrived, and of reports that did not come while something
 // did: nobody tells how often they should.
 func (r *reel) silences() {
-	long := max(leastSilence, 5*r.pace())
+	long := r.silence()
 	silences := slices.DeleteFunc(gaps(append(r.arrived, r.last)), func(s span) bool { return s.to-s.from <= long })
 	for _, s := range silences {
 		r.say(s.from, silent, "nothing arrived for %.1f s", s.to-s.from)
@@ -241,10 +220,7 @@ func (r *reel) silences() {
 
 // signed returns a difference with its sign.
 func signed(us float64) string {
-	if us < 0 {
-		return "-" + graph.Micros(-us)
-	}
-	return "+" + graph.Micros(us)
+	return map[bool]string{true: "+", false: "-"}[us >= 0] + graph.Micros(math.Abs(us))
 }
 
 // clock returns the time of day after so many seconds.

@@ -24,9 +24,8 @@ import (
 // Theme is how a picture looks.
 type Theme struct {
 	Name                    string
-	Paper, ink, faint, soft color.Color
+	Paper, ink, faint, soft color.NRGBA
 	width                   vg.Length
-	dark                    bool
 }
 
 // A point is a pixel of a telephone that is 375 pixels wide, so that letters are legible there.
@@ -41,7 +40,7 @@ const (
 // Themes are those of light and of dark pages. The colours of the backgrounds are GitHub's.
 var Themes = [...]Theme{
 	{Name: "light", Paper: RGB(0xffffff), ink: RGB(0x1f2328), faint: RGB(0xe6e8eb), soft: RGB(0x8c959f), width: narrow},
-	{Name: "dark", Paper: RGB(0x0d1117), ink: RGB(0xe6edf3), faint: RGB(0x262c36), soft: RGB(0x7d8590), width: narrow, dark: true},
+	{Name: "dark", Paper: RGB(0x0d1117), ink: RGB(0xe6edf3), faint: RGB(0x262c36), soft: RGB(0x7d8590), width: narrow},
 }
 
 // Screen is that of pictures that are looked at one at a time.
@@ -52,37 +51,33 @@ func Screen() Theme {
 }
 
 // Tone makes a colour that is chosen for white paper legible on this theme's.
-func (t Theme) Tone(c color.Color) color.Color {
-	if !t.dark {
-		return c
-	}
+func (t Theme) Tone(c color.NRGBA) color.NRGBA {
 	const lighter = 0.42
-	n := c.(color.NRGBA)
-	if max(n.R, n.G, n.B) < 0x40 {
-		ink := t.ink.(color.NRGBA)
-		ink.A = n.A
-		return ink
+	switch {
+	case t.Name != "dark":
+	case max(c.R, c.G, c.B) < 0x40:
+		return color.NRGBA{t.ink.R, t.ink.G, t.ink.B, c.A}
+	default:
+		for _, v := range []*uint8{&c.R, &c.G, &c.B} {
+			*v += uint8(lighter * float64(255-*v))
+		}
 	}
-	for _, v := range []*uint8{&n.R, &n.G, &n.B} {
-		*v += uint8(lighter * float64(255-*v))
-	}
-	return n
+	return c
 }
 
 // RGB is an opaque colour.
-func RGB(v uint32) color.Color {
+func RGB(v uint32) color.NRGBA {
 	return color.NRGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
 }
 
 // Fade makes a colour transparent, so that dots may lie over each other.
-func Fade(c color.Color) color.Color {
-	n := c.(color.NRGBA)
-	n.A = 90
-	return n
+func Fade(c color.NRGBA) color.NRGBA {
+	c.A = 90
+	return c
 }
 
 // style is that of a text, which begins at its place and stands above it.
-func style(size vg.Length, c color.Color) draw.TextStyle {
+func style(size vg.Length, c color.NRGBA) draw.TextStyle {
 	return draw.TextStyle{Color: c, Font: font.From(plot.DefaultFont, size), Handler: plot.DefaultTextHandler}
 }
 
@@ -117,7 +112,7 @@ func Fixed(values ...float64) (ticks []plot.Tick) {
 // Curve is a line of a chart.
 type Curve struct {
 	Name  string
-	Color color.Color
+	Color color.NRGBA
 	Width vg.Length // of lines; 0 is a thin one
 	Dash  bool
 	Parts []plotter.XYs // lines with gaps between them
@@ -228,7 +223,7 @@ func (f frame) line(style draw.LineStyle, xys plotter.XYs) {
 }
 
 // write writes a word at a place.
-func (f frame) write(word string, at plotter.XY, size vg.Length, c color.Color, x draw.XAlignment, y draw.YAlignment) {
+func (f frame) write(word string, at plotter.XY, size vg.Length, c color.NRGBA, x draw.XAlignment, y draw.YAlignment) {
 	text := style(size, c)
 	text.XAlign, text.YAlign = x, y
 	f.Add(&plotter.Labels{XYs: plotter.XYs{at}, Labels: []string{word}, TextStyle: []draw.TextStyle{text}})
@@ -305,15 +300,6 @@ func Split(points plotter.XYs, gap float64) (parts []plotter.XYs) {
 		*part = append(*part, p)
 	}
 	return parts
-}
-
-// Parts returns the lines through values at 0, 1, 2 and so on, with gaps where there is none.
-func Parts(values []float64) []plotter.XYs {
-	points := make(plotter.XYs, len(values))
-	for i, v := range values {
-		points[i] = plotter.XY{X: float64(i), Y: v}
-	}
-	return Split(points, 1)
 }
 
 // Micros prints microseconds for people: three digits and a unit.

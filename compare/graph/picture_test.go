@@ -28,7 +28,7 @@ func TestMicros(t *testing.T) {
 // letters that are legible there, in the theme's colours.
 func TestPictures(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "picture.png")
-	lines := []Curve{{Name: "x", Color: RGB(0x0060df), Parts: Parts([]float64{3, 5e3, math.NaN(), 2})}}
+	lines := []Curve{{Name: "x", Color: RGB(0x0060df), Parts: Split(plotter.XYs{{X: 0, Y: 3}, {X: 1, Y: 5e3}, {X: 2, Y: math.NaN()}, {X: 3, Y: 2}}, 1)}}
 	xys := plotter.XYs{{X: 3, Y: 0}, {X: 1e9, Y: 0}}
 	dots := []Curve{{Name: "x", Color: RGB(0x0060df), Dots: 2, Parts: []plotter.XYs{xys}, At: &xys[0], Above: true}}
 	for _, chart := range []*Chart{

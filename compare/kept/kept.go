@@ -23,7 +23,6 @@ import (
 const (
 	ChronydFile = "chronyd.csv" // of Figures
 	SeriesFile  = "series.csv"  // of Second: chronyd in the worlds that are drawn over time
-	QueueFile   = "queue.csv"   // of Queue
 )
 
 // Quantiles are those of errors, us.
@@ -58,12 +57,6 @@ type Second struct {
 	World  string  `csv:"world"`
 	Second int     `csv:"second"`
 	Worst  float64 `csv:"worst_us"`
-}
-
-// Queue is the 99th percentile of a method beside TCP on a real queue.
-type Queue struct {
-	Method string  `csv:"method"`
-	P99    float64 `csv:"p99_us"`
 }
 
 // Read reads a table. A file that is not there is empty.

@@ -6,7 +6,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -15,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,10 +30,10 @@ import (
 // chronyRun is one setting in one world.
 type chronyRun struct {
 	w      play.World
-	server string    // settings of the line "server"
-	tail   string    // a setting with a line of its own
-	errs   []float64 // their sizes in order, us, once it is played
-	first  []float64 // those of the first seed, from the start on, in the order of time
+	server string        // settings of the line "server"
+	tail   string        // a setting with a line of its own
+	errs   []float64     // their sizes, us, once it is played
+	first  []play.Answer // those of the first seed, from the start on
 }
 
 // name says what was set.
@@ -50,19 +48,18 @@ func (r *chronyRun) rate() float64 {
 }
 
 // play runs clknetsim and both chronyds for so many seeds. Errors count from the warm-up on.
-func (r *chronyRun) play(clknetsim string, seeds int) error {
+func (r *chronyRun) play(clknetsim string, seeds int) {
 	for seed := range uint64(seeds) {
-		errs, err := r.once(clknetsim, play.FirstSeed+seed)
-		if err != nil {
-			return fmt.Errorf("%s, %q, seed %d: %w", r.w.Name, r.name(), play.FirstSeed+seed, err)
+		answers := r.once(clknetsim, play.FirstSeed+seed)
+		for _, a := range answers {
+			if a.At >= r.w.Warmup {
+				r.errs = append(r.errs, a.Err)
+			}
 		}
-		r.errs = append(r.errs, errs[int(r.w.Warmup.Seconds()*play.ChronydRate):]...)
 		if seed == 0 {
-			r.first = errs
+			r.first = answers
 		}
 	}
-	slices.Sort(r.errs)
-	return nil
 }
 
 // files are what the simulation reads. Node 1 is the server and end B, node 2 the client
@@ -82,38 +79,28 @@ func (r *chronyRun) files(seed uint64) map[string]string {
 	}
 }
 
-// once runs one seed, and returns the sizes of all errors in the order of time.
-func (r *chronyRun) once(clknetsim string, seed uint64) (errs []float64, err error) {
-	folder, err := os.MkdirTemp("", "chronyd")
-	if err != nil {
-		return nil, err
-	}
+// simulation runs in that folder: two chronyds, which clknetsim ends. It takes seconds.
+const simulation = `for node in 1 2; do
+	LD_PRELOAD=$0/clknetsim.so CLKNETSIM_SOCKET=sock CLKNETSIM_NODE=$node chronyd -d -u root -F 0 -f $node.conf >log$node 2>&1 &
+done
+trap 'kill $(jobs -p) 2>log' EXIT
+timeout 300 "$0/clknetsim" -s sock -v 0 -R "$1" -l "$2" -o offsets world 2`
+
+// once runs one seed, and returns what chronyd says.
+func (r *chronyRun) once(clknetsim string, seed uint64) []play.Answer {
+	folder := must(os.MkdirTemp("", "chronyd"))
 	defer os.RemoveAll(folder)
 	for name, text := range r.files(seed) {
-		err = errors.Join(err, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+		check(os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	if err != nil {
-		return nil, err
-	}
-	const longest = 5 * time.Minute // of a run that takes seconds
-	ctx, stop := context.WithTimeout(context.Background(), longest)
-	defer stop()
-	for _, node := range []string{"1", "2"} {
-		c := exec.CommandContext(ctx, "chronyd", "-d", "-u", "root", "-F", "0", "-f", node+".conf")
-		c.Dir, c.Env = folder, append(os.Environ(), "LD_PRELOAD="+filepath.Join(clknetsim, "clknetsim.so"), "CLKNETSIM_SOCKET=sock", "CLKNETSIM_NODE="+node)
-		if err := c.Start(); err != nil {
-			return nil, err
-		}
-		defer c.Wait()
-		defer c.Process.Kill()
-	}
-	c := exec.CommandContext(ctx, filepath.Join(clknetsim, "clknetsim"), "-s", "sock", "-v", "0", "-R", strconv.Itoa(play.ChronydRate),
-		"-l", fmt.Sprint(r.w.Scenario.Duration.Seconds()), "-o", "offsets", "world", "2")
+	c := exec.Command("sh", "-c", simulation, clknetsim, fmt.Sprint(play.ChronydRate), fmt.Sprint(r.w.Scenario.Duration.Seconds()))
 	c.Dir = folder
-	if out, err := c.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
+	said, err := c.CombinedOutput()
+	answers, bad := r.readOffsets(filepath.Join(folder, "offsets"), seed)
+	if err = cmp.Or(err, bad); err != nil {
+		check(fmt.Errorf("%s, %q, seed %d: %w\n%s", r.w.Name, r.name(), seed, err, said))
 	}
-	return r.readOffsets(filepath.Join(folder, "offsets"), seed)
+	return answers
 }
 
 // rates returns the rate errors of a clock, one a line for each update, and by how many
@@ -169,28 +156,24 @@ func (r *chronyRun) delays(seed uint64) (lines [2]string) {
 	return [2]string{out[sim.A].String(), out[sim.B].String()}
 }
 
-// readOffsets reads both clocks' offsets from the truth, and returns the sizes of their
-// difference in microseconds, without what unequal paths make unavoidable.
-func (r *chronyRun) readOffsets(path string, seed uint64) (errs []float64, err error) {
+// readOffsets reads both clocks' offsets from the truth. Their difference is the error, without what
+// unequal paths make unavoidable.
+func (r *chronyRun) readOffsets(path string, seed uint64) (answers []play.Answer, err error) {
 	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
 	up, down := r.w.Scenario.AB(seed), r.w.Scenario.BA(seed)
 	unequal := func(at time.Duration) float64 { return float64(up.BaseAt(at)-down.BaseAt(at)) / 2 / float64(us) }
 	for line := range strings.Lines(string(text)) {
 		var server, client float64
-		if _, err := fmt.Sscan(line, &server, &client); err != nil {
-			return nil, err
-		}
-		now := unequal(time.Duration(len(errs)) * time.Second / play.ChronydRate)
-		o := sim.Observation{ErrUsec: (client - server) * 1e6, LoUsec: min(0, unequal(0), now), HiUsec: max(0, unequal(0), now)}
-		errs = append(errs, math.Abs(o.Excess()))
+		_, bad := fmt.Sscan(line, &server, &client)
+		at := time.Duration(len(answers)) * time.Second / play.ChronydRate
+		then, now := unequal(0), unequal(at)
+		o := sim.Observation{ErrUsec: (client - server) * 1e6, LoUsec: min(0, then, now), HiUsec: max(0, then, now)}
+		answers, err = append(answers, play.Answer{At: at, Err: math.Abs(o.Excess())}), errors.Join(err, bad)
 	}
-	if want := int(r.w.Scenario.Duration.Seconds() * play.ChronydRate); len(errs) < want-1 {
-		return nil, errors.New("the simulation ended early")
+	if want := int(r.w.Scenario.Duration.Seconds() * play.ChronydRate); err == nil && len(answers) < want-1 {
+		err = errors.New("the simulation ended early")
 	}
-	return errs, nil
+	return answers, err
 }
 
 // chronydSettings are those that a knowing user would try first, one from each line: how
@@ -226,68 +209,47 @@ func byTail(a, b *chronyRun) int {
 
 // measureChronyd plays all simulated worlds and those of equal rates, and writes what chronyd did into
 // its files as soon as it is known. A computer that sleeps is not to be had from clknetsim.
-func measureChronyd(o options) error {
-	folder, err := filepath.Abs(o.where)
+func measureChronyd(o options) {
+	folder := must(filepath.Abs(o.where))
 	tables := [2]string{filepath.Join(o.out, kept.ChronydFile), filepath.Join(o.out, kept.SeriesFile)}
-	figures, bad := kept.Read[kept.Figures](tables[0])
-	series, worse := kept.Read[kept.Second](tables[1])
-	worlds, worst := play.AllWorlds("")
-	if err = errors.Join(err, bad, worse, worst, os.MkdirAll(o.out, 0o755)); err != nil {
-		return err
-	}
-	for _, w := range worlds {
+	figures, series := must(kept.Read[kept.Figures](tables[0])), must(kept.Read[kept.Second](tables[1]))
+	check(os.MkdirAll(o.out, 0o755))
+	for _, w := range must(play.AllWorlds("")) {
 		played := w.Set == play.EqualRates || w.Set == play.Simulated && w.Scenario.Off == nil
 		if !played || !strings.Contains(w.Set+", "+w.Name, o.only) {
 			continue
 		}
-		f, best, err := measureWorld(w, folder)
-		if err != nil {
-			return err
-		}
-		if old := slices.IndexFunc(figures, f.Same); old >= 0 {
-			figures[old] = f
-		} else {
-			figures = append(figures, f)
-		}
-		if f.Set == play.Simulated && play.Taught[f.World] != "" {
-			series = slices.DeleteFunc(series, func(s kept.Second) bool { return s.World == f.World })
-			n := 0
-			for second := range slices.Chunk(best.first, play.ChronydRate) {
-				series = append(series, kept.Second{World: f.World, Second: n, Worst: slices.Max(second)})
-				n++
+		f, best := measureWorld(w, folder)
+		figures = append(slices.DeleteFunc(figures, f.Same), f)
+		if w.Set == play.Simulated && play.Taught[w.Name] != "" {
+			series = slices.DeleteFunc(series, func(s kept.Second) bool { return s.World == w.Name })
+			for _, p := range play.Worst(best.first) {
+				series = append(series, kept.Second{World: w.Name, Second: int(p.X), Worst: p.Y})
 			}
-			slices.SortStableFunc(series, func(a, b kept.Second) int { return strings.Compare(a.World, b.World) })
 		}
-		if err = errors.Join(err, kept.Write(tables[0], figures), kept.Write(tables[1], series)); err != nil {
-			return err
-		}
+		check(errors.Join(kept.Write(tables[0], figures), kept.Write(tables[1], series)))
 	}
-	return nil
 }
 
 // measureWorld looks for the best setting in one world, and returns it with its figures. It tries all on
 // the first seed, then the defaults and the best three on all seeds, each of those with every tail. What is
 // best is judged on the very seeds that are reported, which favours chronyd.
-func measureWorld(w play.World, clknetsim string) (f kept.Figures, best *chronyRun, err error) {
-	playAll := func(runs []*chronyRun, seeds int) error { // on all processors
-		return errors.Join(play.Map(runs, func(r *chronyRun) error { return r.play(clknetsim, seeds) })...)
+func measureWorld(w play.World, clknetsim string) (f kept.Figures, best *chronyRun) {
+	playAll := func(runs []*chronyRun, seeds int) { // on all processors
+		play.Map(runs, func(r *chronyRun) any { r.play(clknetsim, seeds); return nil })
 	}
 	all, played := settings(w), []*chronyRun{{w: w}}
-	if err = playAll(all, 1); err != nil {
-		return f, nil, err
-	}
+	playAll(all, 1)
 	slices.SortStableFunc(all, byTail)
 	for _, run := range all[:3] {
 		for _, tail := range chronydTails {
 			played = append(played, &chronyRun{w: w, server: run.server, tail: tail})
 		}
 	}
-	if err = playAll(played, w.Seeds); err != nil {
-		return f, nil, err
-	}
+	playAll(played, w.Seeds)
 	best = slices.MinFunc(played, byTail)
 	f = kept.Figures{Set: w.Set, World: w.Name, Version: version("chronyd"), Tried: len(all) + len(played),
 		Setting: best.name(), Best: kept.QuantilesOf(best.errs), Stock: kept.QuantilesOf(played[0].errs)}
 	fmt.Fprintf(os.Stderr, "lab: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.World, f.Best.P99, f.Setting, f.Stock.P99)
-	return f, best, nil
+	return f, best
 }

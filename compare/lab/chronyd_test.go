@@ -10,27 +10,17 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"timesync/compare/kept"
 	"timesync/compare/play"
 	"timesync/internal/sim"
 )
 
 // lan is a world with 16 polls a second.
 const lan = "LAN 0.2 ms, jitter 0.1 ms, strong wander, 16/s"
-
-// must returns what is to be had without an error.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
 
 // runIn returns a run in the world of that name.
 func runIn(name string) chronyRun { return chronyRun{w: must(play.Find(name, ""))} }
@@ -103,22 +93,9 @@ func TestChronyOffsets(t *testing.T) {
 	}{{n, 200 * us, 3}, {n, 204 * us, 1}, {n / 2, 200 * us, 0}} {
 		r.w.Scenario.BA = func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(c.back)} }
 		bad := os.WriteFile(path, []byte(strings.Repeat("0.000001\t-0.000002\n", c.lines)), 0o600)
-		errs, err := r.readOffsets(path, 1)
-		if bad != nil || (err == nil) != (c.want > 0) || err == nil && (len(errs) != n || math.Abs(errs[n-1]-c.want) > 1e-9) {
-			t.Errorf("%+v: %d errors of %d, %v", c, len(errs), n, err)
+		answers, err := r.readOffsets(path, 1)
+		if bad != nil || (err == nil) != (c.want > 0) || err == nil && (len(answers) != n || math.Abs(answers[n-1].Err-c.want) > 1e-9) {
+			t.Errorf("%+v: %d errors of %d, %v", c, len(answers), n, err)
 		}
-	}
-}
-
-// TestChronyFiles: what is written is read again, of the same world, and what is not there is empty.
-func TestChronyFiles(t *testing.T) {
-	path := filepath.Join(t.TempDir(), kept.ChronydFile)
-	want := []kept.Figures{{Set: play.Simulated, World: "ideal", Tried: 58, Setting: "filter 4", Best: kept.QuantilesOf([]float64{5, 8.5})}}
-	empty, err := must(kept.Read[kept.Figures](path)), kept.Write(path, want)
-	if got := must(kept.Read[kept.Figures](path)); err != nil || len(empty) > 0 || !slices.Equal(got, want) {
-		t.Errorf("%+v, want %+v, %v", got, want, err)
-	}
-	if f := want[0]; !f.Same(kept.Figures{Set: f.Set, World: f.World}) || f.Same(kept.Figures{Set: f.Set}) || f.Same(kept.Figures{World: f.World}) {
-		t.Error("not the same, or another world")
 	}
 }

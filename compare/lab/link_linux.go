@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -20,7 +19,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	"gonum.org/v1/plot/plotter"
 
@@ -74,8 +72,14 @@ const linkSkew = 60
 // linkStream is one kind of traffic between both hosts.
 type linkStream struct {
 	ends    [2]*net.UDPConn
-	trace   [len(linkTimes)][2][]sim.Sample // by the time of receipt, of what was sent to each end
-	answers map[float64]play.Answers        // by the skew
+	trace   [2][]linkSample          // what was sent to each end
+	answers map[float64]play.Answers // by the skew
+}
+
+// linkSample is a datagram: when it was sent, and how long it was under way, by the time of receipt.
+type linkSample struct {
+	sent  time.Duration
+	under [len(linkTimes)]time.Duration
 }
 
 // link is one experiment: everything that happens on the link while one kind of load fills it.
@@ -88,19 +92,16 @@ type link struct {
 	mu       sync.Mutex
 	streams  [len(linkTraffics)]linkStream
 	programs play.Answers      // of those beside
-	missing  map[string]string // programs that were not measured, and why
+	missing  map[string]string // programs that were not measured
 }
 
 // runLink runs one experiment.
-func runLink(load linkLoad, o options) (l *link, err error) {
-	l = &link{options: o, load: load, programs: play.Answers{}, missing: map[string]string{}}
+func runLink(load linkLoad, o options) *link {
+	l := &link{options: o, load: load, programs: play.Answers{}, missing: map[string]string{}}
 	l.spaces[sim.A], l.spaces[sim.B], _ = strings.Cut(o.where, ",")
 	for i := range l.streams {
 		for side := range l.spaces {
-			udp, err := open(l.spaces[side], side, linkPort+i)
-			if err != nil {
-				return nil, err
-			}
+			udp := open(l.spaces[side], side, linkPort+i)
 			defer udp.Close()
 			l.streams[i].ends[side] = udp
 		}
@@ -114,8 +115,9 @@ func runLink(load linkLoad, o options) (l *link, err error) {
 	}
 	time.Sleep(load.before)
 	for _, p := range rivalPrograms {
-		l.programs[p.name] = new([2][]play.Answer)
-		all.Go(func() { l.runRival(ctx, p) })
+		said := new([2][]play.Answer)
+		l.programs[p.name] = said
+		all.Go(func() { l.runRival(ctx, p, &said[sim.A]) })
 	}
 	for i := range l.streams {
 		go l.receive(i, sim.A)
@@ -127,11 +129,11 @@ func runLink(load linkLoad, o options) (l *link, err error) {
 	for i := range l.streams {
 		l.streams[i].judge(l.programs, l.lasting)
 	}
-	return l, nil
+	return l
 }
 
 // open opens a port of a host in its namespace.
-func open(space string, host, port int) (*net.UDPConn, error) {
+func open(space string, host, port int) *net.UDPConn {
 	return within(space, func() (*net.UDPConn, error) {
 		return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(linkHosts[host], uint16(port))))
 	})
@@ -139,12 +141,11 @@ func open(space string, host, port int) (*net.UDPConn, error) {
 
 // every calls do again and again until ctx is over.
 func every(ctx context.Context, period time.Duration, do func()) {
-	for tick := time.Tick(period); ; do() {
-		select {
-		case <-ctx.Done():
+	for range time.Tick(period) {
+		if ctx.Err() != nil {
 			return
-		case <-tick:
 		}
+		do()
 	}
 }
 
@@ -160,11 +161,9 @@ func (l *link) send(traffic int) {
 		for range t.frame {
 			l.mu.Lock()
 			b := binary.BigEndian.AppendUint32(nil, uint32(l.start))
-			b = binary.BigEndian.AppendUint32(b, uint32(len(s.trace[kernel][1-side])))
-			sent := sim.Sample{At: l.since(clock.Now()), Delay: sim.Lost} // as late as possible
-			for times := range s.trace {
-				s.trace[times][1-side] = append(s.trace[times][1-side], sent)
-			}
+			b = binary.BigEndian.AppendUint32(b, uint32(len(s.trace[1-side])))
+			sent := l.since(clock.Now()) // as late as possible
+			s.trace[1-side] = append(s.trace[1-side], linkSample{sent, [...]time.Duration{sim.Lost, sim.Lost}})
 			udp.WriteToUDPAddrPort(append(b, make([]byte, t.size-len(b))...), peer)
 			l.mu.Unlock()
 		}
@@ -186,9 +185,9 @@ func (l *link) receive(traffic int, side sim.Side) {
 			continue
 		}
 		l.mu.Lock()
+		x := &s.trace[side][binary.BigEndian.Uint32(b[4:])]
 		for times, at := range [...]uint64{kernel: received, read} {
-			row := &s.trace[times][side][binary.BigEndian.Uint32(b[4:])]
-			row.Delay = max(l.since(at)-row.At, 0)
+			x.under[times] = max(l.since(at)-x.sent, 0)
 		}
 		l.mu.Unlock()
 	}
@@ -216,9 +215,9 @@ func (s *linkStream) world(times int, skew float64, lasting time.Duration) play.
 		B: func(uint64) sim.ClockSpec { return sim.ClockSpec{OffsetUsec: ahead, SkewPPM: skew} },
 	}
 	to := func(side sim.Side) (link func(uint64) *sim.Link, sent []time.Duration) {
-		series := s.trace[times][side]
-		for _, x := range series {
-			sent = append(sent, x.At)
+		var series []sim.Sample
+		for _, x := range s.trace[side] {
+			sent, series = append(sent, x.sent), append(series, sim.Sample{At: x.sent, Delay: x.under[times]})
 		}
 		return func(uint64) *sim.Link { return &sim.Link{Delay: sim.Recorded(series)} }, sent
 	}
@@ -229,9 +228,9 @@ func (s *linkStream) world(times int, skew float64, lasting time.Duration) play.
 
 // delays returns how long what was sent to an end was under way: seconds, ms.
 func (s *linkStream) delays(side sim.Side) (xy plotter.XYs) {
-	for _, x := range s.trace[kernel][side] {
-		if x.Delay != sim.Lost {
-			xy = append(xy, plotter.XY{X: x.At.Seconds(), Y: graph.Millis(x.Delay)})
+	for _, x := range s.trace[side] {
+		if delay := x.under[kernel]; delay != sim.Lost {
+			xy = append(xy, plotter.XY{X: x.sent.Seconds(), Y: graph.Millis(delay)})
 		}
 	}
 	return xy
@@ -287,21 +286,17 @@ var linkLoads = []linkLoad{
 
 // within runs do in a network namespace. Sockets stay where they were made. The
 // thread that was moved there ends with its goroutine, since it is not unlocked.
-func within[T any](namespace string, do func() (T, error)) (made T, err error) {
+func within[T any](namespace string, do func() (T, error)) (made T) {
 	var moved sync.WaitGroup
 	moved.Go(func() {
 		runtime.LockOSThread()
-		var there *os.File
-		if there, err = os.Open("/run/netns/" + namespace); err != nil {
-			return
-		}
+		there := must(os.Open("/run/netns/" + namespace))
 		defer there.Close()
-		if err = unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err == nil {
-			made, err = do()
-		}
+		check(unix.Setns(int(there.Fd()), unix.CLONE_NEWNET))
+		made = must(do())
 	})
 	moved.Wait()
-	return made, err
+	return made
 }
 
 // after is the time after a share of the run.
@@ -310,35 +305,28 @@ func (l *link) after(share float64) time.Duration { return time.Duration(share *
 // fill fills the link from one side until ctx is over: with random traffic, or with TCP whenever the
 // phases say so.
 func (l *link) fill(ctx context.Context, side int) {
-	var err error
 	if l.load.share > 0 {
-		err = l.cross(ctx, side)
+		l.cross(ctx, side)
 	}
 	for _, p := range l.load.phases {
 		if !p.fill[side] {
 			continue
 		}
 		time.Sleep(l.after(p.from) - l.since(clock.Now()))
-		var flows errgroup.Group
+		var flows sync.WaitGroup
 		for range linkFlows {
-			flows.Go(func() error { return l.flow(side, l.after(p.to)-l.after(p.from)) })
+			flows.Go(func() { l.flow(side, l.after(p.to)-l.after(p.from)) })
 		}
-		err = errors.Join(err, flows.Wait())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "lab: load:", err)
+		flows.Wait()
 	}
 }
 
 // flow is one TCP connection from one host to the other that sends as much as it can.
-func (l *link) flow(side int, lasting time.Duration) error {
+func (l *link) flow(side int, lasting time.Duration) {
 	deadline := time.Now().Add(lasting)
-	listener, err := within(l.spaces[1-side], func() (net.Listener, error) {
+	listener := within(l.spaces[1-side], func() (net.Listener, error) {
 		return net.Listen("tcp4", netip.AddrPortFrom(linkHosts[1-side], 0).String())
 	})
-	if err != nil {
-		return err
-	}
 	defer listener.Close()
 	go func() {
 		if in, err := listener.Accept(); err == nil {
@@ -346,32 +334,26 @@ func (l *link) flow(side int, lasting time.Duration) error {
 			in.Close()
 		}
 	}()
-	conn, err := within(l.spaces[side], func() (net.Conn, error) {
+	conn := within(l.spaces[side], func() (net.Conn, error) {
 		return net.DialTimeout("tcp4", listener.Addr().String(), lasting)
 	})
-	if err != nil {
-		return err
-	}
 	defer conn.Close()
 	conn.(*net.TCPConn).SetLinger(0) // what waits in the queue is not wanted any more
 	conn.SetDeadline(deadline)
+	var err error
 	for chunk := make([]byte, 1<<16); err == nil; {
 		_, err = conn.Write(chunk)
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		check(err)
 	}
-	return err
 }
 
 // cross sends bursts of packets at random moments: those of a Poisson process. A burst has
 // 1 to 20 packets of 1,200 bytes.
-func (l *link) cross(ctx context.Context, side int) error {
+func (l *link) cross(ctx context.Context, side int) {
 	const payload, header, longest = 1200, 14 + 20 + 8, 20 // Ethernet, IPv4, UDP
-	conn, err := open(l.spaces[side], side, crossPort)     // nobody reads it: what it has no room for is dropped
-	if err != nil {
-		return err
-	}
+	conn := open(l.spaces[side], side, crossPort)          // nobody reads it: what it has no room for is dropped
 	defer conn.Close()
 	random := rand.New(rand.NewPCG(l.seed, uint64(side)))
 	bits := float64(longest+1) / 2 * (payload + header) * 8
@@ -385,5 +367,4 @@ func (l *link) cross(ctx context.Context, side int) error {
 			conn.WriteToUDPAddrPort(b, peer)
 		}
 	}
-	return nil
 }

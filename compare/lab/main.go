@@ -35,13 +35,23 @@ func main() {
 	flag.StringVar(&o.out, "out", "measured", "`folder` for what comes out; ../docs is that of the project's documents")
 	flag.Uint64Var(&o.seed, "seed", play.FirstSeed, "seed of the random traffic of queue and original")
 	flag.Parse()
-	measure := map[string]func(options) error{"queue": measureLink, "chronyd": measureChronyd, "original": measureOriginal}[flag.Arg(0)]
-	err := errors.New("what to measure is queue, chronyd or original, and where: see the scripts")
-	if o.where = flag.Arg(1); measure != nil && o.where != "" {
-		err = measure(o)
+	measure := map[string]func(options){"queue": measureLink, "chronyd": measureChronyd, "original": measureOriginal}[flag.Arg(0)]
+	if o.where = flag.Arg(1); measure == nil || o.where == "" {
+		check(errors.New("what to measure is queue, chronyd or original, and where: see the scripts"))
 	}
+	measure(o)
+}
+
+// check says what err is and ends the program, unless err is nil. The scripts end what it has started.
+func check(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		os.Exit(1)
 	}
+}
+
+// must returns what is to be had without an error.
+func must[T any](v T, err error) T {
+	check(err)
+	return v
 }

@@ -13,9 +13,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"timesync/compare/page"
@@ -107,8 +107,8 @@ func (e *liveEnd) answered(machine, remote uint64) {
 }
 
 // play plays all pairs of a case at the same time, and returns all ends.
-func (c *liveCase) play(o options) (ends []*liveEnd, err error) {
-	var all errgroup.Group
+func (c *liveCase) play(o options) (ends []*liveEnd) {
+	var all sync.WaitGroup
 	for i, p := range livePairs {
 		port := livePort + 4*i // those of the ends, and the relay's two
 		a := &liveEnd{column: p[0], port: port, to: port + 2}
@@ -117,39 +117,36 @@ func (c *liveCase) play(o options) (ends []*liveEnd, err error) {
 		ends = append(ends, a, b)
 	}
 	for side, e := range ends {
-		udp, err := listen(e.to)
-		if err != nil {
-			return nil, err
-		}
+		udp := must(listen(e.to))
 		defer udp.Close()
 		go relay(c.link(), udp, e.peer.port, o.seed+uint64(side%2))
 	}
 	for _, e := range ends {
 		e.begin = monotonic()
-		all.Go(func() error {
+		all.Go(func() {
 			if e.column == cppBeside || e.column == twoCPP {
-				return e.runCPP(o.where, c, o.lasting)
+				e.runCPP(o.where, c, o.lasting)
+			} else {
+				e.runOurs(c, o.lasting)
 			}
-			return e.runOurs(c, o.lasting)
 		})
 	}
-	return ends, all.Wait()
+	all.Wait()
+	return ends
 }
 
 // runCPP runs the C++ peer, and gives the port what that gives to the original.
-func (e *liveEnd) runCPP(peer string, c *liveCase, lasting time.Duration) error {
+func (e *liveEnd) runCPP(peer string, c *liveCase, lasting time.Duration) {
 	arguments := fmt.Sprintln(e.port, e.to, int64(c.every/us), c.frame, int64(c.gap/us), e.skew*1e6, e.ahead, int64(lasting.Seconds()))
 	cmd := exec.Command(peer, strings.Fields(arguments)...)
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err = errors.Join(err, cmd.Start()); err != nil {
-		return err
-	}
+	out := must(cmd.StdoutPipe())
+	check(cmd.Start())
 	var port rivals.Original
-	for in := bufio.NewScanner(out); in.Scan() && err == nil; {
-		err = e.line(&port, in.Text())
+	for in := bufio.NewScanner(out); in.Scan(); {
+		check(e.line(&port, in.Text()))
 	}
-	return errors.Join(err, cmd.Wait())
+	check(cmd.Wait())
 }
 
 // line takes a line of the C++ peer.
@@ -192,40 +189,34 @@ func listen(port int) (*net.UDPConn, error) {
 // relay passes on what arrives at a socket to a port of the loopback interface, as late as a
 // link in which nothing overtakes says, until the socket is closed.
 func relay(link *sim.Link, udp *net.UDPConn, to int, seed uint64) {
-	type waiting struct {
+	type datagram struct {
 		b  []byte
 		at time.Time
 	}
-	var queue []waiting
+	waiting := make(chan datagram, 1000)
+	defer close(waiting)
+	go func() {
+		for d := range waiting {
+			time.Sleep(time.Until(d.at))
+			udp.WriteToUDPAddrPort(d.b, loopback(to))
+		}
+	}()
 	random, start := rand.New(rand.NewPCG(seed, 'r')), time.Now()
 	for {
-		var next time.Time // never
-		if len(queue) > 0 {
-			next = queue[0].at
-		}
-		udp.SetReadDeadline(next)
 		b := make([]byte, 64)
 		n, err := udp.Read(b)
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			udp.WriteToUDPAddrPort(queue[0].b, loopback(to))
-			queue = queue[1:]
-		case err != nil:
+		if err != nil {
 			return
-		default:
-			for _, at := range link.Arrivals(random, time.Since(start)) {
-				queue = append(queue, waiting{b[:n], start.Add(at)})
-			}
+		}
+		for _, at := range link.Arrivals(random, time.Since(start)) {
+			waiting <- datagram{b[:n], start.Add(at)}
 		}
 	}
 }
 
 // runOurs runs an end of this package, which does what the C++ peer does.
-func (e *liveEnd) runOurs(c *liveCase, lasting time.Duration) error {
-	udp, err := listen(e.port)
-	if err != nil {
-		return err
-	}
+func (e *liveEnd) runOurs(c *liveCase, lasting time.Duration) {
+	udp := must(listen(e.port))
 	defer udp.Close()
 	var est sim.Core
 	var next, ask, due time.Duration // when to send, to ask, and to report, after the start
@@ -258,12 +249,11 @@ func (e *liveEnd) runOurs(c *liveCase, lasting time.Duration) error {
 			sim.OpenDatagram(&est.Sync, b[:n], at)
 		}
 	}
-	return nil
 }
 
 // measureOriginal plays all cases live and writes ORIGINAL.md. It fails if the port of the
 // original in internal/rivals is not equal to it in every bit.
-func measureOriginal(o options) error {
+func measureOriginal(o options) {
 	columns := []string{twoOurs, oursBeside, cppBeside, twoCPP}
 	rows := [][]string{append([]string{"datagrams"}, columns...)}
 	compared, mismatches, worse := 0, 0, 0
@@ -271,12 +261,8 @@ func measureOriginal(o options) error {
 		if !strings.Contains(c.name, o.only) {
 			continue
 		}
-		ends, err := c.play(o)
-		if err != nil {
-			return err
-		}
 		errs := map[string][]float64{}
-		for _, e := range ends {
+		for _, e := range c.play(o) {
 			errs[e.column] = append(errs[e.column], e.errs...)
 			compared, mismatches = compared+e.compared, mismatches+e.mismatches
 		}
@@ -297,7 +283,7 @@ func measureOriginal(o options) error {
 			"clock, %d differ.", compared, mismatches)
 	fmt.Print(part)
 	if mismatches > 0 {
-		return errors.New("the port in internal/rivals is not equal to the original")
+		check(errors.New("the port in internal/rivals is not equal to the original"))
 	}
-	return page.Write("../docs/ORIGINAL.md", o.out, map[string]string{"live": part})
+	check(page.Write("../docs/ORIGINAL.md", o.out, map[string]string{"live": part}))
 }

@@ -6,8 +6,8 @@
 #	compare/lab/queue.sh [FOLDER] [-lasting 90s] [-only tcp|cross60|cross80|cross90|cross90-busy] [-seed N] [-record TRACES]
 #
 # FOLDER gets QUEUE.md and pictures/link-light.png and -dark.png; it is compare/measured if none is
-# given. If it is docs, the next "go run ./report" tells README.md the new figures. All loads take
-# 8 min. TRACES gets the delays of each datagram.
+# given. If it is docs, README.md gets its figures, too. All loads take 8 min. TRACES gets the delays
+# of each datagram.
 set -euo pipefail
 
 why() {
@@ -26,7 +26,10 @@ cd "$(dirname "$0")/.."
 program=$(mktemp)
 a=reallink-a-$$ b=reallink-b-$$ r=reallink-r-$$
 clean() {
-	for ns in "$a" "$b" "$r"; do ip netns del "$ns" 2>/dev/null || true; done
+	for ns in "$a" "$b" "$r"; do
+		ip netns pids "$ns" 2>/dev/null | xargs -r kill || true
+		ip netns del "$ns" 2>/dev/null || true
+	done
 	rm -f "$program"
 }
 trap clean EXIT

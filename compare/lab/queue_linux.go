@@ -4,13 +4,11 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -21,6 +19,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 	"gonum.org/v1/plot/plotter"
 
 	"timesync/clock"
@@ -36,11 +36,11 @@ import (
 const linkSettled = 30 * time.Second
 
 // measureLink runs the experiments between two namespaces and writes QUEUE.md, and if the folder is
-// that of the project's documents, the figures for README.md.
-func measureLink(o options) error {
+// that of the project's documents, its part of README.md.
+func measureLink(o options) {
 	committed := filepath.Clean(o.out) == filepath.Clean("../docs")
 	if o.only != "" && committed {
-		return errors.New("the project's documents need all loads, without -only")
+		check(errors.New("the project's documents need all loads, without -only"))
 	}
 	var done []*link
 	for _, load := range linkLoads {
@@ -48,49 +48,47 @@ func measureLink(o options) error {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "lab: %s, %v, seed %d\n", load.name, o.lasting, o.seed)
-		l, err := runLink(load, o)
-		if err == nil && o.record != "" {
-			err = l.save(o.record)
-		}
-		if err != nil {
-			return err
+		l := runLink(load, o)
+		if o.record != "" {
+			l.save(o.record)
 		}
 		done = append(done, l)
 		time.Sleep(time.Second) // the router's queue runs empty
 	}
 	if len(done) == 0 {
-		return fmt.Errorf("no load is named %q", o.only)
+		check(fmt.Errorf("no load is named %q", o.only))
 	}
-	if err := writeQueue(o.out, done); err != nil || !committed {
-		return err
+	check(writeQueue(o.out, done))
+	if committed {
+		check(page.Write("../README.md", "..", map[string]string{"queue": done[0].readmeTable()}))
 	}
-	return kept.Write(filepath.Join("kept", kept.QueueFile), done[0].tails()) // that beside TCP
 }
 
-// tails are the 99th percentiles of all of a run.
-func (l *link) tails() (rows []kept.Queue) {
-	for _, method := range slices.Sorted(slices.Values(append(programNames(), play.Ours, play.Original))) {
-		errs := l.streams[singles].absolute(method, linkSkew, 0, l.lasting)
-		rows = append(rows, kept.Queue{Method: method, P99: math.Round(stat.OrNaN(errs, 0.99))})
+// p99 is the 99th percentile of a column at 60 singles a second, with the kernel's times and 30 s after the
+// start; beside TCP from the warm-up on.
+func (l *link) p99(column string) float64 {
+	from := linkSettled
+	if l.load.phases != nil {
+		from = linkWarmup
 	}
-	return rows
+	return stat.OrNaN(l.streams[singles].absolute(column, linkSkew, from, l.lasting), 0.99)
 }
 
-// linkWins says where a program beside this package had a smaller 99th percentile than it, with
-// the kernel's times on the same load and 30 s after the start; beside TCP from the warm-up on.
+// readmeTable has the figures beside TCP.
+func (l *link) readmeTable() string {
+	chronyd := min(l.p99(play.Chronyd), l.p99(play.ChronydOften))
+	return "| beside other traffic, 99th percentile |  | command |\n|---|---|---|\n" +
+		fmt.Sprintf("| TCP that fills a real queue of 300 ms | **%s**; chronyd %s, the original %s | [QUEUE](docs/QUEUE.md): `sudo compare/lab/queue.sh FOLDER` |\n\n",
+			graph.Micros(l.p99(play.Ours)), graph.Micros(chronyd), graph.Micros(l.p99(play.Original)))
+}
+
+// linkWins says where a program beside this package had a smaller 99th percentile than it on the same load.
 func linkWins(done []*link) string {
 	var wins []string
 	compared := 0
 	for _, l := range done {
-		from := linkSettled
-		if l.load.phases != nil {
-			from = linkWarmup
-		}
-		p99 := func(column string) float64 {
-			return stat.OrNaN(l.streams[singles].absolute(column, linkSkew, from, l.lasting), 0.99)
-		}
 		for _, name := range programNames() {
-			theirs, mine := p99(name), p99(play.Ours)
+			theirs, mine := l.p99(name), l.p99(play.Ours)
 			if !math.IsNaN(theirs) {
 				compared++
 			}
@@ -105,25 +103,24 @@ func linkWins(done []*link) string {
 }
 
 // save saves how long the datagrams of each kind of traffic were under way, as internal/sim reads it.
-func (l *link) save(folder string) error {
-	err := os.MkdirAll(folder, 0o755)
+func (l *link) save(folder string) {
+	check(os.MkdirAll(folder, 0o755))
 	for i, stream := range l.streams {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
+		name := fmt.Sprintf("%s-%s.csv.gz", l.load.name, strings.ReplaceAll(linkTraffics[i].name, " ", ""))
+		f := must(os.Create(filepath.Join(folder, name)))
+		z := gzip.NewWriter(f)
 		fmt.Fprintln(z, "send_time_us,owd_us,direction")
 		for side, direction := range [...]string{"down", "up"} {
-			for _, x := range stream.trace[kernel][side] {
+			for _, x := range stream.trace[side] {
 				owd := int64(-1)
-				if x.Delay != sim.Lost {
-					owd = x.Delay.Microseconds()
+				if x.under[kernel] != sim.Lost {
+					owd = x.under[kernel].Microseconds()
 				}
-				fmt.Fprintf(z, "%d,%d,%s\n", x.At.Microseconds(), owd, direction)
+				fmt.Fprintf(z, "%d,%d,%s\n", x.sent.Microseconds(), owd, direction)
 			}
 		}
-		name := fmt.Sprintf("%s-%s.csv.gz", l.load.name, strings.ReplaceAll(linkTraffics[i].name, " ", ""))
-		err = errors.Join(err, z.Close(), os.WriteFile(filepath.Join(folder, name), b.Bytes(), 0o644))
+		check(errors.Join(z.Close(), f.Close()))
 	}
-	return err
 }
 
 // writeQueue writes QUEUE.md with what was measured. A part of which nothing was has a table without rows.
@@ -201,7 +198,7 @@ func (l *link) charts() []*graph.Chart {
 	var curves []graph.Curve
 	for _, column := range []string{play.OracleName, play.Original, play.ChronydOften, play.Ours} {
 		if ends := s.answers[linkSkew][column]; len(ends[sim.A]) > 0 {
-			curves = append(curves, play.CurveOf(column, graph.Parts(play.Worst(ends[sim.A]))...))
+			curves = append(curves, play.CurveOf(column, graph.Split(play.Worst(ends[sim.A]), 1)...))
 		}
 	}
 	var phases []graph.Event
@@ -225,35 +222,32 @@ func (l *link) charts() []*graph.Chart {
 // hosts have the machine's own clock, which they leave alone: what they estimate as the
 // offset is their error.
 
-// rival is how to run a program and read its estimates.
+// rival is how to run a program and read its estimates: what the shell runs at either host, in a folder
+// of its own. Without a server, the client asks one that another rival has started.
 type rival struct {
-	name, program string
-	// server and client are configuration files; SOCK is a folder for sockets. Without a
-	// server, the client asks one that another rival has started.
+	name, program  string
 	server, client string
-	// arguments come before the configuration file.
-	arguments []string
-	// estimate is in the lines that the client prints, or chronyc for it, in units of so many us.
+	// estimate is in the lines that the client prints, in units of so many us.
 	estimate *regexp.Regexp
 	unit     float64
 }
 
-// chronySockets is what every chronyd here needs: its files are in its own folder.
-const chronySockets = "cmdport 0\nbindcmdaddress SOCK/sock\npidfile SOCK/pid\n"
+// chronyd keeps its files in its own folder. Behind it come directives.
+const chronyd = `chronyd -x -d -u root -F 0 "cmdport 0" "bindcmdaddress $PWD/sock" "pidfile $PWD/pid" `
 
 // ptpCommon lets ptp4l exchange 16 times a second each way through a router. With
 // free_running it leaves the clock alone and prints the offset of each exchange.
-const ptpCommon = "[global]\ntime_stamping software\nnetwork_transport UDPv4\nudp_ttl 8\nfree_running 1\n" +
-	"logSyncInterval -4\nlogMinDelayReqInterval -4\nlogAnnounceInterval -2\nuds_address SOCK/uds\n"
+const ptpCommon = "printf '[global]\ntime_stamping software\nnetwork_transport UDPv4\nudp_ttl 8\nfree_running 1\n" +
+	"logSyncInterval -4\nlogMinDelayReqInterval -4\nlogAnnounceInterval -2\nuds_address '$PWD/uds'\n"
 
 // rivalPrograms are tried in every experiment. All take the kernel's times. The first chronyd serves the
 // machine's clock to both.
 var rivalPrograms = []rival{
-	chrony(play.Chronyd, "local stratum 1\nallow\n"+chronySockets, 0), chrony(play.ChronydOften, "", -4),
-	{name: "ptp4l 16/s", program: "ptp4l", arguments: []string{"-m", "-f"},
-		estimate: regexp.MustCompile(`master offset +(-?\d+) `), unit: 1e-3,
-		server: ptpCommon + "unicast_listen 1\ninhibit_multicast_service 1\nmasterOnly 1\n[eth0]\n",
-		client: ptpCommon + "slaveOnly 1\nsummary_interval -6\n[unicast_master_table]\ntable_id 1\nlogQueryInterval 0\nUDPv4 " + linkHosts[1].String() + "\n[eth0]\nunicast_master_table 1\n"},
+	chrony(play.Chronyd, chronyd+`"local stratum 1" allow`, 0), chrony(play.ChronydOften, "", -4),
+	{name: "ptp4l 16/s", program: "ptp4l", estimate: regexp.MustCompile(`master offset +(-?\d+) `), unit: 1e-3,
+		server: ptpCommon + "unicast_listen 1\ninhibit_multicast_service 1\nmasterOnly 1\n[eth0]' >conf && ptp4l -m -f conf",
+		client: ptpCommon + "slaveOnly 1\nsummary_interval -6\n[unicast_master_table]\ntable_id 1\nlogQueryInterval 0\nUDPv4 " + linkHosts[1].String() +
+			"\n[eth0]\nunicast_master_table 1' >conf && ptp4l -m -f conf"},
 }
 
 // programNames are the columns of those.
@@ -267,77 +261,50 @@ func programNames() (names []string) {
 // correction is what chronyc prints: reference, address, stratum, time, the correction in seconds. Stratum 0 is no estimate.
 var correction = regexp.MustCompile(`^[^,]*,[^,]*,[1-9]\d*,[^,]*,([^,]+),`)
 
-// chrony is chronyd with a poll every 2^poll seconds.
+// chrony is chronyd with a poll every 2^poll seconds. It does not print its estimate: chronyc asks it ten times
+// a second.
 func chrony(name, server string, poll int) rival {
-	return rival{name: name, program: "chronyd", arguments: []string{"-x", "-d", "-u", "root", "-F", "0", "-f"},
-		server: server, estimate: correction, unit: 1e6,
-		client: fmt.Sprintf("server %s minpoll %d maxpoll %d xleave\nport 0\n", linkHosts[1], poll, poll) + chronySockets}
+	return rival{name: name, program: "chronyd", server: server, estimate: correction, unit: 1e6,
+		client: chronyd + fmt.Sprintf(`"server %s minpoll %d maxpoll %d xleave" "port 0" &
+			while sleep 0.1; do chronyc -c -n -h $PWD/sock tracking; done`, linkHosts[1], poll, poll)}
 }
 
-// runRival runs a program until ctx is over.
-func (l *link) runRival(ctx context.Context, p rival) {
-	folder, err := os.MkdirTemp("", "reallink")
-	defer os.RemoveAll(folder)
-	if err == nil {
-		err = p.run(ctx, l, folder)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if errors.Is(err, exec.ErrNotFound) {
-		l.missing[p.name] = "not installed"
-	} else if ctx.Err() == nil {
-		l.missing[p.name] = err.Error()
-	}
-}
-
-// run runs the server at end B, and the client at end A.
-func (p rival) run(ctx context.Context, l *link, folder string) error {
+// runRival runs a program at both hosts until ctx is over, and adds to what it said.
+func (l *link) runRival(ctx context.Context, p rival, said *[]play.Answer) {
+	both, stopped := errgroup.WithContext(ctx)
 	if p.server != "" {
-		server, out, err := p.start(ctx, l.spaces[sim.B], filepath.Join(folder, "server"), p.server)
-		if err != nil {
-			return err
-		}
-		defer server.Wait() // ctx ends it
-		go io.Copy(io.Discard, out)
+		both.Go(func() error { return l.run(stopped, sim.B, p.server, func(string) {}) })
 	}
-	home := filepath.Join(folder, "client")
-	client, out, err := p.start(ctx, l.spaces[sim.A], home, p.client)
-	if err != nil {
-		return err
-	}
-	defer client.Wait()
-	take := func(line string) {
-		if m := p.estimate.FindStringSubmatch(line); m != nil {
-			v, _ := strconv.ParseFloat(m[1], 64)
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			said := &l.programs[p.name][sim.A]
-			*said = append(*said, play.Answer{At: l.since(clock.Now()), Err: math.Abs(v * p.unit)})
-		}
-	}
-	if p.program == "chronyd" { // it does not print its estimate
-		go every(ctx, linkAsk, func() {
-			answer, _ := exec.CommandContext(ctx, "chronyc", "-c", "-n", "-h", filepath.Join(home, "sock"), "tracking").Output()
-			take(string(answer))
+	both.Go(func() error {
+		return l.run(stopped, sim.A, p.client, func(line string) {
+			if m := p.estimate.FindStringSubmatch(line); m != nil {
+				v, _ := strconv.ParseFloat(m[1], 64)
+				*said = append(*said, play.Answer{At: l.since(clock.Now()), Err: math.Abs(v * p.unit)})
+			}
 		})
+	})
+	if err := both.Wait(); ctx.Err() == nil {
+		fmt.Fprintf(os.Stderr, "lab: %s (%s): %v\n", p.name, version(p.program), err)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.missing[p.name] = "not measured"
 	}
+}
+
+// run lets the shell run something at a host, in a folder of its own, until ctx is over, which ends all that it
+// has started. take gets the lines that it prints.
+func (l *link) run(ctx context.Context, side sim.Side, script string, take func(line string)) error {
+	home := must(os.MkdirTemp("", "reallink"))
+	defer os.RemoveAll(home)
+	c := exec.CommandContext(ctx, "sh", "-c", script)
+	c.Dir, c.SysProcAttr = home, &unix.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return unix.Kill(-c.Process.Pid, unix.SIGKILL) }
+	out := must(c.StdoutPipe())
+	within(l.spaces[side], func() (any, error) { return nil, c.Start() })
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		take(lines.Text())
 	}
-	return errors.New("it ended")
-}
-
-// start starts the program in a namespace, with its files in a folder of its own.
-func (p rival) start(ctx context.Context, space, home, conf string) (*exec.Cmd, io.Reader, error) {
-	path := filepath.Join(home, "conf")
-	err := os.MkdirAll(home, 0o700)
-	err = errors.Join(err, os.WriteFile(path, []byte(strings.ReplaceAll(conf, "SOCK", home)), 0o600))
-	c := exec.CommandContext(ctx, p.program, slices.Concat(p.arguments, []string{path})...)
-	out, bad := c.StdoutPipe()
-	if err = errors.Join(err, bad); err == nil {
-		_, err = within(space, func() (any, error) { return nil, c.Start() })
-	}
-	return c, out, err
+	return fmt.Errorf("it ended: %w", c.Wait())
 }
 
 // version returns the version of a program.

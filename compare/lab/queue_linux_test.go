@@ -27,10 +27,8 @@ func TestJudge(t *testing.T) {
 	const late = 2 * ms // of what A reads
 	var s linkStream
 	for at := time.Duration(0); at < 20*time.Second; at += 20 * ms {
-		for times, extra := range [...]time.Duration{kernel: 0, late} {
-			s.trace[times][sim.A] = append(s.trace[times][sim.A], sim.Sample{At: at, Delay: 5*ms + extra})
-			s.trace[times][sim.B] = append(s.trace[times][sim.B], sim.Sample{At: at, Delay: 5 * ms})
-		}
+		s.trace[sim.A] = append(s.trace[sim.A], linkSample{at, [...]time.Duration{kernel: 5 * ms, 5*ms + late}})
+		s.trace[sim.B] = append(s.trace[sim.B], linkSample{at, [...]time.Duration{kernel: 5 * ms, 5 * ms}})
 	}
 	s.judge(play.Answers{}, 20*time.Second)
 	for _, c := range []struct {

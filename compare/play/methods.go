@@ -18,7 +18,7 @@ import (
 // Method is a column of the report.
 type Method struct {
 	Name  string // short, for tables and legends
-	color color.Color
+	color color.NRGBA
 	Make  func() sim.Estimator
 }
 
@@ -57,7 +57,7 @@ func Columns() (names []string) {
 }
 
 // ColorOf returns the colour of a column.
-func ColorOf(column string) color.Color {
+func ColorOf(column string) color.NRGBA {
 	switch column {
 	case Chronyd, ChronydOften:
 		return graph.RGB(0x2b8a3e)

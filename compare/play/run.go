@@ -8,10 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/plot/plotter"
+
 	"timesync/internal/sim"
 	"timesync/internal/stat"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Result is what a method did in all seeds of a world, both ends. Errors are absolute, in
@@ -151,14 +152,13 @@ func Map[A, B any](all []A, f func(a A) B) []B {
 }
 
 // Worst returns the largest error of each second, NaN where there is none.
-func Worst(answers []Answer) (seconds []float64) {
+func Worst(answers []Answer) (seconds plotter.XYs) {
 	for _, a := range answers {
-		i := int(a.At / time.Second)
-		for len(seconds) <= i {
-			seconds = append(seconds, math.NaN())
+		for len(seconds) <= int(a.At/time.Second) {
+			seconds = append(seconds, plotter.XY{X: float64(len(seconds)), Y: math.NaN()})
 		}
-		if !math.IsInf(a.Err, 1) && !(seconds[i] >= a.Err) {
-			seconds[i] = a.Err
+		if now := &seconds[len(seconds)-1]; !math.IsInf(a.Err, 1) && !(now.Y >= a.Err) {
+			now.Y = a.Err
 		}
 	}
 	return seconds

@@ -137,22 +137,28 @@ const ownTrace = "kernel-tcp-10m-60pps.csv.gz"
 
 const us, ms = time.Microsecond, time.Millisecond
 
+// The clocks of those worlds. Their rates follow a sine, and a random walk as the usual ones of internal/sim.
+var (
+	strong  = sim.ClockSpec{SinePPM: 8, SinePeriod: 600 * time.Second, WanderPPM: 0.01}
+	quieter = sim.ClockSpec{SinePPM: 2, SinePeriod: 900 * time.Second, WanderPPM: 0.01}
+)
+
 // equals are the worlds of equal rates: a path with exponential jitter, or a recorded one.
 var equals = []struct {
 	name         string
 	base, jitter time.Duration
-	queues       bool    // one way has a queue of 100 ms for 15 s of each minute
-	sine         float64 // ppm, which the rates of the clocks follow
+	queues       bool // one way has a queue of 100 ms for 15 s of each minute
+	clock        sim.ClockSpec
 	recording    string
 }{
-	{"LAN 0.2 ms, jitter 0.1 ms, strong wander", 200 * us, 100 * us, false, 8, ""},
-	{"LAN 0.2 ms, jitter 0.1 ms, quieter oscillator", 200 * us, 100 * us, false, 2, ""},
-	{"LAN 0.2 ms, jitter 5 us, quieter oscillator", 200 * us, 5 * us, false, 2, ""},
-	{"20 ms, jitter 3 ms, strong wander", 20 * ms, 3 * ms, false, 8, ""},
-	{"20 ms, jitter 3 ms, quieter oscillator", 20 * ms, 3 * ms, false, 2, ""},
-	{"20 ms, jitter 1 ms, a queue of 100 ms one way for 15 s of each minute", 20 * ms, ms, true, 2, ""},
-	{"recorded queue that TCP fills", 0, 0, false, 2, ownTrace},
-	{"recorded queue, random traffic of 90 %", 0, 0, false, 2, "kernel-cross90-10m-60pps.csv.gz"},
+	{"LAN 0.2 ms, jitter 0.1 ms, strong wander", 200 * us, 100 * us, false, strong, ""},
+	{"LAN 0.2 ms, jitter 0.1 ms, quieter oscillator", 200 * us, 100 * us, false, quieter, ""},
+	{"LAN 0.2 ms, jitter 5 us, quieter oscillator", 200 * us, 5 * us, false, quieter, ""},
+	{"20 ms, jitter 3 ms, strong wander", 20 * ms, 3 * ms, false, strong, ""},
+	{"20 ms, jitter 3 ms, quieter oscillator", 20 * ms, 3 * ms, false, quieter, ""},
+	{"20 ms, jitter 1 ms, a queue of 100 ms one way for 15 s of each minute", 20 * ms, ms, true, quieter, ""},
+	{"recorded queue that TCP fills", 0, 0, false, quieter, ownTrace},
+	{"recorded queue, random traffic of 90 %", 0, 0, false, quieter, "kernel-cross90-10m-60pps.csv.gz"},
 }
 
 // equalWorlds returns those of equal rates, each at three. On a long path chronyd polls once a second
@@ -175,7 +181,7 @@ func equalWorlds() (worlds []World, err error) {
 			err = errors.Join(err, bad)
 		}
 		sc.Warmup, sc.PollRate = 30*time.Second, ChronydRate
-		sc.A, sc.B = drifting(sim.A, 20, x.sine), drifting(sim.B, -20, x.sine)
+		sc.A, sc.B = drifting(sim.A, 20, x.clock), drifting(sim.B, -20, x.clock)
 		for _, rate := range []float64{1, 16, 64} {
 			if x.base > 10*ms && rate > 1 {
 				continue
@@ -187,35 +193,26 @@ func equalWorlds() (worlds []World, err error) {
 	return worlds, err
 }
 
-// drifting is a clock whose rate is off by a constant, and follows a sine; both in ppm. Its random walk is that
-// of the usual clocks of internal/sim.
-func drifting(side sim.Side, skew, sine float64) func(seed uint64) sim.ClockSpec {
-	period := 900 * time.Second
-	if sine > 2 {
-		period = 600 * time.Second
-	}
+// drifting is such a clock, whose rate is off by so many ppm.
+func drifting(side sim.Side, skew float64, spec sim.ClockSpec) func(seed uint64) sim.ClockSpec {
 	return func(seed uint64) sim.ClockSpec {
-		phase := 2 * math.Pi * sim.NewWorld(seed).Rand(fmt.Sprint("phase ", side)).Float64()
-		return sim.ClockSpec{SkewPPM: skew, SinePPM: sine, SinePeriod: period, SinePhase: phase, WanderPPM: 0.01}
+		c := spec
+		c.SkewPPM, c.SinePhase = skew, 2*math.Pi*sim.NewWorld(seed).Rand(fmt.Sprint("phase ", side)).Float64()
+		return c
 	}
 }
 
 // replays returns the recorded worlds. In a series with symmetric delays no method errs, and
 // a modelled direction is not recorded.
 func replays(folder string) (ws []World, err error) {
-	paths := []string{filepath.Join(recordings, ownTrace)}
-	if folder != "" {
-		more, _ := filepath.Glob(filepath.Join(folder, "*.csv.gz"))
-		if len(more) == 0 {
-			return nil, fmt.Errorf("-traces %s: no *.csv.gz there", folder)
-		}
-		for _, p := range more {
-			if !strings.Contains(p, "symsplit") && !strings.Contains(p, "modelled") && filepath.Base(p) != ownTrace {
-				paths = append(paths, p)
-			}
-		}
+	paths, _ := filepath.Glob(filepath.Join(folder, "*.csv.gz"))
+	if folder != "" && len(paths) == 0 {
+		return nil, fmt.Errorf("-traces %s: no *.csv.gz there", folder)
 	}
-	for _, p := range paths {
+	paths = slices.DeleteFunc(paths, func(p string) bool {
+		return strings.Contains(p, "symsplit") || strings.Contains(p, "modelled") || filepath.Base(p) == ownTrace
+	})
+	for _, p := range append(paths, filepath.Join(recordings, ownTrace)) {
 		sc, bad := sim.Replay(strings.TrimSuffix(filepath.Base(p), ".csv.gz"), p)
 		ws, err = append(ws, SimWorld(sc, recorded, SimSeeds)), errors.Join(err, bad)
 	}

@@ -47,21 +47,14 @@ func (f *figures) busyText() string {
 		play.SimSeeds, p99(play.Ours), p99(play.Original), p99(play.NTP), p99(play.Chronyd))
 }
 
-// readmeTable has the figures of the report, and those of the real queue.
+// readmeTable has the figures of the report.
 func (f *figures) readmeTable() string {
 	worlds := f.of(play.Simulated)
 	mine, orig, limit := means(worlds)
-	queue := map[string]float64{} // us
-	for _, q := range f.queue {
-		queue[q.Method] = q.P99
-	}
-	chronyd := min(queue[play.Chronyd], queue[play.ChronydOften])
 	return "| error of the remote clock, 99th percentile |  | command |\n|---|---|---|\n" +
 		fmt.Sprintf("| geometric mean over %d simulated scenarios | **%s**; the C++ original's is %.0f times as large; chronyd, asking once a second, %s; "+
-			"an oracle that knows each series in advance is %.1f times better | [REPORT](docs/REPORT.md): `cd compare && go run ./report` |\n",
-			len(worlds), graph.Micros(mine), orig/mine, graph.Micros(mean(worlds, play.Chronyd)), mine/limit) +
-		fmt.Sprintf("| beside TCP that fills a real queue of 300 ms | **%s**; chronyd %s, the original %s | [QUEUE](docs/QUEUE.md): `sudo compare/lab/queue.sh FOLDER` |\n\n",
-			graph.Micros(queue[play.Ours]), graph.Micros(chronyd), graph.Micros(queue[play.Original]))
+			"an oracle that knows each series in advance is %.1f times better | [REPORT](docs/REPORT.md): `cd compare && go run ./report` |\n\n",
+			len(worlds), graph.Micros(mine), orig/mine, graph.Micros(mean(worlds, play.Chronyd)), mine/limit)
 }
 
 // accuracyWorlds are the worlds of ACCURACY.md, and what happens in them.

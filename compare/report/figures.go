@@ -19,7 +19,6 @@ type figures struct {
 	worlds  []*played
 	inputs  []inputWorld
 	seconds []kept.Second // chronyd's errors over time
-	queue   []kept.Queue  // 99th percentiles beside TCP on a real queue
 }
 
 // played is a world, and what came out in it.
@@ -34,9 +33,8 @@ type played struct {
 func collect(traces string) (*figures, error) {
 	chronyd, err := kept.Read[kept.Figures]("kept/" + kept.ChronydFile)
 	seconds, bad := kept.Read[kept.Second]("kept/" + kept.SeriesFile)
-	queue, worse := kept.Read[kept.Queue]("kept/" + kept.QueueFile)
-	worlds, worst := play.AllWorlds(traces)
-	if err = errors.Join(err, bad, worse, worst); err != nil {
+	worlds, worse := play.AllWorlds(traces)
+	if err = errors.Join(err, bad, worse); err != nil {
 		return nil, err
 	}
 	return &figures{
@@ -47,7 +45,7 @@ func collect(traces string) (*figures, error) {
 			}
 			return &played{w, play.Measure(w), f}
 		}),
-		inputs: play.Map(ontime.Worlds(), playInput), seconds: seconds, queue: queue,
+		inputs: play.Map(ontime.Worlds(), playInput), seconds: seconds,
 	}, nil
 }
 

@@ -29,34 +29,31 @@ import (
 
 // overTime plays a world, and returns for each column the largest error of each second at end A, us, and
 // so for the error bound of this package.
-func overTime(w play.World, seed uint64) map[string][]float64 {
-	errs := map[string][]float64{}
-	for column, ends := range play.Play(w, seed) {
+func overTime(w play.World, seed uint64) map[string]plotter.XYs {
+	errs, all := map[string]plotter.XYs{}, play.Play(w, seed)
+	for column, ends := range all {
 		errs[column] = play.Worst(ends[sim.A])
-		if column == play.Ours {
-			for i := range ends[sim.A] {
-				ends[sim.A][i].Err = ends[sim.A][i].Bound
-			}
-			errs[play.ErrorBound] = play.Worst(ends[sim.A])
-		}
 	}
+	ours := all[play.Ours][sim.A]
+	for i := range ours {
+		ours[i].Err = ours[i].Bound
+	}
+	errs[play.ErrorBound] = play.Worst(ours)
 	return errs
 }
 
 // errorChart shows the errors of some columns from one second to another.
-func errorChart(title string, errs map[string][]float64, events []graph.Event, from, to int, columns ...string) *graph.Chart {
+func errorChart(title string, errs map[string]plotter.XYs, events []graph.Event, from, to int, columns ...string) *graph.Chart {
 	c := &graph.Chart{Title: title, X: graph.Axis{Label: "seconds since the start", Min: float64(from), Max: float64(to)}}
 	top := 1.0
 	for _, column := range columns {
-		seconds := errs[column][:min(to, len(errs[column]))]
-		for s, us := range seconds {
-			if s < from {
-				seconds[s] = math.NaN()
-			} else if us > top {
-				top = us
+		seconds := errs[column][from:min(to, len(errs[column]))]
+		for _, p := range seconds {
+			if p.Y > top { // none of NaN
+				top = p.Y
 			}
 		}
-		c.Curves = append(c.Curves, play.CurveOf(column, graph.Parts(seconds)...))
+		c.Curves = append(c.Curves, play.CurveOf(column, graph.Split(seconds, 1)...))
 	}
 	c.Y = graph.ErrorAxis(math.Pow(10, math.Ceil(math.Log10(top))))
 	c.Events = slices.DeleteFunc(events, func(e graph.Event) bool { return e.To < c.X.Min || e.From > c.X.Max })
@@ -130,7 +127,7 @@ func (f *figures) taughtChart(world, title string) *graph.Chart {
 	errs := overTime(w, play.FirstSeed)
 	for _, s := range f.seconds {
 		if s.World == world {
-			errs[play.Chronyd] = append(errs[play.Chronyd], s.Worst)
+			errs[play.Chronyd] = append(errs[play.Chronyd], plotter.XY{X: float64(s.Second), Y: s.Worst})
 		}
 	}
 	return errorChart(title, errs, eventsOf(w, play.FirstSeed), 0, len(errs[play.Ours]), play.OracleName, play.Original, play.Chronyd, play.Ours)
@@ -210,17 +207,21 @@ func busyChart() *graph.Chart {
 	errs, queue := overTime(w, play.FirstSeed), eventsOf(w, play.FirstSeed)[0]
 	from, lasts := int(queue.From), int(queue.To)-int(queue.From)
 	// ms are the errors of each second, from the left end of the picture on.
-	ms := func(column string) (v []float64) {
-		for _, us := range errs[column][from-before : from+lasts+after] {
-			v = append(v, us/1e3)
+	ms := func(column string) (v plotter.XYs) {
+		for i, p := range errs[column][from-before : from+lasts+after] {
+			v = append(v, plotter.XY{X: float64(i), Y: p.Y / 1e3})
 		}
 		return v
 	}
-	top := max(slices.Max(ms(play.Original)), slices.Max(ms(play.NTP)))
+	highest := func(v plotter.XYs) float64 {
+		_, _, _, most := plotter.XYRange(v)
+		return most
+	}
+	top := max(highest(ms(play.Original)), highest(ms(play.NTP)))
 	curve := func(column, name string, y float64) graph.Curve {
 		v := ms(column)
-		c := play.CurveOf(column, graph.Parts(v)...)
-		c.Name, c.Width = fmt.Sprintf("%s: %.2g ms off", name, slices.Max(v[before:before+lasts])), graph.Bold
+		c := play.CurveOf(column, v)
+		c.Name, c.Width = fmt.Sprintf("%s: %.2g ms off", name, highest(v[before:before+lasts])), graph.Bold
 		c.At = &plotter.XY{X: before + 32, Y: y * top}
 		return c
 	}
@@ -242,7 +243,7 @@ func busyChart() *graph.Chart {
 // inputLooks are how the methods of package ontime are drawn, and how they are turned up.
 var inputLooks = []struct {
 	label string
-	color color.Color
+	color color.NRGBA
 	knobs []float64
 }{
 	{play.Ours, play.ColorOf(play.Ours), []float64{-2.3, -1, 0, 1, 2, 3, 4.3}},

@@ -86,19 +86,16 @@ func (f *figures) worldTable() string {
 		rows = append(rows, row)
 	}
 	worlds := f.of(play.Simulated)
-	var groups []string // in the order in which they come first
-	for _, w := range worlds {
-		if !slices.Contains(groups, w.Group) {
-			groups = append(groups, w.Group)
-		}
+	begins := func(w *played) int { // the group, in the order in which they come first
+		return slices.IndexFunc(worlds, func(v *played) bool { return v.Group == w.Group })
 	}
-	for _, group := range groups {
-		members := slices.DeleteFunc(slices.Clone(worlds), func(w *played) bool { return w.Group != group })
-		means(group, members)
-		for _, w := range members {
-			if !variant.MatchString(w.Name) {
-				rows = append(rows, w.row(shown()))
-			}
+	grouped := slices.SortedStableFunc(slices.Values(worlds), func(v, w *played) int { return begins(v) - begins(w) })
+	for i, w := range grouped {
+		if i == 0 || w.Group != grouped[i-1].Group {
+			means(w.Group, slices.DeleteFunc(slices.Clone(worlds), func(v *played) bool { return v.Group != w.Group }))
+		}
+		if !variant.MatchString(w.Name) {
+			rows = append(rows, w.row(shown()))
 		}
 	}
 	means("all of them", worlds)
@@ -131,10 +128,18 @@ func number(us float64) string {
 	return fmt.Sprintf("%.0f", math.Round(us))
 }
 
+// short prints microseconds without their unit, small ones with a digit more.
+func short(us float64) string {
+	if us < 9.95 {
+		return fmt.Sprintf("%.1f", us)
+	}
+	return fmt.Sprintf("%.0f", us)
+}
+
 // fine prints microseconds for people, small ones with a digit more.
 func fine(us float64) string {
 	if us < 9.95 {
-		return fmt.Sprintf("%.1f us", us)
+		return short(us) + " us"
 	}
 	return graph.Micros(us)
 }
@@ -143,17 +148,16 @@ func fine(us float64) string {
 // original author's benchmark.
 func (f *figures) starts() string {
 	var parts []string
+	var widths []float64 // of the error bound, which one method has
+	held := 0
 	for _, column := range []string{play.Ours, play.Original, play.NTP, play.Netfox} {
 		var first, milli []float64
 		for _, w := range f.of(play.Simulated) {
 			r := w.results[column]
 			first, milli = append(first, r.First...), append(milli, r.To1ms...)
+			held, widths = held+r.Held, append(widths, r.Bounds...)
 		}
 		parts = append(parts, fmt.Sprintf("%s after %s and %s", column, after(first), after(milli)))
-	}
-	held, widths := 0, []float64{}
-	for _, w := range f.of(play.Simulated) {
-		held, widths = held+w.results[play.Ours].Held, append(widths, w.results[play.Ours].Bounds...)
 	}
 	core, better := f.of(play.Skewed), 0
 	for _, w := range core {
@@ -212,12 +216,4 @@ func (f *figures) equalTable() string {
 }
 
 // pair prints a median and a 99th percentile in microseconds without their unit.
-func pair(q kept.Quantiles) string {
-	short := func(us float64) string {
-		if us < 9.95 {
-			return fmt.Sprintf("%.1f", us)
-		}
-		return fmt.Sprintf("%.0f", us)
-	}
-	return short(q.P50) + " / " + short(q.P99)
-}
+func pair(q kept.Quantiles) string { return short(q.P50) + " / " + short(q.P99) }

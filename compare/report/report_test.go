@@ -112,7 +112,7 @@ func TestCSV(t *testing.T) {
 			}
 		}
 	}
-	if rows != 0 || len(by) != len(play.Methods)+2 {
+	if none := must(kept.Read[row](path + ".none")); rows != 0 || len(by) != len(play.Methods)+2 || len(none) > 0 {
 		t.Errorf("docs/report.csv has %d rows too many; %d columns", rows, len(by))
 	}
 	for column, x := range by {

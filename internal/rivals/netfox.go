@@ -28,7 +28,7 @@ func (n *Netfox) OnExchange(t1, t2, t3, t4 uint64) {
 	const size, panicAt = 8, 8 // samples, seconds
 	e := newEcho(t1, t2, t3, t4)
 	if !n.synced { // set from the first answer, without its round trip
-		n.set(echo{t3 - t4, e.rtt})
+		n.set(t3 - t4)
 	}
 	f := foxEcho{float64(int64(e.offset-n.offset)) * 1e-6, float64(e.rtt) * 1e-6}
 	if len(n.ring) < size {
@@ -50,7 +50,6 @@ func (n *Netfox) OnExchange(t1, t2, t3, t4 uint64) {
 	if weights > 0 {
 		offset = sum / weights
 	}
-	n.rtt = e.rtt
 	if math.Abs(offset) > panicAt {
 		n.ring, n.next = n.ring[:0], 0
 	} else {

@@ -33,5 +33,5 @@ func (f *NTPFilter) OnExchange(t1, t2, t3, t4 uint64) {
 			best, least = e, r
 		}
 	}
-	f.set(best)
+	f.set(best.offset)
 }

@@ -40,7 +40,6 @@ func (Silent) OnPeerMinDelta(uint32, uint64) {}
 type pinged struct {
 	Silent
 	offset uint64 // microseconds, modulo 2^64
-	rtt    uint64 // of the exchange it rests on, microseconds
 	synced bool
 	last   uint64 // t1 of the last exchange that was used
 	used   bool   // there was one
@@ -73,7 +72,7 @@ func (p *pinged) due(t1 uint64, every time.Duration) bool {
 	return true
 }
 
-func (p *pinged) set(e echo) { p.offset, p.rtt, p.synced = e.offset, e.rtt, true }
+func (p *pinged) set(offset uint64) { p.offset, p.synced = offset, true }
 
 // echo is an exchange: offset and round trip in microseconds.
 type echo struct{ offset, rtt uint64 }

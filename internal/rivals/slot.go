@@ -30,6 +30,6 @@ func (s *Slot) OnExchange(t1, t2, t3, t4 uint64) {
 	slices.Sort(known)
 	off := int64(e.offset - s.offset)
 	if !s.synced || e.rtt <= known[(len(known)-1)/5] && max(off, -off) > wrong {
-		s.set(e)
+		s.set(e.offset)
 	}
 }

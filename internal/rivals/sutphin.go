@@ -9,6 +9,6 @@ type Sutphin struct{ pinged }
 // OnExchange implements sim.Exchanger.
 func (o *Sutphin) OnExchange(t1, t2, t3, t4 uint64) {
 	if !o.synced {
-		o.set(newEcho(t1, t2, t3, t4))
+		o.set(newEcho(t1, t2, t3, t4).offset)
 	}
 }
