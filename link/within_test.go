@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests prove what README says of Snapshot.Within: while it is nil the peer's clock is
 // known to the tolerable error, from the first second on, after silences, steps and restarts. And how
 // often one event counts. Wait returns with the datagram that makes it nil, not before and not later,

@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests prove that a recording is small, that a replay answers the same as the
 // recorded synchronizer to every question, and that of two recordings the events come in the
 // order of time.

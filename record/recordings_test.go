@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests replay the recordings in testdata/recordings. They hold the format to what it
 // was when these were made, and what the estimator makes of them today to figures with room.
 // testdata/README.md says how they were made and why the truth about their clocks is known.
