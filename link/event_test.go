@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests prove that both ends of a proposed instant mean the same time, which bound an event and
 // a delay have, that what cannot be true, or would be misread or missed, is refused, and how long ago a
 // peer was heard.

@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // How a program tests a protocol that keeps time by package link: two ends with goroutines of their
 // own run in a bubble of testing/synctest, over a network in memory. Ten seconds of traffic take no
 // time, and the result does not depend on how busy the machine is.

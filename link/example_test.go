@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // The examples of the documentation: what they print is what they say.
 
 package link_test

@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests prove that two links know each other's whole clock wherever the clocks start,
 // that headers carry what they must and no more, that nothing is taken from a datagram
 // that is refused, and that no two goroutines get into each other's way.

@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // The test in this file proves that two links heal whatever is done to them: clocks that are
 // set, ends that start anew, silences, datagrams that are held up and sends that fail, in
 // random order, wherever their clocks are.

@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // This test proves that a link can be recorded: a replay answers as the link did.
 package link_test
 

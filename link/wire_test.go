@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests measure how often an end has to send, and what it pays beside a peer that neglects a duty.
 // They fill the tables of docs/PRODUCTION.md and docs/WIRE.md:
 //

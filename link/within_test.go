@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests prove what README says of Snapshot.Within: while it is nil the peer's clock is
 // known to the tolerable error, from the first second on, after silences, steps and restarts. And how
 // often one event counts. Wait returns with the datagram that makes it nil, not before and not later,
@@ -10,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,35 +17,33 @@ import (
 	"timesync/link"
 )
 
-// told is what Within said in a wire, and for how long, and for how long it was nil and wrong.
+// told is what Within said at end A, and for how long, and for how long it was nil and wrong at either.
 type told struct {
-	said        map[string]time.Duration // at end A
-	wrong, late time.Duration            // late is when it last was, since after
-	after       time.Duration
+	said        map[error]time.Duration
+	wrong, late time.Duration // late is when it last was, since the beginning
 }
 
-// asks lets t be told what both ends say of a tolerable error.
-func (t *told) asks(w *wire, tolerable time.Duration) {
+// until plays on and returns what Within says of a tolerable error.
+func (w *wire) until(at, tolerable time.Duration) *told {
+	t, begun := &told{said: map[error]time.Duration{}}, w.now
 	w.asked = func(side int) {
 		s, off, ok := w.look(side)
 		err := s.Within(tolerable)
 		if side == 0 {
-			what := "nil"
-			if err != nil {
-				what = strings.TrimPrefix(err.Error(), "timesync: ")
-			}
-			t.said[what] += askEvery
+			t.said[err] += askEvery
 		}
 		if err == nil && (!ok || off > float64(tolerable.Microseconds())) {
-			t.wrong, t.late = t.wrong+askEvery, w.now-t.after
+			t.wrong, t.late = t.wrong+askEvery, w.now-begun
 		}
 	}
+	w.run(at)
+	return t
 }
 
 func TestWithin(t *testing.T) {
 	const seeds, start, event, after = 10, 16 * time.Second, 36 * time.Second, 30 * time.Second
 	const noticed = 2100 * time.Millisecond // a report comes every 2 s
-	const wasSet = "a clock was set less than 15 s ago"
+	wasSet := timesync.ErrDisturbed
 	events := []struct {
 		name     string
 		silent   time.Duration // from the event on nothing arrives for so long
@@ -56,9 +51,9 @@ func TestWithin(t *testing.T) {
 		step     time.Duration
 		restarts bool          // and the end starts anew
 		wrong    time.Duration // so long after that at most it was nil and wrong
-		reason   string        // which is to be said, if any
+		reason   error         // which is to be said, if any
 	}{
-		{"silence of 2 min", 2 * time.Minute, 0, 0, false, 0, "no report from the peer for 15 s"},
+		{"silence of 2 min", 2 * time.Minute, 0, 0, false, 0, timesync.ErrSilent},
 		{"step of 200 ms", 0, 1, 200 * time.Millisecond, false, noticed, wasSet},
 		{"step of -10 s", 0, 0, -10 * time.Second, false, noticed, wasSet},
 		{"peer suspended for 2 min", 2 * time.Minute, 1, -2 * time.Minute, false, time.Second, wasSet},
@@ -66,7 +61,7 @@ func TestWithin(t *testing.T) {
 		{"peer suspended for a minute", time.Minute, 1, -time.Minute, false, time.Second, wasSet},
 		{"clock set by a minute", 0, 0, time.Minute, false, noticed, wasSet},
 		{"own machine suspended for 2 min", 2 * time.Minute, 0, -2 * time.Minute, false, time.Second, wasSet},
-		{"peer restarted", 0, 1, 7 * time.Hour, true, time.Second, "nil"}, // unknown for some datagrams
+		{"peer restarted", 0, 1, 7 * time.Hour, true, time.Second, nil}, // unknown for some datagrams
 	}
 	for _, delay := range []time.Duration{20 * time.Microsecond, 50 * time.Millisecond} {
 		for _, e := range events {
@@ -77,24 +72,18 @@ func TestWithin(t *testing.T) {
 					w.out[side].Base = sim.Fixed(delay * time.Duration(11-2*side) / 10)
 					w.out[side].Loss = sim.Silence(sim.Window{From: event, To: over})
 				}
-				var said told
-				until := func(at time.Duration) *told {
-					said = told{said: map[string]time.Duration{}, after: w.now}
-					said.asks(w, delay*6/5+200*time.Microsecond)
-					w.run(at)
-					return &said
-				}
-				if x := until(start); x.wrong > 0 || x.said["nil"] < 14*time.Second || x.said["the remote clock is not known yet"] > time.Second {
+				tolerable := delay*6/5 + 200*time.Microsecond
+				if x := w.until(start, tolerable); x.wrong > 0 || x.said[nil] < 14*time.Second || x.said[timesync.ErrUnsynchronized] > time.Second {
 					t.Errorf("seed %d, %v each way: the start: %+v", seed, delay, x)
 				}
 				w.run(event)
-				if x := until(over); x.said["nil"] > 16*time.Second || x.wrong > 0 {
+				if x := w.until(over, tolerable); x.said[nil] > 16*time.Second || x.wrong > 0 {
 					t.Errorf("seed %d, %v each way, during %s: %+v", seed, delay, e.name, x)
 				}
 				if e.restarts {
 					w.links[e.side].Reset()
 				}
-				if x := until(over + after); x.late > e.wrong || x.said[e.reason] == 0 || x.said["nil"] == 0 {
+				if x := w.until(over+after, tolerable); x.late > e.wrong || x.said[e.reason] == 0 || x.said[nil] == 0 {
 					t.Errorf("seed %d, %v each way, %s: %+v", seed, delay, e.name, x)
 				}
 			}

@@ -81,39 +81,6 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestPastStays: what reads from 20 ms before the last reply to 20 ms after it reads the same after
-// the next one: a reply handled late does not change what readers have seen, as long as it is
-// less than 20 ms late.
-func TestPastStays(t *testing.T) {
-	r := random(t)
-	c := &Clock{conf: Config{Rule: Latest}}
-	w := newWorld(c)
-	w.up, w.down = exponential(r, usMs, 10*usMs), exponential(r, usMs, 10*usMs)
-	w.ppb = 50_000
-	var before *published
-	changed := 0
-	w.heard = func(exchange) {
-		after := c.known.Load()
-		if before != nil && before.always.Steps == after.always.Steps {
-			for ago := range uint64(40) {
-				at := w.local() + settleUsec - 1 - ago*1000
-				check(t, after.read(at), before.read(at), "reading for %d us", at)
-			}
-			if later := w.local() + 5*settleUsec; before.read(later) != after.read(later) {
-				changed++
-			}
-		}
-		before = after
-	}
-	for range 2000 {
-		w.ping()
-		w.run(time.Duration(r.Int64N(400)*r.Int64N(2)) * ms) // or back to back
-	}
-	if changed < 300 {
-		t.Errorf("only %d replies changed anything", changed)
-	}
-}
-
 // TestReaders: one goroutine asks, handles replies and starts anew, while 8 read the present, and now and
 // then ask, too. None sees the clock go back within one number of steps, a torn snapshot, or a reading
 // beyond its bound. The race detector watches.

@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // This test proves that no bytes make a reader fail without an error.
 package record
 

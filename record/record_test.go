@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests prove that a recording is small, that a replay answers the same as the
 // recorded synchronizer to every question, and that of two recordings the events come in the
 // order of time.
@@ -458,15 +456,12 @@ func TestNoAllocations(t *testing.T) {
 	check(t, testing.AllocsPerRun(20, func() { writes(many); writes(one) }), 0, "allocations")
 }
 
-// taker is a synchronizer or a Recorder.
-type taker interface {
+// feed gives a synchronizer or a Recorder n datagrams of a stream of 60 a second, with a report every 2 s, and
+// returns the time that each takes.
+func feed(s interface {
 	OnAuthenticatedDatagramTimestamp(timesync.Counter24, uint64) (time.Duration, bool)
 	OnPeerMinDeltaTS24(timesync.Counter24, uint64)
-}
-
-// feed gives n datagrams of a stream of 60 a second, with a report every 2 s, and returns
-// the time that each takes.
-func feed(s taker, local *uint64, n int) time.Duration {
+}, local *uint64, n int) time.Duration {
 	begin := time.Now()
 	for range n {
 		*local += 16_667

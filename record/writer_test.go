@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests prove that writers that are slow or fail cost whole blocks and nothing else.
 package record
 

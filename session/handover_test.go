@@ -50,17 +50,6 @@ func worlds(t *testing.T, n uint64, in setting, run func(x *mesh)) *judge {
 	return j
 }
 
-// oneHost fails if two peers follow different hosts.
-func (x *mesh) oneHost() {
-	x.t.Helper()
-	of := x.peers[0].last
-	for _, p := range x.peers {
-		if p.last.Host != of.Host || p.last.Generation != of.Generation || of.Generation == 0 {
-			x.t.Errorf("seed %d: peer %d has %+v, peer 1 %+v", x.seed, p.id, p.last, of)
-		}
-	}
-}
-
 // within fails if the p99 of how far members were apart, or a jump, was more than so many us.
 func (j *judge) within(t *testing.T, apart, jump int64) {
 	t.Helper()
@@ -154,7 +143,11 @@ func TestMixture(t *testing.T) {
 			}
 		})
 		x.w.Run(170 * sec)
-		x.oneHost()
+		for _, p := range x.peers {
+			if of := x.peers[0].last; p.last.Host != of.Host || p.last.Generation != of.Generation || of.Generation == 0 {
+				t.Errorf("seed %d: peer %d has %+v, peer 1 %+v", x.seed, p.id, p.last, of)
+			}
+		}
 	})
 }
 
@@ -184,7 +177,7 @@ func TestClockSet(t *testing.T) {
 				x.w.At(20*sec, func() {
 					x.jump(x.peers[who], by)
 					if x.founder = x.peers[0].node.Clock; who == 1 {
-						x.founder = nil // session time is no longer by the founder's clock
+						x.founder = nil
 					}
 				})
 				x.w.Run(35 * sec)

@@ -24,7 +24,7 @@ type mesh struct {
 	w       *sim.World
 	peers   []*peer
 	apart   func(i, j int) bool
-	founder *sim.Clock
+	founder *sim.Clock    // nil if session time is no longer by it
 	zero    uint64        // session time is zero more than the founder's clock, us
 	set     time.Duration // when a clock was set last; Bound may be wrong for 15 s then
 	judge   judge
@@ -93,7 +93,9 @@ func newMesh(t *testing.T, seed uint64, in setting) *mesh {
 		}
 		x.birth(p)
 	}
-	x.found(x.peers[0])
+	p := x.peers[0]
+	x.founder, x.zero = p.node.Clock, x.rng.Uint64()
+	check(t, p.m.Found(p.node.NowUsec(), p.node.NowUsec()+x.zero), nil, "seed %d: Found", seed)
 	for i, p := range x.peers {
 		for j := range x.peers {
 			if i != j {
@@ -119,21 +121,6 @@ func (x *mesh) clock(ppm float64) *sim.Clock {
 // upTo draws a time that is shorter than most.
 func (x *mesh) upTo(most time.Duration) time.Duration {
 	return time.Duration(x.rng.Int64N(int64(most)))
-}
-
-func (x *mesh) found(p *peer) {
-	x.founder = p.node.Clock
-	session := x.rng.Uint64()
-	check(x.t, p.m.Found(p.node.NowUsec(), session), nil, "seed %d: Found", x.seed)
-	x.zero = session - p.node.NowUsec()
-}
-
-// truth returns a session time minus what the founder's clock says, us.
-func (x *mesh) truth(usec uint64) int64 {
-	if x.founder == nil {
-		return 0 // nobody, or more than one
-	}
-	return int64(usec - x.founder.Usec(x.w.Now()) - x.zero)
 }
 
 // birth lets a peer begin anew: as after a restart it knows nothing.
@@ -228,7 +215,10 @@ func (x *mesh) look() {
 			continue
 		}
 		x.judge.readings++
-		off := magnitude(x.truth(r.Usec))
+		off := int64(0)
+		if x.founder != nil {
+			off = magnitude(int64(r.Usec - x.founder.Usec(x.w.Now()) - x.zero))
+		}
 		// The clocks have readings of whole microseconds.
 		if off > r.Bound.Microseconds()+1 && !x.disturbed() {
 			x.judge.wrong++
