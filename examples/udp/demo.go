@@ -136,11 +136,8 @@ func (w *world) table(out io.Writer) {
 // failure says what went wrong.
 func (w *world) failure() (err error) {
 	for _, j := range w.judges {
-		if j.intruders > 0 {
-			err = errors.Join(err, fmt.Errorf("%s took %d datagrams that nobody had sent", j.name, j.intruders))
-		}
-		if !j.end.Link.IsSynchronized() {
-			err = errors.Join(err, fmt.Errorf("%s never synchronized", j.name))
+		if known := j.end.Link.IsSynchronized(); !known || j.intruders > 0 {
+			err = errors.Join(err, fmt.Errorf("%s: synchronized %v, took %d datagrams that nobody had sent", j.name, known, j.intruders))
 		}
 	}
 	return err
