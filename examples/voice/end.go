@@ -101,10 +101,6 @@ type speaker struct {
 	captured []int64 // for the judge: when all were
 }
 
-func newSpeaker(c config, clock program.Clock, to netip.AddrPort) *speaker {
-	return &speaker{side: newSide(0, c, clock), to: to}
-}
-
 func (s *speaker) start(udp *net.UDPConn) {
 	next := s.now()
 	s.open(udp, s.take, func() {
