@@ -47,8 +47,8 @@ type side struct {
 	*program.Socket
 	end   *seal.End
 	clock program.Clock
-	now   func() int64 // true time, us
-	send  func(datagram []byte, to netip.AddrPort)
+	now   func() int64                             // true time, us
+	send  func(datagram []byte, to netip.AddrPort) // as Write of Socket
 
 	// Held by what the end does, and by whoever stops it, as a process is stopped.
 	running sync.Mutex
@@ -79,9 +79,7 @@ func (s *side) open(udp *net.UDPConn, take func(seal.Datagram, error), do func()
 
 // say sends a datagram without a payload, which says what time it is.
 func (s *side) say(to netip.AddrPort) {
-	if to.IsValid() {
-		s.send(s.end.Seal(nil, nil, s.clock.At(s.now())), to)
-	}
+	s.send(s.end.Seal(nil, nil, s.clock.At(s.now())), to)
 }
 
 // greet answers at once while the peer's clock is not known. So both know the other's three ways
