@@ -23,8 +23,7 @@ const (
 	frameTime = 20 * time.Millisecond
 
 	// A payload is when the frame was captured, by the clock of the listener, and the sound. Here that
-	// begins with notes for the judge: when that truly was, and how far off the speaker may have been
-	// about it, in microseconds.
+	// begins with a note for the judge: when that truly was, in microseconds.
 	atSound    = 3
 	payloadLen = atSound + 160
 
@@ -128,27 +127,20 @@ func (s *speaker) capture(at int64) {
 func (s *speaker) speak() {
 	session := s.end.Peer().Session // whose time it is
 	for len(s.waiting) > 0 {
-		payload, known := s.payload(s.waiting[0])
+		at := s.waiting[0]
+		ts, known := s.end.Link.ToRemoteTime23(s.clock.At(at))
 		if !known {
 			return
 		}
-		datagram, err := s.end.SealFor(session, nil, payload, s.clock.At(s.now()))
+		b := link.AppendTime23(make([]byte, 0, payloadLen), ts, known)
+		b = binary.LittleEndian.AppendUint64(b, uint64(at))
+		datagram, err := s.end.SealFor(session, nil, b[:payloadLen], s.clock.At(s.now()))
 		if err != nil { // the listener has just started anew, and what it said is taken next
 			return
 		}
 		s.send(datagram, s.to)
 		s.waiting = s.waiting[1:]
 	}
-}
-
-func (s *speaker) payload(at int64) (payload []byte, known bool) {
-	local := s.clock.At(at)
-	ts, known := s.end.Link.ToRemoteTime23(local)
-	bound, _ := s.end.Link.ErrorBound(local)
-	b := link.AppendTime23(make([]byte, 0, payloadLen), ts, known)
-	b = binary.LittleEndian.AppendUint64(b, uint64(at))
-	b = binary.LittleEndian.AppendUint64(b, uint64(bound.Microseconds()))
-	return b[:payloadLen], known
 }
 
 // truly is when a frame was captured, in true time, us.
@@ -236,9 +228,9 @@ func (l *listener) pop() {
 		return
 	}
 	at, latency := truly(frame), l.buffer.Latency().Microseconds()
-	bound := int64(binary.LittleEndian.Uint64(frame[atSound+8:]))
+	bound, _ := l.end.Link.ErrorBound(captured) // about as wide as the speaker's, whose stamp it was
 	f := fate{played: true, over: now - at - latency, woke: int64(l.clock.At(now)-captured) - latency}
-	if f.over > late.Microseconds()+bound {
+	if f.over > (late + bound).Microseconds() {
 		l.late++
 	}
 	l.arrived[at] = f
