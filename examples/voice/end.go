@@ -155,10 +155,10 @@ type listener struct {
 	was   int64 // ahead, when it was last asked
 
 	// For the judge.
-	begun   int64          // true time, us
-	stopped span           // empty: never
-	late    int            // played later than playout and the clocks allow
-	arrived map[int64]fate // by the true time of capture
+	begun   int64                    // true time, us
+	stopped struct{ from, to int64 } // the same; 0: never
+	late    int                      // played later than playout and the clocks allow
+	arrived map[int64]fate           // by the true time of capture
 }
 
 // fate is what became of a frame. If it was played, over is how much later than captured + latency
