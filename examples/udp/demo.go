@@ -97,8 +97,7 @@ func (w *world) progress() string {
 	line := fmt.Sprintf("%4.1f s", now.Seconds())
 	for _, j := range w.judges {
 		if err, ok := j.offsetError(now); ok {
-			bound, _ := j.end.Link.ErrorBound(j.clock.At(now.Microseconds()))
-			line += fmt.Sprintf("   %s %+5d us, bound %.1f ms", j.name, err, bound.Seconds()*1e3)
+			line += fmt.Sprintf("   %s %+5d us, bound %.1f ms", j.name, err, j.state().ErrorBound.Seconds()*1e3)
 		} else {
 			line += fmt.Sprintf("   %s not synchronized", j.name)
 		}
