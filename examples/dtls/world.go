@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"time"
 
 	"github.com/pion/dtls/v3"
@@ -53,17 +54,12 @@ func run(ctx context.Context, conn *dtls.Conn, e *channelbench.End) error {
 	e.Peer = &p.Peer
 	e.Serve(ctx, p.Receive, p.Close)
 	if e.Fill {
-		e.Every(ctx, time.Millisecond, p.pour)
-	}
-	return nil
-}
-
-// pour sends a batch of bulk.
-func (p *Peer) pour() error {
-	for range batch {
-		if err := p.Send(make([]byte, bulk), p.ReceivedUsec()); err != nil {
+		e.Every(ctx, time.Millisecond, func() (err error) {
+			for range batch {
+				err = errors.Join(err, p.Send(make([]byte, bulk), p.ReceivedUsec()))
+			}
 			return err
-		}
+		})
 	}
 	return nil
 }

@@ -95,10 +95,9 @@ type End struct {
 	// Link is to read, and for SendFailed; only the end writes.
 	Link link.Link
 
-	called bool // it waits to be called
-	mu     sync.Mutex
-	aead   cipher.AEAD
-	next   header // of what we send
+	mu   sync.Mutex
+	aead cipher.AEAD
+	next header // of what we send
 	// session is the peer's, adopted; before, our direction, which none of its has.
 	session uint64
 	newest  uint32 // the peer's counter
@@ -118,7 +117,7 @@ type End struct {
 func New(key [32]byte, direction uint64) *End {
 	block, _ := aes.NewCipher(key[:])
 	aead, _ := cipher.NewGCM(block) // they fail for other sizes only
-	e := &End{aead: aead, called: direction&1 == 1, session: direction, seed: maphash.MakeSeed()}
+	e := &End{aead: aead, session: direction, seed: maphash.MakeSeed()}
 	e.next.session, e.next.challenge = random()<<1|direction, uint32(random())
 	return e
 }
@@ -152,13 +151,13 @@ func (e *End) SealFor(session uint32, dst, payload []byte, sendUsec uint64) ([]b
 // Answer appends to dst what an end that waits to be called says to a peer that Open found
 // unproven: prove yourself, or, if refuse, that another is served. It appends nothing if
 // that address had an answer in the last 100 ms. An answer carries no time and is never
-// longer than what it answers, so nobody can make us flood others.
+// longer than what it answers, so nobody can make us flood others. An end that calls says nothing.
 func (e *End) Answer(dst []byte, to netip.AddrPort, nowUsec uint64, refuse bool) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	address, _ := to.MarshalBinary() // which never fails
 	last := &e.answered[maphash.Bytes(e.seed, address)%uint64(len(e.answered))]
-	if *last != 0 && nowUsec-*last < answerGap {
+	if e.next.session&1 == 0 || *last != 0 && nowUsec-*last < answerGap {
 		return dst
 	}
 	*last = max(nowUsec, 1)
@@ -322,7 +321,7 @@ type Datagram struct {
 func (e *End) Take(b []byte, from netip.AddrPort, recvUsec uint64, hold time.Duration) (d Datagram, answer []byte, err error) {
 	payload, owd, known, err := e.Open(b, from, recvUsec)
 	peer := e.Peer()
-	if err == ErrUnproven && e.called {
+	if err == ErrUnproven {
 		ago := int64(recvUsec - peer.HeardUsec) // less than 0: our clock was set back, or times of receipt are out of order
 		held := peer.Addr.IsValid() && peer.Addr != from && max(ago, -ago) < hold.Microseconds()
 		answer = e.Answer(nil, from, recvUsec, held)

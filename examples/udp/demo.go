@@ -97,8 +97,7 @@ func (w *world) progress() string {
 	line := fmt.Sprintf("%4.1f s", now.Seconds())
 	for _, j := range w.judges {
 		if err, ok := j.offsetError(now); ok {
-			bound, _ := j.end.Link.ErrorBound(j.clock.At(now.Microseconds()))
-			line += fmt.Sprintf("   %s %+5d us, bound %.1f ms", j.name, err, bound.Seconds()*1e3)
+			line += fmt.Sprintf("   %s %+5d us, bound %.1f ms", j.name, err, j.state().ErrorBound.Seconds()*1e3)
 		} else {
 			line += fmt.Sprintf("   %s not synchronized", j.name)
 		}
@@ -136,11 +135,8 @@ func (w *world) table(out io.Writer) {
 // failure says what went wrong.
 func (w *world) failure() (err error) {
 	for _, j := range w.judges {
-		if j.intruders > 0 {
-			err = errors.Join(err, fmt.Errorf("%s took %d datagrams that nobody had sent", j.name, j.intruders))
-		}
-		if !j.end.Link.IsSynchronized() {
-			err = errors.Join(err, fmt.Errorf("%s never synchronized", j.name))
+		if known := j.end.Link.IsSynchronized(); !known || j.intruders > 0 {
+			err = errors.Join(err, fmt.Errorf("%s: synchronized %v, took %d datagrams that nobody had sent", j.name, known, j.intruders))
 		}
 	}
 	return err

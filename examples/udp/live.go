@@ -61,10 +61,7 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	if c.json {
 		say = func() { json.NewEncoder(stdout).Encode(p.state()) }
 	} else {
-		if c.Listen != "" {
-			fmt.Fprintf(stdout, "listening at %v\n", p.UDP.LocalAddr())
-		}
-		fmt.Fprintln(stdout, "offset is the peer's clock minus this one")
+		fmt.Fprintf(stdout, "at %v; offset is the peer's clock minus this one\n", p.UDP.LocalAddr())
 	}
 	ctx, stop := c.Limit(ctx)
 	defer stop()

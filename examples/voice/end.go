@@ -23,8 +23,7 @@ const (
 	frameTime = 20 * time.Millisecond
 
 	// A payload is when the frame was captured, by the clock of the listener, and the sound. Here that
-	// begins with notes for the judge: when that truly was, and how far off the speaker may have been
-	// about it, in microseconds.
+	// begins with a note for the judge: when that truly was, in microseconds.
 	atSound    = 3
 	payloadLen = atSound + 160
 
@@ -47,8 +46,8 @@ type side struct {
 	*program.Socket
 	end   *seal.End
 	clock program.Clock
-	now   func() int64 // true time, us
-	send  func(datagram []byte, to netip.AddrPort)
+	now   func() int64                             // true time, us
+	send  func(datagram []byte, to netip.AddrPort) // as Write of Socket
 
 	// Held by what the end does, and by whoever stops it, as a process is stopped.
 	running sync.Mutex
@@ -79,9 +78,7 @@ func (s *side) open(udp *net.UDPConn, take func(seal.Datagram, error), do func()
 
 // say sends a datagram without a payload, which says what time it is.
 func (s *side) say(to netip.AddrPort) {
-	if to.IsValid() {
-		s.send(s.end.Seal(nil, nil, s.clock.At(s.now())), to)
-	}
+	s.send(s.end.Seal(nil, nil, s.clock.At(s.now())), to)
 }
 
 // greet answers at once while the peer's clock is not known. So both know the other's three ways
@@ -99,10 +96,6 @@ type speaker struct {
 	waiting []int64 // when the frames were captured that are to be sent, in true time, us
 
 	captured []int64 // for the judge: when all were
-}
-
-func newSpeaker(c config, clock program.Clock, to netip.AddrPort) *speaker {
-	return &speaker{side: newSide(0, c, clock), to: to}
 }
 
 func (s *speaker) start(udp *net.UDPConn) {
@@ -134,27 +127,20 @@ func (s *speaker) capture(at int64) {
 func (s *speaker) speak() {
 	session := s.end.Peer().Session // whose time it is
 	for len(s.waiting) > 0 {
-		payload, known := s.payload(s.waiting[0])
+		at := s.waiting[0]
+		ts, known := s.end.Link.ToRemoteTime23(s.clock.At(at))
 		if !known {
 			return
 		}
-		datagram, err := s.end.SealFor(session, nil, payload, s.clock.At(s.now()))
+		b := link.AppendTime23(make([]byte, 0, payloadLen), ts, known)
+		b = binary.LittleEndian.AppendUint64(b, uint64(at))
+		datagram, err := s.end.SealFor(session, nil, b[:payloadLen], s.clock.At(s.now()))
 		if err != nil { // the listener has just started anew, and what it said is taken next
 			return
 		}
 		s.send(datagram, s.to)
 		s.waiting = s.waiting[1:]
 	}
-}
-
-func (s *speaker) payload(at int64) (payload []byte, known bool) {
-	local := s.clock.At(at)
-	ts, known := s.end.Link.ToRemoteTime23(local)
-	bound, _ := s.end.Link.ErrorBound(local)
-	b := link.AppendTime23(make([]byte, 0, payloadLen), ts, known)
-	b = binary.LittleEndian.AppendUint64(b, uint64(at))
-	b = binary.LittleEndian.AppendUint64(b, uint64(bound.Microseconds()))
-	return b[:payloadLen], known
 }
 
 // truly is when a frame was captured, in true time, us.
@@ -169,10 +155,10 @@ type listener struct {
 	was   int64 // ahead, when it was last asked
 
 	// For the judge.
-	begun   int64          // true time, us
-	stopped span           // empty: never
-	late    int            // played later than playout and the clocks allow
-	arrived map[int64]fate // by the true time of capture
+	begun   int64                    // true time, us
+	stopped struct{ from, to int64 } // the same; 0: never
+	late    int                      // played later than playout and the clocks allow
+	arrived map[int64]fate           // by the true time of capture
 }
 
 // fate is what became of a frame. If it was played, over is how much later than captured + latency
@@ -242,9 +228,9 @@ func (l *listener) pop() {
 		return
 	}
 	at, latency := truly(frame), l.buffer.Latency().Microseconds()
-	bound := int64(binary.LittleEndian.Uint64(frame[atSound+8:]))
+	bound, _ := l.end.Link.ErrorBound(captured) // about as wide as the speaker's, whose stamp it was
 	f := fate{played: true, over: now - at - latency, woke: int64(l.clock.At(now)-captured) - latency}
-	if f.over > late.Microseconds()+bound {
+	if f.over > (late + bound).Microseconds() {
 		l.late++
 	}
 	l.arrived[at] = f

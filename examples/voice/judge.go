@@ -42,23 +42,19 @@ type result struct {
 func judge(s *speaker, lives []*listener) *result {
 	r := &result{Captured: len(s.captured)}
 	frames := map[int64]fate{}
-	var away, settles []span
 	for _, l := range lives {
 		maps.Copy(frames, l.arrived)
-		latency := l.buffer.Latency()
-		r.Late, r.Latency = r.Late+l.late, latency.Seconds()*1e3
-		away = append(away, l.absences(latency.Microseconds())...)
-		settles = append(settles, span{l.begun, l.begun + settling.Microseconds()})
+		r.Late, r.Latency = r.Late+l.late, l.buffer.Latency().Seconds()*1e3
 	}
 	var over, clocks, woke []int64
 	for _, at := range s.captured {
-		is := func(s span) bool { return s.from <= at && at <= s.to }
-		absent := slices.ContainsFunc(away, is)
+		absent := slices.ContainsFunc(lives, func(l *listener) bool { return l.absent(at) })
+		starts := slices.ContainsFunc(lives, func(l *listener) bool { return l.starts(at) })
 		f, arrived := frames[at]
 		switch {
 		case f.played:
 			r.Played++
-			if !absent && !slices.ContainsFunc(settles, is) {
+			if !absent && !starts {
 				over, clocks, woke = append(over, f.over), append(clocks, f.over-f.woke), append(woke, f.woke)
 			}
 		case absent:
@@ -73,19 +69,18 @@ func judge(s *speaker, lives []*listener) *result {
 	return r
 }
 
-// span is a time, true, us.
-type span struct{ from, to int64 }
+// starts says whether a true time is too soon after the start to count.
+func (l *listener) starts(at int64) bool {
+	return at >= l.begun && at <= l.begun+settling.Microseconds()
+}
 
-// absences says when frames were captured that nobody could play: what came due while the end
-// that plays was stopped; and around its start what was on its way to, or waited in, the one
-// before, and what the speaker captured until it heard of the new one, which could not know that
-// what came was no recording.
-func (l *listener) absences(latency int64) []span {
-	before := latency + late.Microseconds()
-	return []span{
-		{l.stopped.from - before, l.stopped.to - latency},
-		{l.begun - before, l.begun + heard.Microseconds()},
-	}
+// absent says whether nobody could play what was captured at a true time: it came due while the end that
+// plays was stopped; or around its start it was on its way to, or waited in, the one before, or was captured
+// before the speaker heard of the new one, which could not know that what came was no recording.
+func (l *listener) absent(at int64) bool {
+	due := at + l.buffer.Latency().Microseconds()
+	last := due + late.Microseconds()
+	return last >= l.stopped.from && due <= l.stopped.to || last >= l.begun && at <= l.begun+heard.Microseconds()
 }
 
 // print prints what became of the frames, and says what must not be.

@@ -69,7 +69,7 @@ func demo(ctx context.Context, c config) *result {
 	playing := relay.Loopback()
 	network := relay.New(c.Network, relay.Addr(playing))
 	defer network.Close()
-	speaks := newSpeaker(c, clock(c.Skew/2), network.Addr())
+	speaks := &speaker{side: newSide(0, c, clock(c.Skew/2)), to: network.Addr()}
 	plays := newListener(c, clock(-c.Skew/2))
 	plays.start(playing)
 	speaks.start(relay.Loopback())

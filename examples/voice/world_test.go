@@ -59,7 +59,7 @@ func (w *world) clock(ppm float64) program.Clock {
 
 // speakerBirth starts the speaker, perhaps anew: what was captured before is remembered for the judge.
 func (w *world) speakerBirth() {
-	s := newSpeaker(w.config, w.clock(w.Skew/2), listenerAt)
+	s := &speaker{side: newSide(0, w.config, w.clock(w.Skew/2)), to: listenerAt}
 	s.now, s.send = w.now, w.way(func(b []byte) { w.arrive(w.listener().side, b, speakerAt, w.listener().take) })
 	if w.speaker != nil {
 		s.captured = w.speaker.captured

@@ -141,7 +141,13 @@ func Together(t *testing.T, run program.Run, processes func(at []string) []strin
 	const tries = 5
 	for try := 1; ; try++ {
 		ctx, cancel := context.WithCancel(t.Context())
-		all := processes(free())
+		at := make([]string, 4)
+		for i := range at {
+			conn := relay.Loopback()
+			at[i] = relay.Addr(conn).String()
+			conn.Close()
+		}
+		all := processes(at)
 		printed, codes := make([]Output, len(all)), make([]int, len(all))
 		var running sync.WaitGroup
 		for i, args := range all {
@@ -165,14 +171,4 @@ func Together(t *testing.T, run program.Run, processes func(at []string) []strin
 		}
 		return printed
 	}
-}
-
-// free returns addresses that nobody uses.
-func free() (at []string) {
-	for range 4 {
-		conn := relay.Loopback()
-		defer conn.Close()
-		at = append(at, relay.Addr(conn).String())
-	}
-	return at
 }

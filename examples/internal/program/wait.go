@@ -46,13 +46,12 @@ func Sleep(ctx context.Context, d time.Duration) {
 
 // Every calls do again and again, the first time after a period, until stop is closed.
 func Every(stop <-chan struct{}, period time.Duration, do func()) {
-	tick := time.NewTicker(period)
-	defer tick.Stop()
+	tick := time.Tick(period)
 	for {
 		select {
 		case <-stop:
 			return
-		case <-tick.C:
+		case <-tick:
 			do()
 		}
 	}

@@ -30,6 +30,7 @@ type latency struct {
 	conf     Config
 	now      int64
 	bins     []float64 // the last one has all that are longer; the past fades
+	total    float64   // of all bins
 	last     uint64    // arrival that counted
 	lastFor  int64     // and the longest delay of that burst
 	late     int       // frames in a row
@@ -56,6 +57,7 @@ func (l *latency) arrived(nowUsec uint64, delay int64) {
 		for i := range l.bins {
 			l.bins[i] *= 1 - 1./memory
 		}
+		l.total += 1 - l.total/memory
 	}
 	l.lastFor = delay
 	l.bins[l.bin(delay)]++
@@ -83,11 +85,7 @@ func (l *latency) bin(delay int64) int64 { return min(max(delay, 0)/binUsec, int
 
 // quantile returns the delay within which the wanted share of frames arrives.
 func (l *latency) quantile() int64 {
-	total := 0.
-	for _, n := range l.bins {
-		total += n
-	}
-	rest := total * (1 - l.conf.InTime)
+	rest := l.total * (1 - l.conf.InTime)
 	for i := len(l.bins) - 1; i >= 0; i-- {
 		if rest -= l.bins[i]; rest < 0 {
 			return int64(i+1) * binUsec
