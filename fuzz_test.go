@@ -645,6 +645,7 @@ func mixture(rng *rand.Rand, n int) (events []incident) {
 }
 
 var usual = path{delay: 20_000, jitter: 1000, ppm: 40}
+var overtaking = path{delay: 30_000, jitter: 20_000, every: 16_667, ppm: 40}
 var short = path{delay: 100, jitter: 20, ppm: 20}
 
 var courses = []course{
@@ -656,6 +657,9 @@ var courses = []course{
 	{name: "one a minute", guards: "buckets of a minute, and a bound that is believed", path: path{delay: 20_000, jitter: 1000, every: 60e6, reports: 1, ppm: 20}, length: 18_000},
 	{name: "one in 10 s on a short path", guards: "drift that is more than the path", path: path{delay: 100, jitter: 20, every: 10e6, reports: 1, ppm: 20}, length: 600},
 	{name: "a third is lost", guards: "nothing rests on each datagram", path: path{delay: 20_000, jitter: 3000, lost: 0.3, ppm: 40}},
+	{name: "receive times go back", guards: "datagrams that overtake others", path: overtaking},
+	{name: "receive times go back, where deltas wrap at A", guards: "the end of the ring of deltas", path: overtaking, events: []incident{{0, func(w *world) { w.offset = 1<<26 + 40_000 }}}},
+	{name: "receive times go back, where deltas wrap at B", guards: "the same at the other end", path: overtaking, events: []incident{{0, func(w *world) { w.offset = 1<<26 - 40_000 }}}},
 	{name: "a peer that is an original", guards: "minima of 10 s", path: path{delay: 20_000, jitter: 1000, every: 16_667, original: true, ppm: 40}},
 	{name: "step of an original", guards: "a step that an original reports after 10 s", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []incident{{60, setB(5000)}}},
 	{name: "step back of an original", guards: "a step that an original reports at once", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []incident{{60, setB(-5000)}}},
