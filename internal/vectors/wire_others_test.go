@@ -132,6 +132,5 @@ func (c *pingClient) play(l pingLine) pingLine {
 
 // TestWirePing: requests, replies, what they tell, and why others are refused.
 func TestWirePing(t *testing.T) {
-	c := pingClient{t: t}
-	wire(t, "ping.jsonl", c.play)
+	wire(t, "ping.jsonl", (&pingClient{t: t}).play)
 }

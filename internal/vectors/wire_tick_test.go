@@ -139,6 +139,5 @@ func (p *tickEnds) hear(l tickLine) tickLine {
 
 // TestWireTick: the messages, the arithmetic of ticks, the handshake, and what a server says of inputs.
 func TestWireTick(t *testing.T) {
-	ends := tickEnds{t: t}
-	wire(t, "tick.jsonl", ends.play)
+	wire(t, "tick.jsonl", (&tickEnds{t: t}).play)
 }
