@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -138,14 +137,6 @@ func open(t *testing.T, browser context.Context, address string) *tab {
 	}))
 	w.do(chromedp.Navigate(address))
 	return w
-}
-
-// call calls a command of the browser.
-func call[P, R any](w *tab, command cdp.Command[P, R], params P) {
-	w.t.Helper()
-	if _, err := chromedp.Call(w.ctx, command, params); err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 func (w *tab) do(steps ...chromedp.Action[chromedp.Void]) {
@@ -488,7 +479,8 @@ func TestBackground(t *testing.T) {
 	eval[bool](w, "window.beats = [], setInterval(() => beats.push(performance.now()), 10), true")
 	time.Sleep(3 * time.Second)
 	lifecycle := func(state cdppage.SetWebLifecycleStateState) {
-		call(w, cdppage.SetWebLifecycleState, cdppage.SetWebLifecycleStateParams{State: state})
+		_, err := chromedp.Call(w.ctx, cdppage.SetWebLifecycleState, cdppage.SetWebLifecycleStateParams{State: state})
+		exampletest.Must(t, err)
 	}
 	from := w.now()
 	lifecycle("frozen")
@@ -550,9 +542,10 @@ const contrast = `(element => {
 
 func setScheme(w *tab, scheme string) {
 	w.t.Helper()
-	call(w, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	_, err := chromedp.Call(w.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
+	exampletest.Must(w.t, err)
 }
 
 // The pictures of the documents: go test -run TestScreenshots -screenshots ../../docs

@@ -102,11 +102,9 @@ func (x *party) birth(i int) {
 }
 
 func (x *party) close() {
-	for _, p := range x.peers {
+	for i, p := range x.peers {
 		p.Close() // which may have happened
-	}
-	for _, r := range x.relays {
-		r.Close()
+		x.relays[i].Close()
 	}
 }
 
