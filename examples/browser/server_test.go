@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// These tests prove the server without a browser, by the same WebSocket and WebTransport. They need no
-// built page.
+// These tests prove the server without a browser, by the same WebSocket and WebTransport.
 package main
 
 import (
@@ -22,15 +21,6 @@ import (
 	"timesync/examples/internal/exampletest"
 	"timesync/tick"
 )
-
-// startBare starts a server without a page.
-func startBare(t *testing.T) *server {
-	t.Helper()
-	s, err := serve("127.0.0.1:0", nil, "")
-	exampletest.Must(t, err)
-	t.Cleanup(s.close)
-	return s
-}
 
 // gamePath is where the WebSocket is.
 func gamePath(s *server) string { return strings.Replace(s.address(), "http", "ws", 1) + "game" }
@@ -92,7 +82,7 @@ func dialStamps(t *testing.T, g client.Greeting) (*webtransport.Session, error) 
 
 // The tick rate is that of all players, and who leaves is gone.
 func TestPlayers(t *testing.T) {
-	s := startBare(t)
+	s := startServer(t, "")
 	a, b := connect(t, s), connect(t, s)
 	a.wait(3, defaultRate)
 	b.send(websocket.MessageText, []byte(`{"rate":30,"latency":20}`))
@@ -103,7 +93,7 @@ func TestPlayers(t *testing.T) {
 
 // Nothing that a page sends does harm.
 func TestBadInput(t *testing.T) {
-	s := startBare(t)
+	s := startServer(t, "")
 	p := connect(t, s)
 	session, err := dialStamps(t, p.greeting)
 	exampletest.Must(t, err)
@@ -122,9 +112,9 @@ func TestBadInput(t *testing.T) {
 }
 
 // Only the page that was given the key opens a session, and only pages of this server a
-// WebSocket.
+// WebSocket. A browser is told to load nothing from elsewhere.
 func TestStrangers(t *testing.T) {
-	s := startBare(t)
+	s := startServer(t, "")
 	wrong := connect(t, s).greeting
 	wrong.URL = strings.Replace(wrong.URL, "key=", "key=x", 1)
 	if _, err := dialStamps(t, wrong); err == nil {
@@ -134,11 +124,7 @@ func TestStrangers(t *testing.T) {
 	if err == nil {
 		t.Error("a page from elsewhere opens a WebSocket")
 	}
-}
-
-// A browser is told to load nothing from elsewhere.
-func TestPolicy(t *testing.T) {
-	r, err := http.Get(startBare(t).address() + "plain.html")
+	r, err := http.Get(s.address() + "plain.html")
 	exampletest.Must(t, err)
 	r.Body.Close()
 	if policy := r.Header.Get("Content-Security-Policy"); r.StatusCode != http.StatusOK || !strings.HasPrefix(policy, "default-src 'self';") {

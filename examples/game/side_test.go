@@ -99,17 +99,11 @@ func TestAnyBytes(t *testing.T) {
 		b := make([]byte, rng.Intn(120))
 		rng.Read(b)
 		now := s.start(tick.Tick(i / 50))
-		newest := tick.Tick(i/50 + rng.Intn(100) - 50)
-		switch i % 4 {
-		case 0:
-			s.take(b, somewhere, now)
-			p.take(b, somewhere, now)
-		case 1:
-			s.send(0, b, now)
-		case 2: // right, but for the numbers
-			newest = tick.Tick(rng.Uint64())
-			fallthrough
-		case 3:
+		s.take(slices.Clone(b), somewhere, now)
+		p.take(slices.Clone(b), somewhere, now)
+		s.send(0, b, now)
+		near := tick.Tick(i/50 + rng.Intn(100) - 50)
+		for _, newest := range []tick.Tick{near, tick.Tick(rng.Uint64())} { // right, but for the numbers
 			s.send(0, append(encode(input{Epoch: s.epoch, Newest: newest}), b...), now)
 		}
 		s.ticks.Advance(now)
