@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// These tests prove the server without a browser, by the same WebSocket and WebTransport. They need no
-// built page.
+// These tests prove the server without a browser, by the same WebSocket and WebTransport.
 package main
 
 import (
@@ -22,15 +21,6 @@ import (
 	"timesync/examples/internal/exampletest"
 	"timesync/tick"
 )
-
-// startBare starts a server without a page.
-func startBare(t *testing.T) *server {
-	t.Helper()
-	s, err := serve("127.0.0.1:0", nil, "")
-	exampletest.Must(t, err)
-	t.Cleanup(s.close)
-	return s
-}
 
 // gamePath is where the WebSocket is.
 func gamePath(s *server) string { return strings.Replace(s.address(), "http", "ws", 1) + "game" }
@@ -61,33 +51,20 @@ func (p *player) send(kind websocket.MessageType, b []byte) {
 	exampletest.Must(p.t, p.ws.Write(p.ctx, kind, b))
 }
 
-// wait waits for a message that is so.
-func (p *player) wait(what string, is func(b []byte) bool) {
+// wait waits until so many are on the platform, the server's figure among them, at so many ticks a second.
+func (p *player) wait(players int, hz uint32) {
 	p.t.Helper()
-	for {
+	for welcome := (tick.Welcome{}); ; {
 		_, b, err := p.ws.Read(p.ctx)
 		if err != nil {
-			p.t.Fatalf("%s: %v", what, err)
+			p.t.Fatalf("no %d players at %d ticks a second: %v", players, hz, err)
 		}
-		if is(b) {
+		if b[0] == game.KindWelcome {
+			exampletest.Must(p.t, welcome.UnmarshalBinary(b[1:]))
+		}
+		if state, ok := game.ReadState(b); ok && len(state.Players) == players && welcome.Rate == tick.Hz(hz) {
 			return
 		}
-	}
-}
-
-// players says of a message whether it is a state of so many, the server's figure among them.
-func players(n int) func(b []byte) bool {
-	return func(b []byte) bool {
-		state, ok := game.ReadState(b)
-		return ok && len(state.Players) == n
-	}
-}
-
-// rate says of a message whether it is a Welcome of a game with so many ticks a second.
-func rate(hz uint32) func(b []byte) bool {
-	return func(b []byte) bool {
-		var w tick.Welcome
-		return b[0] == game.KindWelcome && w.UnmarshalBinary(b[1:]) == nil && w.Rate == tick.Hz(hz)
 	}
 }
 
@@ -105,18 +82,18 @@ func dialStamps(t *testing.T, g client.Greeting) (*webtransport.Session, error) 
 
 // The tick rate is that of all players, and who leaves is gone.
 func TestPlayers(t *testing.T) {
-	s := startBare(t)
+	s := startServer(t, "")
 	a, b := connect(t, s), connect(t, s)
-	a.wait("three on the platform", players(3))
+	a.wait(3, defaultRate)
 	b.send(websocket.MessageText, []byte(`{"rate":30,"latency":20}`))
-	a.wait("another tick rate", rate(30))
+	a.wait(3, 30)
 	b.ws.CloseNow()
-	a.wait("who has left is gone", players(2))
+	a.wait(2, 30)
 }
 
 // Nothing that a page sends does harm.
 func TestBadInput(t *testing.T) {
-	s := startBare(t)
+	s := startServer(t, "")
 	p := connect(t, s)
 	session, err := dialStamps(t, p.greeting)
 	exampletest.Must(t, err)
@@ -131,13 +108,13 @@ func TestBadInput(t *testing.T) {
 			_ = session.SendDatagram(b) // some are too many
 		}
 	}
-	connect(t, s).wait("the game goes on", rate(defaultRate))
+	connect(t, s).wait(3, defaultRate)
 }
 
 // Only the page that was given the key opens a session, and only pages of this server a
-// WebSocket.
+// WebSocket. A browser is told to load nothing from elsewhere.
 func TestStrangers(t *testing.T) {
-	s := startBare(t)
+	s := startServer(t, "")
 	wrong := connect(t, s).greeting
 	wrong.URL = strings.Replace(wrong.URL, "key=", "key=x", 1)
 	if _, err := dialStamps(t, wrong); err == nil {
@@ -147,11 +124,7 @@ func TestStrangers(t *testing.T) {
 	if err == nil {
 		t.Error("a page from elsewhere opens a WebSocket")
 	}
-}
-
-// A browser is told to load nothing from elsewhere.
-func TestPolicy(t *testing.T) {
-	r, err := http.Get(startBare(t).address() + "plain.html")
+	r, err := http.Get(s.address() + "plain.html")
 	exampletest.Must(t, err)
 	r.Body.Close()
 	if policy := r.Header.Get("Content-Security-Policy"); r.StatusCode != http.StatusOK || !strings.HasPrefix(policy, "default-src 'self';") {

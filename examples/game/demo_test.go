@@ -8,38 +8,27 @@ import (
 	"time"
 )
 
-// After a start two are looked at ten times a second, for 10 s: when they are in step for good. A long stall of this
-// process in the first second does not count.
+// Two are in step from when their clocks are apart by no more than a tick for good. A long stall of this process puts
+// the start off. A tick that nobody told of is a failure.
 func TestStep(t *testing.T) {
 	const ms, second = time.Millisecond, time.Second
-	for _, tt := range []struct {
-		name                string
-		unknown             int // looks at the start
-		apart, after5       time.Duration
-		stall, out, stalled time.Duration
+	var s step
+	for i, tt := range []struct {
+		apart time.Duration
+		known bool
+		want  step
 	}{
-		{name: "nothing"},
-		{name: "apart by less than a tick", apart: 16 * ms},
-		{name: "apart by more", apart: 17 * ms, out: 10 * second},
-		{name: "apart once, after 5 s", after5: second, out: 5 * second},
-		{name: "slow to start", unknown: 21, out: 2100 * ms},
-		{name: "slow because it did not run", unknown: 21, stall: 200 * ms, stalled: 200 * ms, out: 1900 * ms},
-		{name: "slow, and it stalled for too short", unknown: 21, stall: 99 * ms, stalled: 99 * ms, out: 2100 * ms},
-		{name: "it ran", stall: 7 * ms},
+		{0, false, step{out: 0}}, {16 * ms, true, step{apart: 16 * ms}}, {17 * ms, true, step{out: 2 * second}},
+		{9 * ms, true, step{2 * second, 9 * ms}}, {3 * ms, true, step{2 * second, 9 * ms}}, {0, false, step{out: 5 * second}},
 	} {
-		d, s := demo{begun: 10 * second}, step{}
-		for i := 1; i <= 100; i++ {
-			apart := tt.apart
-			if i == 50 {
-				apart += tt.after5
-			}
-			if i == 10 {
-				d.ran(tt.stall)
-			}
-			s.see(10*second+time.Duration(i)*second/10-d.begun, apart, second/60, i > tt.unknown)
+		if s.see(time.Duration(i)*second, tt.apart, second/60, tt.known); s != tt.want {
+			t.Errorf("at %d s: %+v, want %+v", i, s, tt.want)
 		}
-		if within := s.apart == tt.apart || s.out == 10*second; s.out != tt.out || !within || d.stalled != tt.stalled {
-			t.Errorf("%s: %+v, stalled %v", tt.name, s, d.stalled)
+	}
+	for took, want := range map[time.Duration]demo{7 * ms: {}, 99 * ms: {stalled: 99 * ms}, 100 * ms: {stalled: 100 * ms, begun: 100 * ms}} {
+		var d demo
+		if d.ran(took); d.stalled != want.stalled || d.begun != want.begun {
+			t.Errorf("%v between two looks: stalled %v, put off by %v", took, d.stalled, d.begun)
 		}
 	}
 	var d demo

@@ -55,12 +55,11 @@ func TestFlags(t *testing.T) {
 	t.Setenv(program.KeyVariable, "")
 	key := strings.Repeat("5", 64)
 	exampletest.Flags(t, "game", run, map[string]string{
-		"-listen :1 -player 1 -key " + key:  "-player: needs -dial",
-		"-dial :1 -player 9 -key " + key:    "from 1 to 8",
-		"-up 50ms":                          "as in 50ms@5s",
-		"-down 11s@5s":                      "up to 10s",
-		"-listen :1 -up 5ms@5s -key " + key: "-up: only without",
-		"-player 2":                         "-player: needs -listen or -dial",
-		"-for 5s":                           "9s or more",
+		"-listen :1 -player 1 -key " + key: "-player: needs -dial",
+		"-dial :1 -player 9 -key " + key:   "from 1 to 8",
+		"-up 50ms":                         "as in 50ms@5s",
+		"-down 11s@5s":                     "up to 10s",
+		"-player 2":                        "-player: needs -listen or -dial",
+		"-for 5s":                          "9s or more",
 	})
 }

@@ -144,7 +144,8 @@ func (s *serverSide) send(n tick.Tick) {
 		}
 		message := encode(state{epoch, n, s.figures})
 		welcome, _ := s.ticks.Announce(peer(i), now)
-		if !welcome.Heard || p.behind || n%ticksPerSecond == 0 { // once a second in any case
+		// Once a second in any case.
+		if !welcome.Heard || p.behind || n%ticksPerSecond == 0 {
 			p.behind = false
 			message, _ = welcome.AppendBinary(message)
 		}

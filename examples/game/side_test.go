@@ -49,11 +49,6 @@ func (s *server) send(id byte, payload []byte, now uint64) {
 	s.take(s.end.Seal([]byte{id}, payload, now), somewhere, now)
 }
 
-func newPlayerSide(t *testing.T) *playerSide {
-	t.Helper()
-	return newPlayer(open(t, somewhere), [32]byte{}, 0)
-}
-
 func open(t *testing.T, server netip.AddrPort) *node {
 	n := newNode(config{}, relay.Loopback(), server, log.New(io.Discard, "", 0))
 	t.Cleanup(func() { n.Close() })
@@ -96,7 +91,7 @@ func TestInputs(t *testing.T) {
 
 // Whatever comes, sealed or not, is refused or played, and neither side fails.
 func TestAnyBytes(t *testing.T) {
-	s, p := newServerSide(t), newPlayerSide(t)
+	s, p := newServerSide(t), newPlayer(open(t, somewhere), [32]byte{}, 0)
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewSource(seed))
@@ -104,17 +99,11 @@ func TestAnyBytes(t *testing.T) {
 		b := make([]byte, rng.Intn(120))
 		rng.Read(b)
 		now := s.start(tick.Tick(i / 50))
-		newest := tick.Tick(i/50 + rng.Intn(100) - 50)
-		switch i % 4 {
-		case 0:
-			s.take(b, somewhere, now)
-			p.take(b, somewhere, now)
-		case 1:
-			s.send(0, b, now)
-		case 2: // right, but for the numbers
-			newest = tick.Tick(rng.Uint64())
-			fallthrough
-		case 3:
+		s.take(slices.Clone(b), somewhere, now)
+		p.take(slices.Clone(b), somewhere, now)
+		s.send(0, b, now)
+		near := tick.Tick(i/50 + rng.Intn(100) - 50)
+		for _, newest := range []tick.Tick{near, tick.Tick(rng.Uint64())} { // right, but for the numbers
 			s.send(0, append(encode(input{Epoch: s.epoch, Newest: newest}), b...), now)
 		}
 		s.ticks.Advance(now)
@@ -156,7 +145,7 @@ func TestCorrect(t *testing.T) {
 	if at != yard || at.move(left) != yard-stride || at.move(left|right) != yard || at.move(0) != at {
 		t.Errorf("at %v", at)
 	}
-	p := newPlayerSide(t)
+	p := newPlayer(open(t, somewhere), [32]byte{}, 0)
 	p.correct(7, 100) // the first word of the server
 	for n := tick.Tick(10); n <= 20; n++ {
 		p.me, p.newest = p.me.move(right), n
@@ -175,7 +164,7 @@ func TestCorrect(t *testing.T) {
 
 // What is shown lies between the states that have arrived, where the time says.
 func TestSeen(t *testing.T) {
-	p := newPlayerSide(t)
+	p := newPlayer(open(t, somewhere), [32]byte{}, 0)
 	for _, n := range []tick.Tick{10, 11, 14} {
 		s := state{Tick: n}
 		s.Figures[3], s.Figures[4] = figure(n)*100, -figure(n)*100

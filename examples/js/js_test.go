@@ -8,6 +8,7 @@ package js
 import (
 	"bufio"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -101,9 +102,7 @@ func newJSEnd(t *testing.T) *jsEnd {
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
 	cmd.Stderr = os.Stderr
-	if err3 := cmd.Start(); err1 != nil || err2 != nil || err3 != nil {
-		t.Fatal(err1, err2, err3)
-	}
+	exampletest.Must(t, errors.Join(err1, err2, cmd.Start()))
 	t.Cleanup(func() {
 		in.Close() // which ends it
 		if err := cmd.Wait(); err != nil {

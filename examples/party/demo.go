@@ -56,8 +56,10 @@ type party struct {
 	apart  atomic.Bool   // 1, 2 and 3 from 4 and 5
 	clock  program.Clock // of the founder: session time
 
-	aparts             []int64 // how far the two peers are apart that are furthest apart, us
-	wrong, back, steps int     // readings beyond their bound, and such as went back; jumps
+	// How far the two peers are apart that are furthest apart, us.
+	aparts []int64
+	// Readings beyond their bound, and such as went back; jumps.
+	wrong, back, steps int
 }
 
 // demo plays the script, and prints what the peers think.
@@ -100,11 +102,9 @@ func (x *party) birth(i int) {
 }
 
 func (x *party) close() {
-	for _, p := range x.peers {
+	for i, p := range x.peers {
 		p.Close() // which may have happened
-	}
-	for _, r := range x.relays {
-		r.Close()
+		x.relays[i].Close()
 	}
 }
 
@@ -191,7 +191,7 @@ func (x *party) print(out io.Writer, exact bool) error {
 	case !exact:
 		return nil
 	case apart.P99 > apartMost || x.steps > 0:
-		return fmt.Errorf("peers are to agree within %d us (p99), without a step", apartMost)
+		return fmt.Errorf("peers must agree within %d us (p99), without a step", apartMost)
 	case x.host() == 0:
 		return errors.New("there is not one host for all at the end")
 	}

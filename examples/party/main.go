@@ -71,7 +71,7 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 		c.at = append(c.at, at.AddrPort())
 	}
 	if c.id == 0 || c.id > uint64(len(c.at)) {
-		return fmt.Errorf("-id %d: must be from 1 to %d, as many as -peers", c.id, len(c.at))
+		return fmt.Errorf("-id %d: from 1 to %d, as many as -peers", c.id, len(c.at))
 	}
 	if c.For < 0 {
 		return errors.New("-for: must not be negative")

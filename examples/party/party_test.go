@@ -71,7 +71,6 @@ func TestProcesses(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	exampletest.Flags(t, "party", run, map[string]string{
-		"-skew NaN":                            "-skew",
 		"-loss 200":                            "-loss",
 		"-peers a:1":                           "-id",
 		"-for 1s":                              "-id",

@@ -66,7 +66,8 @@ func pairKey(party [32]byte, a, b uint64) (key [32]byte) {
 // higher identity calls.
 func newPeer(id uint64, key [32]byte, clock program.Clock, at []netip.AddrPort) *peer {
 	p := &peer{id: id, clock: clock, member: session.New(id), started: clock.Now()}
-	p.asked, p.awake, p.announced = p.started, p.started, p.started // a clock may show any time
+	// A clock may show any time.
+	p.asked, p.awake, p.announced = p.started, p.started, p.started
 	p.old.Store(p.started - uint64(silent.Microseconds()))
 	p.cut = func(uint64, uint64) bool { return false }
 	for i, to := range at {

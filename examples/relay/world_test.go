@@ -57,17 +57,24 @@ func newWorld(seed uint64, sets []sim.ClockEvent) *world {
 	w.world.Connect(w.cameraAt, w.relayAt, badLink(), badLink())
 	w.world.Connect(w.relayAt, w.viewAt, badLink(), badLink())
 
-	w.camera = seal.New([32]byte{1}, 0)
-	w.toRelay = seal.New([32]byte{2}, 0)
+	w.camera, w.toRelay = seal.New([32]byte{1}, 0), seal.New([32]byte{2}, 0)
 	w.birth()
-	w.cameraAt.OnReceive = func(_ *sim.Node, b []byte) { w.camera.Open(b, nowhere, w.cameraAt.NowUsec()) }
-	w.viewAt.OnReceive = func(_ *sim.Node, b []byte) {
-		d, _, err := w.toRelay.Take(b, nowhere, w.viewAt.NowUsec(), 0)
+	opens(w.cameraAt, map[*sim.Node]*seal.End{w.relayAt: w.camera}, func(*sim.Node, seal.Datagram) {})
+	opens(w.viewAt, map[*sim.Node]*seal.End{w.relayAt: w.toRelay}, func(_ *sim.Node, d seal.Datagram) { w.watch(d) })
+	return w
+}
+
+// opens makes a node open what another sends by an end for it, and take it.
+func opens(at *sim.Node, ends map[*sim.Node]*seal.End, take func(from *sim.Node, d seal.Datagram)) {
+	at.OnReceive = func(from *sim.Node, b []byte) {
+		d, answer, err := ends[from].Take(b, nowhere, at.NowUsec(), 0)
+		if answer != nil {
+			at.Send(from, answer)
+		}
 		if err == nil {
-			w.watch(d)
+			take(from, d)
 		}
 	}
-	return w
 }
 
 // birth starts the forwarder anew, with another clock.
@@ -75,20 +82,11 @@ func (w *world) birth() {
 	rng := w.world.Rand("births")
 	w.relayAt.Clock = sim.NewClock(sim.ClockSpec{OffsetUsec: rng.Uint64()}, rng.Uint64())
 	w.toCamera, w.toViewer = seal.New([32]byte{1}, 1), seal.New([32]byte{2}, 1)
-	w.relayAt.OnReceive = func(from *sim.Node, b []byte) {
-		now := w.relayAt.NowUsec()
-		end := w.toViewer
-		if from == w.cameraAt {
-			end = w.toCamera
-		}
-		d, answer, err := end.Take(b, nowhere, now, 0)
-		if answer != nil {
-			w.relayAt.Send(from, answer)
-		}
-		if err == nil && from == w.cameraAt {
+	opens(w.relayAt, map[*sim.Node]*seal.End{w.cameraAt: w.toCamera, w.viewAt: w.toViewer}, func(from *sim.Node, d seal.Datagram) {
+		if now := w.relayAt.NowUsec(); from == w.cameraAt {
 			w.relayAt.Send(w.viewAt, w.toViewer.Seal(nil, forward(w.toCamera, d.Payload, now), now))
 		}
-	}
+	})
 }
 
 // watch judges what the viewer says. The picture of a frame is when it was truly captured.
@@ -118,19 +116,16 @@ func TestFrames(t *testing.T) {
 	for _, at := range []time.Duration{3 * part, 6 * part} {
 		w.world.At(at, w.birth)
 	}
-	captured := 0
 	w.world.Every(time.Second/rate, time.Second/rate, func() {
-		if captured++; captured <= frames {
-			now := w.cameraAt.NowUsec()
-			truly := binary.LittleEndian.AppendUint64(nil, uint64(w.world.Now()))
-			w.cameraAt.Send(w.relayAt, w.camera.Seal(nil, appendFrame(nil, now, truly), now))
-		}
+		now := w.cameraAt.NowUsec()
+		truly := binary.LittleEndian.AppendUint64(nil, uint64(w.world.Now()))
+		w.cameraAt.Send(w.relayAt, w.camera.Seal(nil, appendFrame(nil, now, truly), now))
 	})
 	w.world.Every(50*ms, 50*ms, func() { // as those reports that a sender needs anyway
 		w.relayAt.Send(w.cameraAt, w.toCamera.Seal(nil, nil, w.relayAt.NowUsec()))
 		w.viewAt.Send(w.relayAt, w.toRelay.Seal(nil, nil, w.viewAt.NowUsec()))
 	})
-	w.world.Run(lasting + 5*time.Second)
+	w.world.Run(lasting)
 
 	n := len(w.errs)
 	if n < frames/2 {

@@ -59,7 +59,8 @@ type Client struct {
 func New(raw func() uint64) *Client {
 	c := &Client{raw: raw, link: new(link.Link), states: map[tick.Tick]game.State{}}
 	c.step = uint64((clock.Step() + time.Microsecond - 1).Microseconds())
-	c.game, _ = tick.NewClient(tick.ClientConfig{ // a constant configuration, and a right one
+	// A constant configuration, and a right one.
+	c.game, _ = tick.NewClient(tick.ClientConfig{
 		Config:   tick.Config{OnMismatch: tick.MismatchAdjust, StallThreshold: stall},
 		Handlers: tick.Handlers{Tick: c.tick, Event: func(e tick.Event) { c.say("game: %v", e) }},
 	}, c.link)
@@ -162,8 +163,10 @@ func reading(k timesync.Snapshot, truth float64) any {
 	return map[string]any{
 		"error": float64(k.RemoteUsec) - truth,
 		"bound": us(k.ErrorBound),
-		"delay": us(k.MinimumOneWayDelay + k.Jitter), // on average of late: of datagrams, or half of 8 round trips
-		"steps": k.Steps,                             // how often the reading was allowed to jump
+		// On average of late: of datagrams, or half of 8 round trips.
+		"delay": us(k.MinimumOneWayDelay + k.Jitter),
+		// How often the reading was allowed to jump.
+		"steps": k.Steps,
 	}
 }
 

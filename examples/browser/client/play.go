@@ -69,12 +69,12 @@ func (c *Client) SetBuffers(client, server time.Duration) error {
 // share of the inputs came too late, and who is drawn.
 func (c *Client) Frame(raw uint64) any {
 	now := c.local(raw)
-	clocks, ok := c.game.Snapshot(now)
+	at, ok := c.game.Snapshot(now)
 	if !ok {
 		return nil
 	}
 	var times, levels, drawn []any
-	for _, t := range []tick.Time{clocks.ServerTime, clocks.SharedTime, clocks.PredictedTime} {
+	for _, t := range []tick.Time{at.ServerTime, at.SharedTime, at.PredictedTime} {
 		times = append(times, t.Duration().Seconds())
 		levels = append(levels, game.Platform(t.Duration()))
 	}
@@ -82,16 +82,16 @@ func (c *Client) Frame(raw uint64) any {
 		drawn = append(drawn, map[string]any{"player": p.Number, "own": own, "x": p.X, "height": p.Height})
 	}
 	own := c.greeting.Player
-	for _, p := range c.seen(clocks.ServerTime) {
+	for _, p := range c.seen(at.ServerTime) {
 		if p.Number != own {
 			draw(p, false)
 		}
 	}
 	x := c.was + (c.x-c.was)*c.game.Fraction(now)
-	me := game.Figure{X: float32(x), Height: float32(game.Platform(clocks.PredictedTime.Duration()))}
+	me := game.Figure{X: float32(x), Height: float32(game.Platform(at.PredictedTime.Duration()))}
 	draw(game.Player{Number: own, Figure: me}, true)
 	timing, _ := c.game.Timing()
-	rate := clocks.SharedTime.Rate()
+	rate := at.SharedTime.Rate()
 	return map[string]any{
 		"times": times, "levels": levels, "drawn": drawn,
 		"rate": float64(rate.Num) / float64(rate.Den), "late": timing.LateInputs,

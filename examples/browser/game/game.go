@@ -77,7 +77,8 @@ func (f Figure) stands() bool {
 func (m State) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(append(b, KindState), m.Epoch)
 	b = binary.LittleEndian.AppendUint64(b, uint64(m.Tick))
-	b, _ = binary.Append(b, binary.LittleEndian, m.Players) // which never fails for a fixed size
+	// It never fails for a fixed size.
+	b, _ = binary.Append(b, binary.LittleEndian, m.Players)
 	return b
 }
 

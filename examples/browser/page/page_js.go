@@ -15,7 +15,8 @@ import (
 // rawUsec reads a clock of the browser, which counts milliseconds, in microseconds.
 func rawUsec(ms js.Value) uint64 { return uint64(ms.Float() * 1000) }
 
-func milliseconds(v js.Value) time.Duration {
+// ms is a duration, of which JavaScript counts milliseconds.
+func ms(v js.Value) time.Duration {
 	return time.Duration(v.Float() * float64(time.Millisecond))
 }
 
@@ -64,8 +65,8 @@ func functions(c *client.Client) map[string]func(args []js.Value) any {
 		"onMessage":  func(a []js.Value) any { c.OnMessage(toBytes(a[0]), rawUsec(a[1])); return nil },
 		"advance":    func(a []js.Value) any { c.Advance(rawUsec(a[0])); return nil },
 		"walk":       func(a []js.Value) any { c.Walk(a[0].Float()); return nil },
-		"stepClock":  func(a []js.Value) any { c.StepClock(milliseconds(a[0])); return nil },
-		"setBuffers": func(a []js.Value) any { return c.SetBuffers(milliseconds(a[0]), milliseconds(a[1])) == nil },
+		"stepClock":  func(a []js.Value) any { c.StepClock(ms(a[0])); return nil },
+		"setBuffers": func(a []js.Value) any { return c.SetBuffers(ms(a[0]), ms(a[1])) == nil },
 		"frame":      func(a []js.Value) any { return c.Frame(rawUsec(a[0])) },
 		"sample":     func(a []js.Value) any { return c.Sample(rawUsec(a[0]), a[1].Float()*1000) },
 	}

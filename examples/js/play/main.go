@@ -53,7 +53,8 @@ type player struct {
 
 func newGame() *game {
 	g := &game{players: map[uint64]*player{}, do: make(chan func())}
-	g.server, _ = tick.NewServer(tick.ServerConfig{ // which fails for a wrong configuration only
+	// It fails for a wrong configuration only.
+	g.server, _ = tick.NewServer(tick.ServerConfig{
 		Config: tick.Config{Rate: tick.Hz(60)},
 		Handlers: tick.Handlers{
 			Tick:  g.tick,

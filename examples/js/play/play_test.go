@@ -8,7 +8,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -37,7 +36,6 @@ often(() => {
 	console.log(Math.floor(after), doubt.replace(' ', '-') || 'sure', Math.floor(clocks?.shared ?? 0), bound,
 		String(clocks?.epoch ?? 0), players.size);
 }, 50);
-process.stdin.on('end', () => process.exit()).resume();
 `
 
 // client runs it in Node until the test is over, with timers of at least so many ms.
@@ -52,23 +50,15 @@ func client(t *testing.T, url string, timers int) *bufio.Scanner {
 	err3 := os.WriteFile(filepath.Join(dir, "timesync.mjs"), module, 0o666)
 	err4 := os.WriteFile(filepath.Join(dir, "bot.mjs"), []byte(bot), 0o666)
 	exampletest.Must(t, errors.Join(err1, err2, err3, err4))
-	args := []string{filepath.Join(dir, "bot.mjs"), url, strconv.Itoa(timers)}
-	if exec.CommandContext(t.Context(), node, "-e", "WebSocket").Run() != nil { // before Node 22
-		args = append([]string{"--experimental-websocket"}, args...)
-		if exec.CommandContext(t.Context(), node, args[0], "-e", "WebSocket").Run() != nil {
-			t.Skip("NOT TESTED in JavaScript: this Node has no WebSocket")
-		}
+	const flag = "--experimental-websocket" // before Node 22
+	if exec.CommandContext(t.Context(), node, flag, "-e", "WebSocket").Run() != nil {
+		t.Skip("NOT TESTED in JavaScript: this Node has no WebSocket")
 	}
-	cmd := exec.Command(node, args...)
+	cmd := exec.CommandContext(t.Context(), node, flag, filepath.Join(dir, "bot.mjs"), url, strconv.Itoa(timers))
 	cmd.Stderr = os.Stderr
-	in, err1 := cmd.StdinPipe()
-	out, err2 := cmd.StdoutPipe()
-	exampletest.Must(t, errors.Join(err1, err2, cmd.Start()))
-	t.Cleanup(func() {
-		in.Close() // which ends it
-		go io.Copy(io.Discard, out)
-		cmd.Wait()
-	})
+	out, err := cmd.StdoutPipe()
+	exampletest.Must(t, errors.Join(err, cmd.Start()))
+	t.Cleanup(func() { _ = cmd.Wait() }) // it was killed
 	return bufio.NewScanner(out)
 }
 
