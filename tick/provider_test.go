@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 )
@@ -43,13 +42,7 @@ func TestFaultyProvider(t *testing.T) {
 	base := newRand(t).Uint64()
 	ticks, backs, provider := uint64(0), 0, &chaos{}
 	for seed := range uint64(300) {
-		m := newModel(base+seed, nil, provider)
-		for range 200 {
-			m.step()
-		}
-		if m.wrong != "" {
-			t.Fatalf("seed %d: %s\n%s", base+seed, m.wrong, strings.Join(m.trace, "\n"))
-		}
+		m := newModel(base+seed, nil, provider).play(t, 200)
 		ticks, backs = ticks+m.clientLog.ran, backs+m.clientLog.backs
 	}
 	if ticks == 0 || backs == 0 || provider.calls < 10_000 {
