@@ -104,8 +104,11 @@ func newModel(seed uint64, chosen []byte, provider *chaos) *model {
 	if seed%2 == 1 {
 		m.serverBase, m.clientBase = -m.serverBase>>40, -m.clientBase>>40
 	}
-	offs := []int64{-readerMargin, -m.rng.Int64N(readerMargin), 0, m.rng.Int64N(readerMargin - late), readerMargin - late}
-	m.serverLog, m.clientLog = newWitness(false, offs...), newWitness(m.rng.IntN(4) == 0, offs...)
+	for _, off := range []int64{-readerMargin, -m.rng.Int64N(readerMargin), 0, m.rng.Int64N(readerMargin - late), readerMargin - late} {
+		m.serverLog.readers = append(m.serverLog.readers, reader{off: off})
+		m.clientLog.readers = append(m.clientLog.readers, reader{off: off})
+	}
+	m.clientLog.neverBack = m.rng.IntN(4) == 0
 	cfg := Config{
 		CatchUp:    CatchUp(m.rng.IntN(4)),
 		OnMismatch: MismatchAdjust,
