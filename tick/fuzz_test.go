@@ -5,7 +5,6 @@ package tick
 import (
 	"bytes"
 	"math"
-	"strings"
 	"testing"
 )
 
@@ -58,12 +57,6 @@ func FuzzHandshake(f *testing.F) {
 func FuzzAdvances(f *testing.F) {
 	f.Add([]byte("0000000700000100\"10X0\xaaA00700100B00100"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m := newModel(uint64(len(b)), b, nil)
-		for range min(len(b), 500) {
-			m.step()
-		}
-		if m.wrong != "" {
-			t.Fatalf("%s\n%s", m.wrong, strings.Join(m.trace, "\n"))
-		}
+		newModel(uint64(len(b)), b, nil).play(t, min(len(b), 500))
 	})
 }

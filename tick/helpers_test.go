@@ -84,6 +84,7 @@ func (l *ledger) event(e Event) {
 		}
 	case EventEpochChanged:
 		l.backs, l.epochs, l.entering = l.backs+1, l.epochs+1, true
+		return
 	case EventSynced:
 		l.entering = false
 		return
@@ -93,18 +94,17 @@ func (l *ledger) event(e Event) {
 	default:
 		return
 	}
+	if e.First > e.Last {
+		return
+	}
 	first, after := e.First, e.Last+1
 	if e.Again {
 		first, after = after, first
-	}
-	if e.First > e.Last || e.Kind == EventEpochChanged {
-		return
+	} else {
+		l.skipped += uint64(after - first)
 	}
 	if l.begun && first != l.next {
 		l.fail("%v, %d is due", e, l.next)
-	}
-	if !e.Again {
-		l.skipped += uint64(after - first)
 	}
 	l.next = after
 }
@@ -132,14 +132,6 @@ type reader struct {
 	known bool
 }
 
-func newWitness(neverBack bool, offs ...int64) witness {
-	w := witness{ledger: ledger{neverBack: neverBack}}
-	for _, off := range offs {
-		w.readers = append(w.readers, reader{off: off})
-	}
-	return w
-}
-
 // look checks what must hold at any time, and returns the first thing that is wrong.
 func (w *witness) look(l *loop, now uint64) (wrong string) {
 	backs := w.backs
@@ -150,7 +142,11 @@ func (w *witness) look(l *loop, now uint64) (wrong string) {
 		r := &w.readers[i]
 		at := now + uint64(r.off)
 		c, ok := l.Snapshot(at)
-		if each := readEach(l, at); c != each {
+		var each Clocks
+		each.SharedTime, _ = l.SharedTime(at)
+		each.ServerTime, _ = l.ServerTime(at)
+		each.PredictedTime, _ = l.PredictedTime(at)
+		if c != each {
 			w.fail("Snapshot is %v, one by one the clocks read %v", c, each)
 		}
 		if ok && r.known && w.seen == backs && c.back(r.read) {
@@ -167,13 +163,6 @@ func (w *witness) look(l *loop, now uint64) (wrong string) {
 		w.fail("%+v, but %d ran and %d were skipped", s, w.ran, w.skipped)
 	}
 	return w.wrong
-}
-
-func readEach(l *loop, at uint64) (c Clocks) {
-	c.SharedTime, _ = l.SharedTime(at)
-	c.ServerTime, _ = l.ServerTime(at)
-	c.PredictedTime, _ = l.PredictedTime(at)
-	return c
 }
 
 // recorder is a ledger that keeps what a server or client does.

@@ -61,20 +61,6 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// A client's first tick is the next one that begins, and that may be at once. Waiting for the first
-// synchronization is not a stall.
-func TestFirstTickOfClient(t *testing.T) {
-	for late, want := range map[time.Duration]Tick{0: 3605 * 100, us: 3605*100 + 1} {
-		l, remote, r := newClient(ClientConfig{Config: Config{Rate: Hz(100)}, ServerBuffer: -1})
-		remote.delay = 0
-		remote.shift(late)
-		l.Advance(5_000_000)
-		l.Advance(5_016_000)
-		check(t, r.infos[0].Tick, want, "%v after its start: the first tick", late)
-		r.told(t, late, "[synced]")
-	}
-}
-
 // One writer and 8 readers, under the race detector: no reader sees a clock go back, and all that
 // announce say the same origin, by times that they read some while before.
 func TestReaders(t *testing.T) {

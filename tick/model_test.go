@@ -99,12 +99,16 @@ func (d *draws) Uint64() uint64 {
 // newModel returns the model of a seed, whose clocks wrap soon if it is odd. If provider is not nil, that steers both sides.
 func newModel(seed uint64, chosen []byte, provider *chaos) *model {
 	m := &model{rng: rand.New(&draws{chosen, rand.NewPCG(seed, 28)})}
+	m.log("seed %d", seed)
 	m.serverBase, m.clientBase = m.rng.Uint64(), m.rng.Uint64()
 	if seed%2 == 1 {
 		m.serverBase, m.clientBase = -m.serverBase>>40, -m.clientBase>>40
 	}
-	offs := []int64{-readerMargin, -m.rng.Int64N(readerMargin), 0, m.rng.Int64N(readerMargin - late), readerMargin - late}
-	m.serverLog, m.clientLog = newWitness(false, offs...), newWitness(m.rng.IntN(4) == 0, offs...)
+	for _, off := range []int64{-readerMargin, -m.rng.Int64N(readerMargin), 0, m.rng.Int64N(readerMargin - late), readerMargin - late} {
+		m.serverLog.readers = append(m.serverLog.readers, reader{off: off})
+		m.clientLog.readers = append(m.clientLog.readers, reader{off: off})
+	}
+	m.clientLog.neverBack = m.rng.IntN(4) == 0
 	cfg := Config{
 		CatchUp:    CatchUp(m.rng.IntN(4)),
 		OnMismatch: MismatchAdjust,
@@ -375,13 +379,21 @@ func (m *model) heal() {
 	}
 }
 
-// play plays a sequence.
-func play(seed uint64) *model {
-	m := newModel(seed, nil, nil)
-	for range 40 + m.rng.IntN(60) {
+// play lets so many things happen.
+func (m *model) play(t *testing.T, steps int) *model {
+	for range steps {
 		m.step()
 	}
+	m.end(t)
 	return m
+}
+
+// end ends the test if anything was wrong.
+func (m *model) end(t *testing.T) {
+	t.Helper()
+	if m.wrong != "" {
+		t.Fatalf("%s\n%s", m.wrong, strings.Join(m.trace, "\n"))
+	}
 }
 
 // String returns what was done, and what came of it.
@@ -399,14 +411,12 @@ func TestModel(t *testing.T) {
 	ticks, backs := uint64(0), 0
 	for i := range n {
 		seed := base + uint64(i)
-		m := play(seed)
-		if i == 0 && m.String() != play(seed).String() {
+		m := newModel(seed, nil, nil).play(t, 70)
+		if i == 0 && m.String() != newModel(seed, nil, nil).play(t, 70).String() {
 			t.Error("the same seed, another trace")
 		}
 		m.heal()
-		if m.wrong != "" {
-			t.Fatalf("sequence %d, seed %d: %s\n%s", i, seed, m.wrong, strings.Join(m.trace, "\n"))
-		}
+		m.end(t)
 		ticks, backs = ticks+m.clientLog.ran, backs+m.clientLog.backs
 	}
 	t.Logf("%d sequences: %d ticks of clients, %d events that may set a clock back", n, ticks, backs)

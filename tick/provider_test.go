@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 )
@@ -43,13 +42,7 @@ func TestFaultyProvider(t *testing.T) {
 	base := newRand(t).Uint64()
 	ticks, backs, provider := uint64(0), 0, &chaos{}
 	for seed := range uint64(300) {
-		m := newModel(base+seed, nil, provider)
-		for range 200 {
-			m.step()
-		}
-		if m.wrong != "" {
-			t.Fatalf("seed %d: %s\n%s", base+seed, m.wrong, strings.Join(m.trace, "\n"))
-		}
+		m := newModel(base+seed, nil, provider).play(t, 200)
 		ticks, backs = ticks+m.clientLog.ran, backs+m.clientLog.backs
 	}
 	if ticks == 0 || backs == 0 || provider.calls < 10_000 {
@@ -57,28 +50,25 @@ func TestFaultyProvider(t *testing.T) {
 	}
 }
 
-// scripted is a Provider that does what it is told.
-type scripted struct {
-	begin   func(s *Steering)
-	advance func(s *Steering) bool
-}
+// scripted is a Provider that does what the function says.
+type scripted func(s *Steering) bool
 
-func (p *scripted) InitializeClient(s *Steering) { p.begin(s) }
+func (p *scripted) InitializeClient(s *Steering) { (*p)(s) }
 
-func (p *scripted) AdvanceTime(s *Steering) bool { return p.advance(s) }
+func (p *scripted) AdvanceTime(s *Steering) bool { return (*p)(s) }
 
 // A client begins where its Provider says, goes at the Pace that it says 20 ms after the Advance,
 // and is set where it says: that is one EventStepped, and the clocks that it leaves alone go on.
 func TestProviderDecides(t *testing.T) {
-	p := &scripted{
-		begin:   func(s *Steering) { s.PredictedTime.At = s.SharedTime.Target + sec },
-		advance: func(*Steering) bool { return true },
+	var p scripted = func(s *Steering) bool {
+		s.PredictedTime.At = s.SharedTime.Target + sec // in AdvanceTime that counts with false only
+		return true
 	}
-	c, _, r := newClient(ClientConfig{Config: Config{Provider: p}})
+	c, _, r := newClient(ClientConfig{Config: Config{Provider: &p}})
 	c.Advance(0)
 	at, _ := c.PredictedTime(0)
 	check(t, at.Duration(), time.Hour+sec, "it begins at")
-	p.advance = func(s *Steering) bool {
+	p = func(s *Steering) bool {
 		s.PredictedTime.Pace = Pace{SkewPPB: -500_000_000}
 		s.ServerTime.Pace = Pace{Slew: ms(10), SlewPPM: 100_000}
 		return true
@@ -91,7 +81,7 @@ func TestProviderDecides(t *testing.T) {
 		t.Errorf("%v, then %v", a, b)
 	}
 	told := Steering{}
-	p.advance = func(s *Steering) bool {
+	p = func(s *Steering) bool {
 		told = *s
 		s.PredictedTime.At += 3 * sec
 		return false
@@ -110,14 +100,14 @@ func TestProviderDecides(t *testing.T) {
 func TestProviderOfServer(t *testing.T) {
 	var r recorder
 	jump := time.Duration(0)
-	p := &scripted{advance: func(s *Steering) bool {
+	var p scripted = func(s *Steering) bool {
 		for _, c := range s.clocks() {
 			check(t, c.Target, c.At, "the target")
 			c.At += jump
 		}
 		return jump == 0
-	}}
-	s := mustServer(r.server(ServerConfig{Config: Config{Provider: p}}))
+	}
+	s := mustServer(r.server(ServerConfig{Config: Config{Provider: &p}}))
 	s.Start(1_000_000)
 	s.Advance(2_000_000)
 	jump = sec

@@ -102,24 +102,23 @@ func TestRun(t *testing.T) {
 // and within 50 ms that a pause has.
 func TestRunNotices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		begin := time.Now()
+		clock := sinceNow()
 		var slow atomic.Int64 // how long the next tick takes
-		var last atomic.Int64 // when the first tick ran since it was 0
-		since := func() time.Duration { return time.Since(begin) }
-		common := Config{Rate: Hz(1000), Clock: func() uint64 { return usec(since()) }}
+		var last atomic.Int64 // when the first tick ran since it was 0, us
+		common := Config{Rate: Hz(1000), Clock: clock}
 		handlers := Handlers{Tick: func(Info) {
-			last.CompareAndSwap(0, int64(since()))
+			last.CompareAndSwap(0, int64(clock()))
 			time.Sleep(time.Duration(slow.Swap(0)))
 		}}
 		// after lets something happen and returns how long after it the next tick ran.
 		after := func(happen func()) time.Duration {
 			synctest.Wait()
 			last.Store(0)
-			at := since()
+			at := int64(clock())
 			happen()
 			time.Sleep(sec)
 			synctest.Wait()
-			return time.Duration(last.Load()) - at
+			return time.Duration(last.Load()-at) * us
 		}
 
 		c := mustClient(ClientConfig{Config: common, Handlers: handlers}, &fakeRemote{delay: ms(20)})
@@ -136,15 +135,15 @@ func TestRunNotices(t *testing.T) {
 
 		s := mustServer(ServerConfig{Config: common, Handlers: handlers})
 		slow.Store(int64(ms(203)))
-		s.Start(common.Clock())
-		go s.Advance(common.Clock()) // busy for 203 ms
+		s.Start(clock())
+		go s.Advance(clock()) // busy for 203 ms
 		synctest.Wait()
 		if d := after(func() { running(t.Context(), s.Run) }); d < ms(203) || d > ms(209) {
 			t.Errorf("the first tick of Run came after %v", d)
 		}
-		s.Pause(common.Clock())
+		s.Pause(clock())
 		time.Sleep(ms(2))
-		if d := after(func() { s.Resume(common.Clock()) }); d <= 0 || d > ms(51) {
+		if d := after(func() { s.Resume(clock()) }); d <= 0 || d > ms(51) {
 			t.Errorf("the first tick came %v after the pause", d)
 		}
 		s.Stop()
