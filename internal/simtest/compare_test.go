@@ -304,47 +304,29 @@ func TestKernelCross(t *testing.T) {
 	}
 }
 
-// uniform draws a time between two.
-func uniform(r *rand.Rand, lo, hi time.Duration) time.Duration {
-	return lo + time.Duration(r.Float64()*float64(hi-lo))
-}
-
 // replay returns a recording of the project.
 func replay(name string) sim.Scenario {
 	return must(sim.Replay(name, filepath.Join("../sim/testdata", name+".csv.gz")))
 }
 
 // begunScenarios are the recordings of that link, begun at six times, as a session does on a link that is busy already:
-// the first datagrams all queue, and the skew is not known. What is wrong 25 s later was learnt from a queue.
+// the first datagrams all queue, and the skew is not known. What is wrong 25 s later was learnt from a queue. Reports go
+// as often as in a session that has just begun then.
 func begunScenarios() (all []sim.Scenario) {
 	for _, name := range []string{"60pps", "30x8", "60pps-start1", "60pps-start2"} { // where the machine was not overloaded
-		name = "kernel-cross90-10m-" + name
-		for begin := 5 * sec; begin <= 30*sec; begin += 5 * sec {
-			sc := begun(replay(name), begin)
-			sc.Name, sc.Warmup = fmt.Sprintf("%s, begun at %v", name, begin), begin+25*sec
+		for at := 5 * sec; at <= 30*sec; at += 5 * sec {
+			later := func(times []time.Duration) []time.Duration {
+				i, _ := slices.BinarySearch(times, at)
+				return times[i:]
+			}
+			sc := replay("kernel-cross90-10m-" + name)
+			sc.Name, sc.Warmup = fmt.Sprintf("%s, begun at %v", sc.Name, at), at+25*sec
+			sc.SendAB, sc.SendBA = later(sc.SendAB), later(sc.SendBA)
+			sc.ReportEvery = func(age time.Duration) time.Duration { return sim.ReportEvery(age - at) }
 			all = append(all, sc)
 		}
 	}
 	return all
-}
-
-// begun returns a world in which the first datagrams are sent at a later time, and reports go
-// as often as in a session that has just begun then.
-func begun(sc sim.Scenario, at time.Duration) sim.Scenario {
-	later := func(times []time.Duration) []time.Duration {
-		i, _ := slices.BinarySearch(times, at)
-		return times[i:]
-	}
-	sc.SendAB, sc.SendBA = later(sc.SendAB), later(sc.SendBA)
-	sc.ReportEvery = func(age time.Duration) time.Duration { return sim.ReportEvery(age - at) }
-	return sc
-}
-
-// atRate returns the recording with single datagrams at another rate: each is under way for as
-// long as the last recorded one, so that neighbours share a delay where the rate is higher.
-func atRate(sc sim.Scenario, rate float64) sim.Scenario {
-	sc.SendAB, sc.SendBA, sc.RateAB, sc.RateBA = nil, nil, rate, rate
-	return sc
 }
 
 // slower are the recordings whose p99 at a higher rate is more than 1.2 times that at their own,
@@ -375,8 +357,8 @@ func TestTracesAtOtherRates(t *testing.T) {
 		sc := must(sim.Replay("", paths[i]))
 		perSecond[i] = float64(max(len(sc.SendAB), len(sc.SendBA))) / sc.Duration.Seconds()
 		for _, rate := range rates {
-			if rate > 0 {
-				sc = atRate(sc, rate)
+			if rate > 0 { // single datagrams, each of which is under way for as long as the last recorded one
+				sc.SendAB, sc.SendBA, sc.RateAB, sc.RateBA = nil, nil, rate, rate
 			}
 			for k, r := range measure(sc, scorePairs, seeds) {
 				p99[i][k] = append(p99[i][k], r.poll.p99())

@@ -69,7 +69,7 @@ type duelEnd struct {
 	period   time.Duration
 	late     time.Duration // of the next datagram, as from a program's loop
 	sendAt   time.Duration
-	inbox    []datagram    // in the order of their arrival
+	inbox    []datagram    // in the order of their arrival; the last never arrives
 	held     []datagram    // one that waits for the next one
 	born     time.Duration // when s began
 	reportAt time.Duration
@@ -143,7 +143,8 @@ func (d *duel) run() {
 		name := string(rune('A' + side))
 		e.c = sim.NewClock(e.clock, w.Rand("clock "+name).Uint64())
 		e.link, e.phase = w.Rand("link "+name), w.Rand("phase "+name)
-		e.start()
+		e.build()
+		e.inbox = []datagram{{at: forever}}
 		e.period = time.Duration(float64(sec) / e.rate)
 		e.plan(time.Duration(e.phase.Float64() * float64(e.period)))
 		d.askAt[side] = wakes(e.off, time.Duration(e.phase.Float64()*float64(d.poll)))
@@ -151,17 +152,10 @@ func (d *duel) run() {
 	d.goOn(d.until)
 }
 
-// start builds the way to the other end.
-func (e *duelEnd) start() {
-	e.out.Base = func(t time.Duration) time.Duration {
-		sum := e.base
-		for _, r := range e.routes {
-			if t >= r.At {
-				sum += r.Change
-			}
-		}
-		return max(sum, e.base/20)
-	}
+// build builds the way to the other end from what is said of it.
+func (e *duelEnd) build() {
+	path, least := sim.Route(e.base, e.routes...), e.base/20
+	e.out.Base = func(t time.Duration) time.Duration { return max(path(t), least) }
 	e.out.Delay, e.out.Loss = sim.Sum(e.delays...), sim.AnyLoss(e.losses...)
 }
 
@@ -169,7 +163,7 @@ func (e *duelEnd) start() {
 func (d *duel) goOn(until time.Duration) {
 	a, b := &d.ends[0], &d.ends[1]
 	for {
-		next := min(d.planned[0].at, a.arrives(), b.arrives(), a.sendAt, b.sendAt, d.askAt[0], d.askAt[1])
+		next := min(d.planned[0].at, a.inbox[0].at, b.inbox[0].at, a.sendAt, b.sendAt, d.askAt[0], d.askAt[1])
 		if next > until {
 			return
 		}
@@ -179,9 +173,9 @@ func (d *duel) goOn(until time.Duration) {
 			happens := d.planned[0].happens
 			d.planned = d.planned[1:]
 			happens()
-		case a.arrives():
+		case a.inbox[0].at:
 			d.arrive(0)
-		case b.arrives():
+		case b.inbox[0].at:
 			d.arrive(1)
 		case a.sendAt:
 			d.send(0)
@@ -199,14 +193,6 @@ func (d *duel) goOn(until time.Duration) {
 func (d *duel) at(t time.Duration, happens func()) {
 	i, _ := slices.BinarySearchFunc(d.planned, t+1, func(p planned, t time.Duration) int { return cmp.Compare(p.at, t) })
 	d.planned = slices.Insert(d.planned, i, planned{t, happens})
-}
-
-// arrives returns when the next datagram arrives.
-func (e *duelEnd) arrives() time.Duration {
-	if len(e.inbox) == 0 {
-		return forever
-	}
-	return e.inbox[0].at
 }
 
 // bothDelay lets datagrams queue like that on both ways. delays must keep no state.

@@ -63,7 +63,8 @@ func newPeers(r *rand.Rand) *peers {
 			return w.queue + usecs(r.ExpFloat64()*float64(w.jitter/us))
 		}}
 		e.losses = []sim.Loss{func(r *rand.Rand, _ time.Duration) bool { return w.loss > 0 && r.Float64() < w.loss }}
-		e.start()
+		e.build()
+		e.inbox = []datagram{{at: forever}}
 		e.period = usecs(1e6 / rate)
 		e.sendAt = us * time.Duration(r.Int64N(int64(e.period/us)))
 	}

@@ -78,6 +78,7 @@ var soakFaults = []attack{
 	{name: "another route", harmless: true, begin: atOnce(func(s *siege, side int) {
 		e := &s.ends[side]
 		e.base = min(max(e.base+usecs(s.sign()*s.logBetween(100, 50e3)), ms), 100*ms)
+		e.build()
 	})},
 	{name: "queue", harmless: true, begin: upset(0.2e6, 60e6, func(s *siege, side int) func() {
 		s.ways[side].queue = usecs(s.logBetween(1e3, 300e3))
@@ -157,6 +158,7 @@ func TestSoak(t *testing.T) {
 	for side := range s.ends {
 		e := &s.ends[side]
 		e.base, e.period, s.ways[side].jitter = usecs(s.between(10e3, 40e3)), usecs(1e6/60), ms
+		e.build()
 		crystal[side] = s.clocks[side].rate
 	}
 	s.goOn(60 * sec)
