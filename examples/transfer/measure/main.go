@@ -38,7 +38,8 @@ const (
 
 	gameEvery = time.Second / 60
 	gameBytes = 100
-	bulkBytes = 1000 // of what fills a link, at least: what else has those ports are headers and small datagrams
+	// Bytes of what fills a link, at least: what else has those ports are headers and small datagrams.
+	bulkBytes = 1000
 )
 
 // What a series of points is of: a port at host b, or this machine.
@@ -48,6 +49,9 @@ const (
 	tcp      = 7100 // bytes on the link
 	transfer = 7200 // of the first transfer, bytes on the link
 )
+
+// control has the congestion control of what TCP sends from here.
+const control = "/proc/sys/net/ipv4/tcp_congestion_control"
 
 // row is one of the table: what runs.
 type row struct {
@@ -161,7 +165,7 @@ func (b *bench) table(only string, length time.Duration) {
 		if !strings.Contains(r.name, only) {
 			continue
 		}
-		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte(r.tcp), 0); r.tcp != "" && err != nil {
+		if err := os.WriteFile(control, []byte(r.tcp), 0); r.tcp != "" && err != nil {
 			fmt.Printf("NOT TESTED: %s: this kernel has no %s\n", r.name, r.tcp)
 		} else {
 			b.measure(r, length)
