@@ -125,7 +125,6 @@ func (b *bench) build() {
 	b.wire.Seen.Store(&seen)
 	// The queue drops packets of 1500 bytes, as a modem does, not bundles of forty.
 	lab.Run("ip", "-n", "a", "link", "set", "eth0", "gso_max_segs", "1")
-	lab.Forward("router")
 	lab.Route("a", gateway)
 	lab.Route("b", "10.78.2.1")
 }
