@@ -86,7 +86,7 @@ func TestRestarts(t *testing.T) {
 		{"both, for another file", 60, bytes.Repeat([]byte("other"), 60_000)},
 	} {
 		f := files(t.TempDir(), file, 1)
-		f.w.loses(0.02)
+		f.w.loses(0.1)
 		f.cut = 200
 		f.run(c.seconds)
 		_, _, err := f.r.poll(f.usec(1))
