@@ -22,9 +22,10 @@ const (
 	gameEvery = time.Second / 60
 	// So long the receiver answers after its end, if answers get lost.
 	linger    = 2 * time.Second
-	socketBuf = 4 << 20                // bytes: what may arrive while the machine is busy
-	look      = 20 * time.Millisecond  // after so long a role is asked again, whatever it waits for
-	shown     = 100 * time.Microsecond // to so much delays are rounded
+	socketBuf = 4 << 20 // bytes: what may arrive while the machine is busy
+	// After so long a role is asked again, whatever it waits for.
+	look  = 20 * time.Millisecond
+	shown = 100 * time.Microsecond // to so much delays are rounded
 )
 
 // role is what an end does: it sends a file or receives one. It knows no socket and no clock: times are local

@@ -108,7 +108,8 @@ func (r *receiver) data(body []byte, delay ledbat.Delay) ([]byte, error) {
 		return nil, errMalformed
 	}
 	if r.store == nil {
-		return nil, nil // meant for an earlier run of ours; the sender will time out and offer again
+		// Meant for an earlier run of ours; the sender will time out and offer again.
+		return nil, nil
 	}
 	number := wire.Uint32(body)
 	if err := r.store.write(wire.Uint32(body[4:]), body[dataHeader:]); err != nil {

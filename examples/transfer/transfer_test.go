@@ -86,7 +86,7 @@ func TestRestarts(t *testing.T) {
 		{"both, for another file", 60, bytes.Repeat([]byte("other"), 60_000)},
 	} {
 		f := files(t.TempDir(), file, 1)
-		f.w.loses(0.02)
+		f.w.loses(0.1)
 		f.cut = 200
 		f.run(c.seconds)
 		_, _, err := f.r.poll(f.usec(1))
@@ -114,49 +114,41 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// TestStoreFails: a store on a disk that fails says so, keeps what it acknowledged, and goes on.
-func TestStoreFails(t *testing.T) {
-	for _, which := range []string{"part", "have"} {
-		file := random(20 * chunkLen)
-		f := files(t.TempDir(), file, 1)
-		f.r.take(f.s.offer.message(), 0, 0)
-		// The copy changes nothing.
-		for _, i := range []uint32{0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9} {
-			f.r.take(appendData(nil, i, i, file[i*chunkLen:(i+1)*chunkLen]), 0, 0)
-		}
-		map[string]*os.File{"part": f.r.store.part, "have": f.r.store.have}[which].Close()
-		last, _ := f.r.take(appendData(nil, 10, 10, file[10*chunkLen:11*chunkLen]), 0, 0)
-		says := last[0] == kindOver && strings.Contains(string(last), "10 of 20 chunks are kept")
-		if !errors.Is(f.r.ended, os.ErrClosed) || !says {
-			t.Errorf("%s: %v, %q", which, f.r.ended, last)
-		}
-		f.r.store.close()
-		f = files(f.r.folder, file, 1)
-		if f.arrives(t, file); f.data != 10 {
-			t.Errorf("%s: %d chunks sent", which, f.data)
-		}
-	}
-}
-
-// TestFileChanges: a file that becomes shorter ends the sender; one that changes fails the
-// checksum and leaves nothing behind.
-func TestFileChanges(t *testing.T) {
+// TestFailures: a disk that fails ends both ends, and what was acknowledged is kept, as it is if the file becomes
+// shorter. A file that changes fails the checksum and leaves nothing behind. Each time it goes on with what is there.
+func TestFailures(t *testing.T) {
 	file := random(100_000)
 	changed := bytes.Clone(file)
 	changed[99_999]++
 	for _, c := range []struct {
-		source []byte
-		want   string
-		files  int
-	}{{file[:50_000], "became shorter", 2}, {changed, "checksum", 0}} {
+		fails func(*flow) error
+		want  string
+		files int
+	}{
+		{func(f *flow) error { return f.r.store.part.Close() }, "file already closed; 11 of 90 chunks are kept", 2},
+		{func(f *flow) error { return f.r.store.have.Close() }, "file already closed; 11 of 90 chunks are kept", 2},
+		{func(f *flow) error { f.s.source = bytes.NewReader(file[:50_000]); return nil }, "became shorter", 2},
+		{func(f *flow) error { f.s.source = bytes.NewReader(changed); return nil }, "checksum", 0},
+	} {
 		f := files(t.TempDir(), file, 1)
-		f.s.source = bytes.NewReader(c.source)
+		for f.r.store == nil || f.r.store.left > 79 {
+			f.w.Run(f.w.Now() + time.Millisecond)
+		}
+		failed := c.fails(f)
 		f.run(60)
 		entries, _ := os.ReadDir(f.r.folder)
-		if f.err == nil || !strings.Contains(f.err.Error(), c.want) || len(entries) != c.files {
-			t.Errorf("%v, want %q; %d files are left", f.err, c.want, len(entries))
+		if failed != nil || f.err == nil || !strings.Contains(f.err.Error(), c.want) || len(entries) != c.files {
+			t.Errorf("%v, %v, want %q; %d files are left", failed, f.err, c.want, len(entries))
+		}
+		there := f.s.chunks() - f.r.store.left
+		if c.files == 0 {
+			there = 0
 		}
 		f.r.store.close()
+		f = files(f.r.folder, file, 1)
+		if f.arrives(t, file); f.data != f.s.chunks()-there {
+			t.Errorf("%s: %d chunks sent after, %d were there", c.want, f.data, there)
+		}
 	}
 }
 

@@ -33,8 +33,9 @@ const (
 )
 
 const (
-	sumEnd     = 8 + sha256.Size // bytes of an offer without the name: what tells files from each other
-	dataHeader = 4 + 4           // bytes of data before those of the file
+	// Bytes of an offer without the name, which tell files from each other.
+	sumEnd     = 8 + sha256.Size
+	dataHeader = 4 + 4 // bytes of data before those of the file
 	ackLen     = 4 + 3 + 8
 
 	// chunkLen is how much of the file is in a datagram: with the headers of data, link and

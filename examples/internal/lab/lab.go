@@ -53,11 +53,12 @@ func Alone(program string, args ...string) *exec.Cmd {
 	return exec.Command("unshare", append([]string{"--mount", "--net", "sh", "-c", enter, "sh", program}, args...)...)
 }
 
-// Spaces makes namespaces.
+// Spaces makes namespaces. Each is a router, if it has two cables.
 func Spaces(names ...string) {
 	for _, ns := range names {
 		Run("ip", "netns", "add", ns)
 		Run("ip", "-n", ns, "link", "set", "lo", "up")
+		Run("ip", "netns", "exec", ns, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
 	}
 }
 
@@ -69,11 +70,6 @@ func Command(ns, program string, args ...string) *exec.Cmd {
 	c := exec.Command("ip", append([]string{"netns", "exec", ns, program}, args...)...)
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return c
-}
-
-// Forward makes a namespace a router.
-func Forward(ns string) {
-	Run("ip", "netns", "exec", ns, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
 }
 
 // Port is an end of a cable or wire.

@@ -95,7 +95,6 @@ func main() {
 
 func (b *bench) build() {
 	lab.Spaces("router", "server", "nat0", "nat1", "host0", "host1")
-	lab.Forward("router")
 	lab.Cable(lab.At("server", "eth0", "10.79.3.2/24"), lab.At("router", "server", "10.79.3.1/24"))
 	lab.Route("server", "10.79.3.1")
 	for i := range b.wires {
@@ -104,7 +103,6 @@ func (b *bench) build() {
 		lab.Cable(lab.At(host, "eth0", lan+"2/24"), lab.At(nat, "lan", lan+"1/24"))
 		b.wires[i] = lab.Join(lab.At(nat, "wan", wan+"2/24"), lab.At("router", nat, wan+"1/24"), 0)
 		b.wires[i].Jitter.Store(int64(jitter))
-		lab.Forward(nat)
 		lab.Route(host, lan+"1")
 		lab.Route(nat, wan+"1")
 	}

@@ -16,6 +16,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"time"
@@ -25,9 +26,10 @@ import (
 )
 
 const (
-	hostB  = "10.78.2.2"
-	delay  = 10 * time.Millisecond // each way
-	longer = 20 * time.Millisecond // what one way becomes longer by
+	hostB   = "10.78.2.2"
+	gateway = "10.78.1.1"           // of host a
+	delay   = 10 * time.Millisecond // each way
+	longer  = 20 * time.Millisecond // what one way becomes longer by
 
 	settle = 5 * time.Second  // flows start in it, and it counts for nothing
 	length = 40 * time.Second // of a run
@@ -38,7 +40,8 @@ const (
 
 	gameEvery = time.Second / 60
 	gameBytes = 100
-	bulkBytes = 1000 // of what fills a link, at least: what else has those ports are headers and small datagrams
+	// Bytes of what fills a link, at least: what else has those ports are headers and small datagrams.
+	bulkBytes = 1000
 )
 
 // What a series of points is of: a port at host b, or this machine.
@@ -116,14 +119,13 @@ func main() {
 func (b *bench) build() {
 	lab.Name("a")
 	lab.Spaces("b", "router")
-	lab.Cable(lab.At("a", "eth0", "10.78.1.2/24"), lab.At("router", "near", "10.78.1.1/24"))
+	lab.Cable(lab.At("a", "eth0", "10.78.1.2/24"), lab.At("router", "near", gateway+"/24"))
 	b.wire = lab.Join(lab.At("router", "far", "10.78.2.1/24"), lab.At("b", "eth0", hostB+"/24"), delay)
 	seen := b.arrived
 	b.wire.Seen.Store(&seen)
 	// The queue drops packets of 1500 bytes, as a modem does, not bundles of forty.
 	lab.Run("ip", "-n", "a", "link", "set", "eth0", "gso_max_segs", "1")
-	lab.Forward("router")
-	lab.Route("a", "10.78.1.1")
+	lab.Route("a", gateway)
 	lab.Route("b", "10.78.2.1")
 }
 
@@ -161,7 +163,8 @@ func (b *bench) table(only string, length time.Duration) {
 		if !strings.Contains(r.name, only) {
 			continue
 		}
-		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte(r.tcp), 0); r.tcp != "" && err != nil {
+		control := exec.Command("ip", "route", "change", "default", "via", gateway, "congctl", r.tcp)
+		if r.tcp != "" && control.Run() != nil {
 			fmt.Printf("NOT TESTED: %s: this kernel has no %s\n", r.name, r.tcp)
 		} else {
 			b.measure(r, length)
