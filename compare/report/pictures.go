@@ -232,7 +232,7 @@ func busyChart() *graph.Chart {
 		Curves: []graph.Curve{curve(play.Original, "the C++ original", 0.84), curve(play.NTP, "NTP's filter", 1.1), curve(play.Ours, "timesync", 0.1)},
 		Events: []graph.Event{{From: before, To: float64(before + lasts), Name: "others fill the queue"}},
 	}
-	c.Curves[1].Color = graph.RGB(0x2b6b40) // darker than elsewhere: its name stands on grey
+	c.Curves[1].Color = graph.RGB(0x2b6b40) // darker: its name stands on grey
 	c.Y.Ticks = []plot.Tick{{Value: 0, Label: "0"}}
 	for at := 10.0; at < 1.2*top; at += 10 {
 		c.Y.Ticks = append(c.Y.Ticks, plot.Tick{Value: at, Label: fmt.Sprintf("%.0f ms", at)})
