@@ -99,7 +99,7 @@ func linkWins(done []*link) string {
 	}
 	return page.Text("**In %d of %d comparisons of the 99th percentile at 60 singles a second another was "+
 		"better than this package.** The others run between clocks without a difference in rate.",
-		len(wins), compared) + page.List(wins)
+		len(wins), compared) + page.Text("%s.", cmp.Or(strings.Join(wins, "; "), "None"))
 }
 
 // save saves how long the datagrams of each kind of traffic were under way, as internal/sim reads it.
