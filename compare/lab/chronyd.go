@@ -48,7 +48,7 @@ func (r *chronyRun) rate() float64 {
 }
 
 // play runs clknetsim and both chronyds for so many seeds. Errors count from the warm-up on.
-func (r *chronyRun) play(clknetsim string, seeds int) {
+func (r *chronyRun) play(clknetsim string, seeds int) *chronyRun {
 	for seed := range uint64(seeds) {
 		answers := r.once(clknetsim, play.FirstSeed+seed)
 		for _, a := range answers {
@@ -60,6 +60,7 @@ func (r *chronyRun) play(clknetsim string, seeds int) {
 			r.first = answers
 		}
 	}
+	return r
 }
 
 // files are what the simulation reads. Node 1 is the server and end B, node 2 the client
@@ -236,7 +237,7 @@ func measureChronyd(o options) {
 // best is judged on the very seeds that are reported, which favours chronyd.
 func measureWorld(w play.World, clknetsim string) (f kept.Figures, best *chronyRun) {
 	playAll := func(runs []*chronyRun, seeds int) { // on all processors
-		play.Map(runs, func(r *chronyRun) any { r.play(clknetsim, seeds); return nil })
+		play.Map(runs, func(r *chronyRun) *chronyRun { return r.play(clknetsim, seeds) })
 	}
 	all, played := settings(w), []*chronyRun{{w: w}}
 	playAll(all, 1)
