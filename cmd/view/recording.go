@@ -51,7 +51,7 @@ type note struct {
 	At          float64 `csv:"s"`
 	ToUs        float64 `csv:"fastest_to_us_ms"`
 	ToPeer      float64 `csv:"fastest_to_peer_ms"`
-	FloorToUs   float64 `csv:"floor_to_us_ms"` // how long datagrams are under way that do not queue
+	FloorToUs   float64 `csv:"floor_to_us_ms"` // how long what does not queue is under way
 	FloorToPeer float64 `csv:"floor_to_peer_ms"`
 	Offset      float64 `csv:"offset_us"`
 	Bound       float64 `csv:"bound_us"`

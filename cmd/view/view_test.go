@@ -30,11 +30,12 @@ const second = 1_000_000
 
 // way is a path of which is known what happens. End 1 is the peer; its clock is far ahead.
 type way struct {
-	seconds int
-	rate    float64                                      // datagrams a second each way; 0: 60
-	longer  change                                       // ms: by which the way to an end is longer
-	ahead   change                                       // s: by which an end's clock was set ahead
-	lost    func(end int, s float64) (any, reports bool) // what does not arrive at an end
+	seconds    int
+	rate       float64 // datagrams a second each way; 0: 60
+	longer     change  // ms: by which the way to an end is longer
+	ahead      change  // s: by which an end's clock was set ahead
+	silent     span    // nothing arrives
+	unreported span    // no report does
 }
 
 // film records both ends.
@@ -53,21 +54,17 @@ func (w way) film(t *testing.T) (files [2]bytes.Buffer) {
 			if i%50 == 0 {
 				e.Flush()
 			}
-			var silent, noReport bool
-			if w.lost != nil {
-				silent, noReport = w.lost(k, now-1)
-			}
 			delay := 0.030 + 0.002*rng.ExpFloat64() + w.longer.at(k, now-1)/1e3
 			sent, received := clock(1-k, now), clock(k, now+delay)
 			report, ok := ends[1-k].MinDeltaTS24(sent)
-			if silent {
+			if now-1 > w.silent.from && now-1 < w.silent.to {
 				continue
 			}
 			e.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(sent), received)
 			if now < 2 {
 				e.Anchor(received, sent)
 			}
-			if ok && i%max(int(2*rate), 1) == 0 && !noReport {
+			if ok && i%max(int(2*rate), 1) == 0 && (now-1 < w.unreported.from || now-1 >= w.unreported.to) {
 				e.OnPeerMinDeltaTS24(report, received)
 			}
 		}
@@ -104,9 +101,6 @@ const never = 1e9 // s
 
 // TestWords: what is said is what happened, and nothing else.
 func TestWords(t *testing.T) {
-	noReports := func(end int, s float64) (any, reports bool) { return false, end == 0 && s > 59 && s < 69 }
-	nothing := func(_ int, s float64) (any, reports bool) { return s > 60 && s < 90, false }
-	gone := func(_ int, s float64) (any, reports bool) { return s > 60, false }
 	for _, c := range []struct {
 		name string
 		way
@@ -133,12 +127,12 @@ func TestWords(t *testing.T) {
 			`\(6[0-3]\.\d s\) the remote time stepped by \+(19|20) ms: a clock was set, or the peer changed`}},
 		{"the peer's clock, back", way{seconds: 90, ahead: change{1, 60, never, -0.25}}, []string{
 			`\(6[0-3]\.\d s\) the remote time stepped by -2(49|50) ms: a clock was set, or the peer changed`}},
-		{"the peer slept", way{seconds: 120, ahead: change{1, 90, never, -30}, lost: nothing}, []string{
+		{"the peer slept", way{seconds: 120, ahead: change{1, 90, never, -30}, silent: span{60, 90}}, []string{
 			`\((59|60)\.\d s\) nothing arrived for 30\.\d s`,
 			`\(9[0-3]\.\d s\) the remote time stepped by -30 s, or that and a multiple of 67.1 s: .*`}},
-		{"the peer is gone", way{seconds: 90, lost: gone}, []string{`\((59|60)\.\d s\) nothing arrived for 2[7-9]\.\d s`}},
-		{"the network was away", way{seconds: 120, lost: nothing}, []string{`\((59|60)\.\d s\) nothing arrived for 30\.\d s`}},
-		{"reports were lost", way{seconds: 90, lost: noReports}, []string{`\(58\.\d s\) no report for 12\.\d s; usual are 2\.0 s`}},
+		{"the peer is gone", way{seconds: 90, silent: span{60, never}}, []string{`\((59|60)\.\d s\) nothing arrived for 2[7-9]\.\d s`}},
+		{"the network was away", way{seconds: 120, silent: span{60, 90}}, []string{`\((59|60)\.\d s\) nothing arrived for 30\.\d s`}},
+		{"reports were lost", way{seconds: 90, unreported: span{59, 69}}, []string{`\(58\.\d s\) no report for 12\.\d s; usual are 2\.0 s`}},
 	} {
 		files := c.film(t)
 		lines := strings.Split(told(unwind(&files[0])), "\n")
@@ -261,22 +255,20 @@ func TestStory(t *testing.T) {
 
 // TestNeverKnown: where no report arrives, little is known, and there is a picture of that.
 func TestNeverKnown(t *testing.T) {
-	files := way{seconds: 20, lost: func(int, float64) (any, reports bool) { return false, true }}.film(t)
+	files := way{seconds: 20, unreported: span{0, never}}.film(t)
 	said(t, drawn(t, 90, files[0].Bytes()), `\(0.0 s\) the offset is never known: 1200 datagrams and 0 reports arrived`)
 }
 
 // TestThinned: of the points of a long recording those are drawn that stand out.
 func TestThinned(t *testing.T) {
-	var p plotter.XYs
-	for x := range 1000 {
-		p = append(p, plotter.XY{X: float64(x)})
+	p := make(plotter.XYs, 1000)
+	for x := range p {
+		p[x].X = float64(x)
 	}
 	p[333].Y, p[337].Y = 2, -2
 	got := thinned(p, 100)
-	if len(got) != 20 || !slices.Contains(got, p[333]) || !slices.Contains(got, p[337]) || !slices.IsSortedFunc(got, func(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) }) {
+	later := func(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) }
+	if len(got) != 20 || !slices.Contains(got, p[333]) || !slices.Contains(got, p[337]) || !slices.IsSortedFunc(got, later) || len(thinned(p, 2)) != 1000 {
 		t.Error(got)
-	}
-	if got := thinned(p, 2); len(got) != 1000 {
-		t.Errorf("%d points", len(got))
 	}
 }

@@ -105,7 +105,7 @@ func (r *reel) step(at, by float64) {
 // moved tells of floors that moved up to note i, while no clock was noticed to have been set.
 func (r *reel) moved(i int) {
 	was, is := &r.notes[i-1], &r.notes[i]
-	const scatter = 8 // times the jitter: what is further above the floor is hardly by chance
+	const scatter = 8 // times the jitter: further above the floor is hardly by chance
 	room := max(leastChange, scatter*is.jitter)
 	toUs, toPeer := is.FloorToUs-was.FloorToUs, is.FloorToPeer-was.FloorToPeer
 	offset := (is.Offset - was.Offset) / 1e3

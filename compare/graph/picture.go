@@ -275,7 +275,7 @@ func (c *Chart) head(t Theme, all draw.Canvas, y vg.Length) {
 	all.FillText(style(textSize+1, t.ink), vg.Point{X: at, Y: y + 17}, c.Title)
 	all.FillText(text, vg.Point{X: at, Y: y + 3}, c.About)
 	for _, line := range c.Curves {
-		if line.Dots > 0 || line.At != nil {
+		if line.Dots > 0 || line.At != nil || len(line.Parts) == 0 {
 			continue // the axis names them, or they stand beside their lines
 		}
 		all.StrokeLine2(line.style(t, 0.6), at, y+8, at+sample, y+8)

@@ -48,7 +48,7 @@ func (r *chronyRun) rate() float64 {
 }
 
 // play runs clknetsim and both chronyds for so many seeds. Errors count from the warm-up on.
-func (r *chronyRun) play(clknetsim string, seeds int) {
+func (r *chronyRun) play(clknetsim string, seeds int) *chronyRun {
 	for seed := range uint64(seeds) {
 		answers := r.once(clknetsim, play.FirstSeed+seed)
 		for _, a := range answers {
@@ -60,6 +60,7 @@ func (r *chronyRun) play(clknetsim string, seeds int) {
 			r.first = answers
 		}
 	}
+	return r
 }
 
 // files are what the simulation reads. Node 1 is the server and end B, node 2 the client
@@ -158,22 +159,22 @@ func (r *chronyRun) delays(seed uint64) (lines [2]string) {
 
 // readOffsets reads both clocks' offsets from the truth. Their difference is the error, without what
 // unequal paths make unavoidable.
-func (r *chronyRun) readOffsets(path string, seed uint64) (answers []play.Answer, err error) {
+func (r *chronyRun) readOffsets(path string, seed uint64) (said []play.Answer, err error) {
 	text, err := os.ReadFile(path)
 	up, down := r.w.Scenario.AB(seed), r.w.Scenario.BA(seed)
 	unequal := func(at time.Duration) float64 { return float64(up.BaseAt(at)-down.BaseAt(at)) / 2 / float64(us) }
 	for line := range strings.Lines(string(text)) {
 		var server, client float64
 		_, bad := fmt.Sscan(line, &server, &client)
-		at := time.Duration(len(answers)) * time.Second / play.ChronydRate
+		at := time.Duration(len(said)) * time.Second / play.ChronydRate
 		then, now := unequal(0), unequal(at)
 		o := sim.Observation{ErrUsec: (client - server) * 1e6, LoUsec: min(0, then, now), HiUsec: max(0, then, now)}
-		answers, err = append(answers, play.Answer{At: at, Err: math.Abs(o.Excess())}), errors.Join(err, bad)
+		said, err = append(said, play.Answer{At: at, Err: math.Abs(o.Excess())}), errors.Join(err, bad)
 	}
-	if want := int(r.w.Scenario.Duration.Seconds() * play.ChronydRate); err == nil && len(answers) < want-1 {
+	if want := int(r.w.Scenario.Duration.Seconds() * play.ChronydRate); err == nil && len(said) < want-1 {
 		err = errors.New("the simulation ended early")
 	}
-	return answers, err
+	return said, err
 }
 
 // chronydSettings are those that a knowing user would try first, one from each line: how
@@ -236,7 +237,7 @@ func measureChronyd(o options) {
 // best is judged on the very seeds that are reported, which favours chronyd.
 func measureWorld(w play.World, clknetsim string) (f kept.Figures, best *chronyRun) {
 	playAll := func(runs []*chronyRun, seeds int) { // on all processors
-		play.Map(runs, func(r *chronyRun) any { r.play(clknetsim, seeds); return nil })
+		play.Map(runs, func(r *chronyRun) *chronyRun { return r.play(clknetsim, seeds) })
 	}
 	all, played := settings(w), []*chronyRun{{w: w}}
 	playAll(all, 1)

@@ -39,7 +39,7 @@ var linkHosts = [2]netip.Addr{netip.AddrFrom4([4]byte{10, 77, 1, 2}), netip.Addr
 
 const (
 	linkPort   = 7000
-	linkWarmup = 5 * time.Second  // the first answers are not counted: chronyd has none earlier
+	linkWarmup = 5 * time.Second  // answers count from then on: chronyd has none earlier
 	linkAsk    = time.Second / 10 // how often every method is asked
 )
 
@@ -248,7 +248,7 @@ func (s *linkStream) absolute(column string, skew float64, from, to time.Duratio
 
 const (
 	linkRate  = 10e6 // bits a second of the router, as in queue.sh
-	linkFlows = 4    // TCP connections that fill a direction: one alone leaves it empty at times
+	linkFlows = 4    // TCP connections that fill a direction: one leaves it empty at times
 	crossPort = 7100
 )
 

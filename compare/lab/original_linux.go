@@ -65,7 +65,7 @@ const (
 	liveWarmup   = 10 * time.Second // from when on answers count
 	liveSkew     = 40.0             // ppm
 	liveAhead    = 123_456_789      // us
-	liveDatagram = 7                // bytes: a stamp, 1 if there is a report, and the report
+	liveDatagram = 7                // bytes: a stamp, 1 if a report follows, and the report
 	livePort     = 17300
 )
 

@@ -99,7 +99,7 @@ func linkWins(done []*link) string {
 	}
 	return page.Text("**In %d of %d comparisons of the 99th percentile at 60 singles a second another was "+
 		"better than this package.** The others run between clocks without a difference in rate.",
-		len(wins), compared) + page.List(wins)
+		len(wins), compared) + page.Text("%s.", cmp.Or(strings.Join(wins, "; "), "None"))
 }
 
 // save saves how long the datagrams of each kind of traffic were under way, as internal/sim reads it.
@@ -195,12 +195,6 @@ func (l *link) row(name string, traffic int, skew float64, from, to time.Duratio
 // charts show the largest error of each second at end A, and the delays.
 func (l *link) charts() []*graph.Chart {
 	s, seconds := &l.streams[singles], l.lasting.Seconds()
-	var curves []graph.Curve
-	for _, column := range []string{play.OracleName, play.Original, play.ChronydOften, play.Ours} {
-		if ends := s.answers[linkSkew][column]; len(ends[sim.A]) > 0 {
-			curves = append(curves, play.CurveOf(column, graph.Split(play.Worst(ends[sim.A]), 1)...))
-		}
-	}
 	var phases []graph.Event
 	for _, p := range l.load.phases {
 		if p.fill[sim.A] || p.fill[sim.B] {
@@ -208,9 +202,11 @@ func (l *link) charts() []*graph.Chart {
 			phases = append(phases, graph.Event{From: p.from * seconds, To: p.to*seconds - 0.3, Name: name})
 		}
 	}
-	top, bottom := graph.Axis{Max: seconds}, graph.Axis{Max: seconds, Label: "seconds since the start"}
-	return []*graph.Chart{
-		{Title: "Beside TCP on a real queue: largest error of each second", X: top, Y: graph.ErrorAxis(1e6), Curves: curves, Events: phases},
+	top := play.Chart("Beside TCP on a real queue: largest error of each second", s.answers[linkSkew].OverTime(), phases,
+		0, int(seconds), play.OracleName, play.Original, play.ChronydOften, play.Ours)
+	bottom := top.X
+	top.X.Label = ""
+	return []*graph.Chart{top,
 		{Title: "How long datagrams were under way", X: bottom, Y: graph.Axis{Label: "delay, ms", Max: 400}, Events: phases, Curves: []graph.Curve{
 			{Name: "to B", Color: play.ColorOf(play.Netfox), Parts: []plotter.XYs{s.delays(sim.B)}},
 			{Name: "to A", Color: play.ColorOf(play.Slot), Parts: []plotter.XYs{s.delays(sim.A)}},

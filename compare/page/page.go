@@ -33,15 +33,6 @@ func Text(format string, args ...any) string {
 	return wordwrap.WrapString(fmt.Sprintf(format, args...), 95) + "\n\n"
 }
 
-// List has a paragraph for each item.
-func List(items []string) string {
-	var b strings.Builder
-	for _, item := range items {
-		fmt.Fprintf(&b, "- %s\n", strings.ReplaceAll(wordwrap.WrapString(item, 93), "\n", "\n  "))
-	}
-	return b.String() + "\n"
-}
-
 // Table is a table whose first row is the head. All columns but the first are numbers.
 func Table(rows [][]string) string {
 	var b strings.Builder

@@ -6,6 +6,7 @@ package play
 
 import (
 	"image/color"
+	"math"
 	"slices"
 
 	"gonum.org/v1/plot/plotter"
@@ -75,5 +76,23 @@ func CurveOf(column string, parts ...plotter.XYs) graph.Curve {
 	if column == Ours {
 		c.Width = graph.Bold
 	}
+	return c
+}
+
+// Chart shows the errors of some columns from one second to another.
+func Chart(title string, errs map[string]plotter.XYs, events []graph.Event, from, to int, columns ...string) *graph.Chart {
+	c := &graph.Chart{Title: title, X: graph.Axis{Label: "seconds since the start", Min: float64(from), Max: float64(to)}}
+	top := 1.0
+	for _, column := range columns {
+		seconds := errs[column][from:min(to, len(errs[column]))]
+		for _, p := range seconds {
+			if p.Y > top { // none of NaN
+				top = p.Y
+			}
+		}
+		c.Curves = append(c.Curves, CurveOf(column, graph.Split(seconds, 1)...))
+	}
+	c.Y = graph.ErrorAxis(math.Pow(10, math.Ceil(math.Log10(top))))
+	c.Events = slices.DeleteFunc(events, func(e graph.Event) bool { return e.To < c.X.Min || e.From > c.X.Max })
 	return c
 }

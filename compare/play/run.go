@@ -151,6 +151,21 @@ func Map[A, B any](all []A, f func(a A) B) []B {
 	return made
 }
 
+// OverTime returns for each column the largest error of each second at end A, us, and so for the error
+// bound of this package.
+func (a Answers) OverTime() map[string]plotter.XYs {
+	errs := map[string]plotter.XYs{}
+	for column, ends := range a {
+		errs[column] = Worst(ends[sim.A])
+	}
+	bounds := slices.Clone(a[Ours][sim.A])
+	for i := range bounds {
+		bounds[i].Err = bounds[i].Bound
+	}
+	errs[ErrorBound] = Worst(bounds)
+	return errs
+}
+
 // Worst returns the largest error of each second, NaN where there is none.
 func Worst(answers []Answer) (seconds plotter.XYs) {
 	for _, a := range answers {

@@ -139,8 +139,8 @@ const us, ms = time.Microsecond, time.Millisecond
 
 // The clocks of those worlds. Their rates follow a sine, and a random walk as the usual ones of internal/sim.
 var (
-	strong  = sim.ClockSpec{SinePPM: 8, SinePeriod: 600 * time.Second, WanderPPM: 0.01}
-	quieter = sim.ClockSpec{SinePPM: 2, SinePeriod: 900 * time.Second, WanderPPM: 0.01}
+	strong = sim.ClockSpec{SinePPM: 8, SinePeriod: 600 * time.Second, WanderPPM: 0.01}
+	quiet  = sim.ClockSpec{SinePPM: 2, SinePeriod: 900 * time.Second, WanderPPM: 0.01}
 )
 
 // equals are the worlds of equal rates: a path with exponential jitter, or a recorded one.
@@ -152,13 +152,13 @@ var equals = []struct {
 	recording    string
 }{
 	{"LAN 0.2 ms, jitter 0.1 ms, strong wander", 200 * us, 100 * us, false, strong, ""},
-	{"LAN 0.2 ms, jitter 0.1 ms, quieter oscillator", 200 * us, 100 * us, false, quieter, ""},
-	{"LAN 0.2 ms, jitter 5 us, quieter oscillator", 200 * us, 5 * us, false, quieter, ""},
+	{"LAN 0.2 ms, jitter 0.1 ms, quieter oscillator", 200 * us, 100 * us, false, quiet, ""},
+	{"LAN 0.2 ms, jitter 5 us, quieter oscillator", 200 * us, 5 * us, false, quiet, ""},
 	{"20 ms, jitter 3 ms, strong wander", 20 * ms, 3 * ms, false, strong, ""},
-	{"20 ms, jitter 3 ms, quieter oscillator", 20 * ms, 3 * ms, false, quieter, ""},
-	{"20 ms, jitter 1 ms, a queue of 100 ms one way for 15 s of each minute", 20 * ms, ms, true, quieter, ""},
-	{"recorded queue that TCP fills", 0, 0, false, quieter, ownTrace},
-	{"recorded queue, random traffic of 90 %", 0, 0, false, quieter, "kernel-cross90-10m-60pps.csv.gz"},
+	{"20 ms, jitter 3 ms, quieter oscillator", 20 * ms, 3 * ms, false, quiet, ""},
+	{"20 ms, jitter 1 ms, a queue of 100 ms one way for 15 s of each minute", 20 * ms, ms, true, quiet, ""},
+	{"recorded queue that TCP fills", 0, 0, false, quiet, ownTrace},
+	{"recorded queue, random traffic of 90 %", 0, 0, false, quiet, "kernel-cross90-10m-60pps.csv.gz"},
 }
 
 // equalWorlds returns those of equal rates, each at three. On a long path chronyd polls once a second
@@ -234,5 +234,5 @@ func Find(name, traces string) (World, error) {
 			return w, nil
 		}
 	}
-	return World{}, fmt.Errorf("no world is called %q: docs/report.csv has their names", name)
+	return World{}, fmt.Errorf("there is no world %q: docs/report.csv has their names", name)
 }

@@ -27,39 +27,6 @@ import (
 	"timesync/record"
 )
 
-// overTime plays a world, and returns for each column the largest error of each second at end A, us, and
-// so for the error bound of this package.
-func overTime(w play.World, seed uint64) map[string]plotter.XYs {
-	errs, all := map[string]plotter.XYs{}, play.Play(w, seed)
-	for column, ends := range all {
-		errs[column] = play.Worst(ends[sim.A])
-	}
-	ours := all[play.Ours][sim.A]
-	for i := range ours {
-		ours[i].Err = ours[i].Bound
-	}
-	errs[play.ErrorBound] = play.Worst(ours)
-	return errs
-}
-
-// errorChart shows the errors of some columns from one second to another.
-func errorChart(title string, errs map[string]plotter.XYs, events []graph.Event, from, to int, columns ...string) *graph.Chart {
-	c := &graph.Chart{Title: title, X: graph.Axis{Label: "seconds since the start", Min: float64(from), Max: float64(to)}}
-	top := 1.0
-	for _, column := range columns {
-		seconds := errs[column][from:min(to, len(errs[column]))]
-		for _, p := range seconds {
-			if p.Y > top { // none of NaN
-				top = p.Y
-			}
-		}
-		c.Curves = append(c.Curves, play.CurveOf(column, graph.Split(seconds, 1)...))
-	}
-	c.Y = graph.ErrorAxis(math.Pow(10, math.Ceil(math.Log10(top))))
-	c.Events = slices.DeleteFunc(events, func(e graph.Event) bool { return e.To < c.X.Min || e.From > c.X.Max })
-	return c
-}
-
 // simulated is a world of package sim.
 func simulated(name string) play.World {
 	return play.SimWorld(sim.ScenarioNamed(name), play.Simulated, 1)
@@ -124,13 +91,13 @@ func queues(w play.World, seed uint64) (all []graph.Event) {
 // was measured, and ours on top.
 func (f *figures) taughtChart(world, title string) *graph.Chart {
 	w := simulated(world)
-	errs := overTime(w, play.FirstSeed)
+	errs := play.Play(w, play.FirstSeed).OverTime()
 	for _, s := range f.seconds {
 		if s.World == world {
 			errs[play.Chronyd] = append(errs[play.Chronyd], plotter.XY{X: float64(s.Second), Y: s.Worst})
 		}
 	}
-	return errorChart(title, errs, eventsOf(w, play.FirstSeed), 0, len(errs[play.Ours]), play.OracleName, play.Original, play.Chronyd, play.Ours)
+	return play.Chart(title, errs, eventsOf(w, play.FirstSeed), 0, len(errs[play.Ours]), play.OracleName, play.Original, play.Chronyd, play.Ours)
 }
 
 // sweep turns up something step by step in the world of 3 ms of jitter. It shows the two that send with
@@ -204,7 +171,7 @@ const busyWorld = "standingqueue"
 func busyChart() *graph.Chart {
 	const before, after = 40, 30 // s
 	w := simulated(busyWorld)
-	errs, queue := overTime(w, play.FirstSeed), eventsOf(w, play.FirstSeed)[0]
+	errs, queue := play.Play(w, play.FirstSeed).OverTime(), eventsOf(w, play.FirstSeed)[0]
 	from, lasts := int(queue.From), int(queue.To)-int(queue.From)
 	// ms are the errors of each second, from the left end of the picture on.
 	ms := func(column string) (v plotter.XYs) {
@@ -232,7 +199,7 @@ func busyChart() *graph.Chart {
 		Curves: []graph.Curve{curve(play.Original, "the C++ original", 0.84), curve(play.NTP, "NTP's filter", 1.1), curve(play.Ours, "timesync", 0.1)},
 		Events: []graph.Event{{From: before, To: float64(before + lasts), Name: "others fill the queue"}},
 	}
-	c.Curves[1].Color = graph.RGB(0x2b6b40) // darker than elsewhere: its name stands on grey
+	c.Curves[1].Color = graph.RGB(0x2b6b40) // darker: its name stands on grey
 	c.Y.Ticks = []plot.Tick{{Value: 0, Label: "0"}}
 	for at := 10.0; at < 1.2*top; at += 10 {
 		c.Y.Ticks = append(c.Y.Ticks, plot.Tick{Value: at, Label: fmt.Sprintf("%.0f ms", at)})
@@ -330,13 +297,13 @@ func plotWorld(name, traces string, seed uint64, from, to int, out string) error
 	if err = errors.Join(err, os.MkdirAll(out, 0o755), recordWorld(w, seed, path)); err != nil {
 		return err
 	}
-	errs := overTime(w, seed)
+	errs := play.Play(w, seed).OverTime()
 	last := len(errs[play.Ours])
 	if to = min(cmp.Or(to, last), last); from >= to {
 		return fmt.Errorf("%s: nothing is asked after %d s", name, from)
 	}
 	title := fmt.Sprintf("%s, seed %d, end A", name, seed)
-	c := errorChart(title, errs, eventsOf(w, seed), from, to, play.ErrorBound, play.OracleName, play.Original, play.Ours)
+	c := play.Chart(title, errs, eventsOf(w, seed), from, to, play.ErrorBound, play.OracleName, play.Original, play.Ours)
 	fmt.Printf("%s.png\nwhat the estimator knew: cd ../cmd/view && go run . %s-a.tsr %s-b.tsr\n", path, path, path)
 	return graph.Charts(path+".png", graph.Screen(), c)
 }

@@ -66,7 +66,7 @@ func (n *NetcodeForEntities) Frame(d time.Duration) {
 	ticks := d.Seconds() * n.Rate
 	whole, part := math.Modf(ticks)
 	n.estimate += int64(whole)
-	n.age -= int(math.Round(part * 256)) // rounded down there, where frames are as long as ticks
+	n.age -= int(math.Round(part * 256)) // rounded down there, where a frame is a tick
 	delta := n.age >> 8
 	if delta < 0 {
 		delta++

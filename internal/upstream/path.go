@@ -10,9 +10,9 @@ import (
 // path is one direction.
 type path struct {
 	*pathSpec
-	r              *rand.Rand
-	walk, walkNext float64
-	n, burst       int
+	r            *rand.Rand
+	walk, walked float64 // where the walk is, and until when it was drawn
+	n, burst     int
 }
 
 func (j *jitter) draw(r *rand.Rand) float64 {
@@ -52,10 +52,7 @@ func (p *path) under(t int64) int64 {
 		sum += q.Extra
 	}
 	if w := &p.Walk; w.Sigma != 0 {
-		if p.walkNext == 0 {
-			p.walkNext = w.Every
-		}
-		for ; s >= p.walkNext; p.walkNext += w.Every {
+		for ; s >= p.walked+w.Every; p.walked += w.Every {
 			p.walk += math.Trunc(w.Sigma * r.NormFloat64())
 			p.walk = max(min(p.walk, w.Clamp[1]), w.Clamp[0])
 		}
