@@ -55,7 +55,7 @@ func network(rng *rand.Rand, delay time.Duration, inbox chan<- []byte) (send fun
 }
 
 // TestInBubble is such a test: both players know the other's clock within half a second, to 2 ms
-// after ten, and what one says happened a second ago the other dates alike.
+// after ten.
 func TestInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const seed = 1
@@ -76,11 +76,6 @@ func TestInBubble(t *testing.T) {
 		remote, ok := a.RemoteTime(a.nowUsec())
 		if off := time.Duration(remote-b.nowUsec()) * time.Microsecond; !ok || off.Abs() > 2*time.Millisecond {
 			t.Errorf("seed %d: a knows b's clock to %v, %v", seed, off, ok)
-		}
-		event, _ := a.ToRemoteTime23(a.nowUsec() - 1_000_000)
-		at, err := b.AcceptEvent(b.nowUsec(), event, 5*time.Second)
-		if off := time.Duration(at-(b.nowUsec()-1_000_000)) * time.Microsecond; err != nil || off.Abs() > 2*time.Millisecond {
-			t.Errorf("seed %d: an event is dated %v late, %v", seed, off, err)
 		}
 		stop()
 	})

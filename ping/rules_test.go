@@ -18,22 +18,16 @@ func trips(all ...int) []Sample {
 	return w
 }
 
+// with makes the exchange i of a window so old, and its round trip so long.
+func with(window []Sample, i int, age, trip time.Duration) []Sample {
+	window[i].Age, window[i].RoundTrip = age, trip
+	return window
+}
+
 func repeat(n, trip int) []int { return slices.Repeat([]int{trip}, n) }
 
 func TestRules(t *testing.T) {
 	slowAgain := func(n int) []Sample { return trips(append(repeat(64-n, 40), repeat(n, 140)...)...) }
-	old := trips(30, 40, 50)
-	old[0].Age = 100 * sec // but one of the last 8
-	aged := trips(40, 40)
-	aged[0].RoundTrip -= 29 * us // a second is worth 30 us
-	young := trips(40, 40)
-	young[0].RoundTrip -= 31 * us
-	equal := trips(40, 40)
-	equal[0].RoundTrip -= 30 * us
-	limit := trips(repeat(10, 40)...)
-	limit[0].Age, limit[0].RoundTrip = 5*sec, 30*ms
-	beyond := trips(repeat(10, 40)...)
-	beyond[1].Age, beyond[1].RoundTrip = 5*sec+1, 30*ms
 	for _, x := range []struct {
 		name   string
 		rule   Rule
@@ -44,12 +38,12 @@ func TestRules(t *testing.T) {
 		{"only one", MinDelay, trips(5), 0},
 		{"shortest", MinDelay, trips(50, 40, 60), 1},
 		{"newest of equals", MinDelay, trips(40, 40, 40), 2},
-		{"age counts", MinDelay, aged, 1},
-		{"but little", MinDelay, young, 0},
-		{"oldest of equal costs", MinDelay, equal, 0},
-		{"at 5 s", MinDelay, limit, 0},
-		{"beyond 5 s", MinDelay, beyond, 9},
-		{"the last 8 at any age", MinDelay, old, 0},
+		{"age counts: a second is worth 30 us", MinDelay, with(trips(40, 40), 0, sec, 40*ms-29*us), 1},
+		{"but little", MinDelay, with(trips(40, 40), 0, sec, 40*ms-31*us), 0},
+		{"oldest of equal costs", MinDelay, with(trips(40, 40), 0, sec, 40*ms-30*us), 0},
+		{"at 5 s", MinDelay, with(trips(repeat(10, 40)...), 0, 5*sec, 30*ms), 0},
+		{"beyond 5 s", MinDelay, with(trips(repeat(10, 40)...), 1, 5*sec+1, 30*ms), 9},
+		{"the last 8 at any age", MinDelay, with(trips(30, 40, 50), 0, 100*sec, 30*ms), 0},
 		{"older than 5 s and beyond 8", MinDelay, trips(10, 20, 30, 40, 41, 42, 43, 44, 45, 46), 2},
 
 		{"first", SlotPercentile, trips(40), 0},

@@ -21,10 +21,7 @@ type ager struct {
 	doubt uint64        // until then, on package clock, ages are not believed
 }
 
-func (a *ager) start(wall int64, nowUsec uint64) {
-	a.lead = lead(wall, nowUsec)
-	a.doubt = nowUsec
-}
+func newAger(wall int64, nowUsec uint64) ager { return ager{lead(wall, nowUsec), nowUsec} }
 
 // lead is modulo 2^64 ns, which cancels out in differences.
 func lead(wall int64, nowUsec uint64) time.Duration {

@@ -58,9 +58,8 @@ type Conn struct {
 // If this is the first such socket of the machine, Linux begins a few milliseconds later. A
 // datagram that came before has the time of its read.
 func NewConn(udp *net.UDPConn) *Conn {
-	c := &Conn{udp: udp, kernel: udp != nil && enable(udp)}
-	c.age.start(time.Now().UnixNano(), clock.Received())
-	return c
+	kernel := udp != nil && enable(udp)
+	return &Conn{udp, kernel, newAger(time.Now().UnixNano(), clock.Received())}
 }
 
 // Kernel reports whether the receive times are the kernel's. It never changes, and any

@@ -145,8 +145,7 @@ func TestAge(t *testing.T) {
 		-1: 0, -time.Hour: 0, // from the future
 	} {
 		for _, now := range []uint64{0, 1, now0, math.MaxUint64} { // the clock may wrap
-			var a ager
-			a.start(wall0, now)
+			a := newAger(wall0, now)
 			got := a.received(wall0+1_000_000-int64(age), wall0+1_000_000, now+1000)
 			check(t, now+1000-got, want, "age %v at %#x", age, now)
 		}
@@ -163,8 +162,7 @@ func TestSteps(t *testing.T) {
 		0, 1, us, maxShift, -maxShift, maxShift + us, 5 * ms, -5 * ms,
 		500 * ms, -500 * ms, sec, -sec, time.Hour, -time.Hour, 50 * 365 * 24 * time.Hour,
 	} {
-		var a ager
-		a.start(wall0, now0)
+		a := newAger(wall0, now0)
 		const truth = now0 + 1000
 		const read = truth + uint64(wait/us)
 		stamp := wall0 + int64(ms)

@@ -1,4 +1,4 @@
-// Handovers, splits, hosts that die, members that join late, and clocks that are set.
+// Handovers, splits, late joiners, silent hosts and clocks that are set.
 
 package session
 
@@ -48,6 +48,15 @@ func worlds(t *testing.T, n uint64, in setting, run func(x *mesh)) *judge {
 		t.Error("a bound is wrong, or session time went back")
 	}
 	return j
+}
+
+// oneHost fails if two peers follow different hosts.
+func (x *mesh) oneHost() {
+	for _, p := range x.peers {
+		if of := x.peers[0].last; p.last.Host != of.Host || p.last.Generation != of.Generation || of.Generation == 0 {
+			x.t.Errorf("seed %d: peer %d has %+v, peer 1 %+v", x.seed, p.id, p.last, of)
+		}
+	}
 }
 
 // within fails if the p99 of how far members were apart, or a jump, was more than so many us.
@@ -143,11 +152,35 @@ func TestMixture(t *testing.T) {
 			}
 		})
 		x.w.Run(170 * sec)
-		for _, p := range x.peers {
-			if of := x.peers[0].last; p.last.Host != of.Host || p.last.Generation != of.Generation || of.Generation == 0 {
-				t.Errorf("seed %d: peer %d has %+v, peer 1 %+v", x.seed, p.id, p.last, of)
+		x.oneHost()
+	})
+}
+
+// TestSplit: two halves are cut off from each other for 20 s to 2 min, have up to three handovers
+// each, and meet again. The founder lives on. All have one host then. The jumps are those at which they meet.
+func TestSplit(t *testing.T) {
+	worlds(t, 20, setting{5, bad, 50}, func(x *mesh) {
+		half := func(i int) int { return (i + 1) / 3 } // 0, 1 and 2, 3, 4
+		lasting := 20*sec + x.upTo(100*sec)
+		x.w.At(15*sec, func() { x.apart = func(i, j int) bool { return half(i) != half(j) } })
+		for h, members := range [][]*peer{x.peers[:2], x.peers[2:]} {
+			for i := range h + x.rng.IntN(3) { // the half without a host has one at least
+				x.w.At(17*sec+time.Duration(i)*5*sec, func() { x.host(members[x.rng.IntN(len(members))]) })
 			}
 		}
+		x.w.At(15*sec+lasting, x.meet)
+		x.w.Run(15*sec + lasting - ms)
+		if a, b := x.peers[0].last, x.peers[4].last; a.Host == b.Host && a.Generation == b.Generation {
+			t.Errorf("seed %d: one host before they meet", x.seed)
+		}
+		x.judge.jumps = nil
+		x.w.Run(15*sec + lasting + 3*sec)
+		x.oneHost()
+		most := 300 + 50*int64(lasting.Seconds()+3) // us: what the rates at which the halves ran make of the time
+		if jump := stat.SpreadOf(x.judge.jumps).Max; jump > most {
+			t.Errorf("seed %d: after %v apart, the halves differ by %d us, more than %d", x.seed, lasting, jump, most)
+		}
+		x.w.Run(15*sec + lasting + 30*sec)
 	})
 }
 
