@@ -87,9 +87,10 @@ func NewPeer(ctx context.Context, conn *dtls.Conn, received func() uint64) (*Pee
 // 3 s, or sent more than 2048 bytes at once, which Send refuses. Then close it, and let the client dial
 // anew: what was learnt of the clock is over.
 func (p *Peer) Receive() (channel.Received, error) {
+	// What comes is authenticated, and each at most once.
 	return p.Next(func() ([]byte, error) {
 		_ = p.conn.SetReadDeadline(time.Now().Add(quiet)) // where it fails, the read does
-		n, err := p.conn.Read(p.buf[:])                   // authenticated, and each at most once
+		n, err := p.conn.Read(p.buf[:])
 		return p.buf[:n], err
 	})
 }

@@ -277,7 +277,6 @@ func TestFlags(t *testing.T) {
 		"-dial 127.0.0.1:1 -mb -1 -key " + hexKey:          "needs one file",
 		"-dial 127.0.0.1:1 -cc reno -mb 1 -key " + hexKey:  "ledbat or none",
 		"-listen :0 -key abc":                              "64 hex digits",
-		"-listen :0 -key @/no/such/file":                   "no such file",
 	})
 	for _, c := range []struct{ args, want string }{
 		{"-dial 127.0.0.1:1 -key " + hexKey + " /no/such/file", "no such file"},

@@ -135,7 +135,7 @@ func (s *speaker) speak() {
 		b := link.AppendTime23(make([]byte, 0, payloadLen), ts, known)
 		b = binary.LittleEndian.AppendUint64(b, uint64(at))
 		datagram, err := s.end.SealFor(session, nil, b[:payloadLen], s.clock.At(s.now()))
-		if err != nil { // the listener has just started anew, and what it said is taken next
+		if err != nil { // the listener has just started anew: what it said is taken next
 			return
 		}
 		s.send(datagram, s.to)
@@ -195,7 +195,8 @@ func (l *listener) take(d seal.Datagram, err error) {
 	ts, _ := link.ReadTime23(d.Payload)
 	captured, err := l.end.Link.AcceptEvent(d.RecvUsec, ts, oldest)
 	if !errors.Is(err, link.ErrFuture) && !errors.Is(err, link.ErrOld) { // it cannot be
-		_ = l.buffer.Push(captured, l.clock.At(l.now()), d.Payload) // it counts what it refuses
+		// It counts what it refuses.
+		_ = l.buffer.Push(captured, l.clock.At(l.now()), d.Payload)
 	}
 }
 
@@ -228,7 +229,8 @@ func (l *listener) pop() {
 		return
 	}
 	at, latency := truly(frame), l.buffer.Latency().Microseconds()
-	bound, _ := l.end.Link.ErrorBound(captured) // about as wide as the speaker's, whose stamp it was
+	// About as wide as the speaker's, whose stamp it was.
+	bound, _ := l.end.Link.ErrorBound(captured)
 	f := fate{played: true, over: now - at - latency, woke: int64(l.clock.At(now)-captured) - latency}
 	if f.over > (late + bound).Microseconds() {
 		l.late++

@@ -89,7 +89,7 @@ func (r *result) print(w io.Writer, c config) error {
 	fmt.Fprintf(w, "clocks %g ppm apart; -seed %d\n", c.Skew, c.Network.Seed)
 	fmt.Fprintf(w, "captured %d, played %d, %d of them late; ", r.Captured, r.Played, r.Late)
 	fmt.Fprintf(w, "in flight to an end that was stopped or started anew %d, ", r.InFlight)
-	fmt.Fprintf(w, "lost on the network %d, arrived and not played %d\n", r.Lost, r.Unplayed)
+	fmt.Fprintf(w, "lost on the network %d, arrived, not played %d\n", r.Lost, r.Unplayed)
 	fmt.Fprintf(w, "from 3 s after each start on, median/p99/most, us:\n")
 	fmt.Fprintf(w, "  play - capture - latency of %.0f ms: %v\n", r.Latency, r.Error)
 	fmt.Fprintf(w, "  of that the clocks %v, waking up late %v\n", r.Clocks, r.Woke)
