@@ -705,6 +705,7 @@ var courses = []course{
 	{name: "little arrives", guards: "a path that loses nine of ten", path: path{delay: 20_000, jitter: 5000, lost: 0.9, reports: 2, ppm: 40}, length: 300},
 	{name: "a mixture", guards: "what no other course thought of", path: path{delay: 20_000, jitter: 1000, ppm: 30}, mixture: 20, length: 560},
 	{name: "a mixture on a short path", guards: "the same where bounds are narrow", path: path{delay: 300, jitter: 100, ppm: -30}, mixture: 20, length: 560},
+	{name: "another mixture on a short path", guards: "a slope that no line holds is forgotten", path: path{delay: 300, jitter: 100, ppm: -30}, mixture: 17, length: 485},
 	{name: "a mixture at 5 a second", guards: "the same with few datagrams", path: path{delay: 20_000, jitter: 2000, every: 200_000, reports: 5, ppm: 30}, mixture: 20, length: 560},
 	{name: "a mixture with an original", guards: "the same beside an original", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 30}, mixture: 20, length: 560},
 	{name: "a mixture from the start", guards: "the same in warm-up", path: path{delay: 20_000, jitter: 1000, lost: 0.1, ppm: 30}, mixture: 3, length: 60},

@@ -1320,7 +1320,6 @@ func (p *twins) pass(t *testing.T) (owd, remote, report int64) {
 // calm is 10 minutes. In the second half of them the twins may differ by limit: in what pass returns, and in
 // nanoseconds of one-way delay on the average of all.
 func (p *twins) calm(t *testing.T, what string, limit [4]int64) {
-	t.Helper()
 	var most [4]int64
 	p.all, p.short, p.longer = 0, 0, 0
 	for k := range 20 * 600 {
