@@ -77,11 +77,9 @@ func TestLate(t *testing.T) {
 		d.watch(t.Context(), "restart of player 1")
 		for i, p := range d.players {
 			d.kill(p.node)
-			if n := max(len(d.server.players[i].inputs), len(p.past), len(p.states)); n > 2*kept {
-				t.Errorf("player %d: %d ticks are remembered", i+1, n)
-			}
-			if c := p.counts; c.Frozen*100 > c.Shown {
-				t.Errorf("player %d: %+v", i+1, c)
+			n := max(len(d.server.players[i].inputs), len(p.past), len(p.states))
+			if c := p.counts; n > 2*kept || c.Frozen*100 > c.Shown {
+				t.Errorf("player %d: %d ticks are remembered; %+v", i+1, n, c)
 			}
 		}
 		d.kill(d.server.node)

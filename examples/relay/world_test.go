@@ -33,8 +33,6 @@ type world struct {
 	tally
 }
 
-var nowhere netip.AddrPort
-
 // badLink is a way of 20 ms with jitter of 3 ms, spikes, bursts of losses, and a queue now and then.
 func badLink() *sim.Link {
 	return &sim.Link{
@@ -67,7 +65,7 @@ func newWorld(seed uint64, sets []sim.ClockEvent) *world {
 // opens makes a node open what another sends by an end for it, and take it.
 func opens(at *sim.Node, ends map[*sim.Node]*seal.End, take func(from *sim.Node, d seal.Datagram)) {
 	at.OnReceive = func(from *sim.Node, b []byte) {
-		d, answer, err := ends[from].Take(b, nowhere, at.NowUsec(), 0)
+		d, answer, err := ends[from].Take(b, netip.AddrPort{}, at.NowUsec(), 0)
 		if answer != nil {
 			at.Send(from, answer)
 		}
