@@ -34,14 +34,10 @@ func (w *wire) join(n *node, at netip.AddrPort, take func([]byte, netip.AddrPort
 	w.ends[at] = func(b []byte, from netip.AddrPort) {
 		came <- func() { take(b, from, n.clock.Received()) }
 	}
+	context.AfterFunc(n.Ctx, func() { came <- func() {} }) // so that it notices
 	n.Go(func() {
-		for {
-			select {
-			case <-n.Ctx.Done():
-				return
-			case next := <-came:
-				next()
-			}
+		for n.Ctx.Err() == nil {
+			(<-came)()
 		}
 	})
 	n.write = func(b []byte, to netip.AddrPort) {

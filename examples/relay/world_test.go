@@ -125,15 +125,11 @@ func TestFrames(t *testing.T) {
 	})
 	w.world.Run(lasting)
 
-	n := len(w.errs)
-	if n < frames/2 {
-		t.Fatalf("seed %d: figures of %d of %d frames, %d void; the last: %v", seed, n, frames, w.view.void, w.view.why)
-	}
-	p99 := stat.Quantile(w.errs, 0.99)
-	t.Logf("seed %d: %d frames, figures of %d, %d void; errors: median %v, p99 %v, most %v; bound: median %v; %d beyond it",
-		seed, frames, n, w.view.void, stat.Quantile(w.errs, 0.5), p99, stat.Quantile(w.errs, 1), stat.Quantile(w.bounds, 0.5), w.beyond)
-	if p99 > 500*us || w.beyond > 0 {
-		t.Errorf("seed %d: p99 of the error %v, must 500us, aim 200us; %d figures beyond their bound", seed, p99, w.beyond)
+	n, p99 := len(w.errs), stat.Quantile(w.errs, 0.99)
+	t.Logf("seed %d: %d frames, figures of %d, %d void, the last: %v", seed, frames, n, w.view.void, w.view.why)
+	t.Logf("errors: p99 %v, most %v; bound: median %v", p99, w.errs[n-1], stat.Quantile(w.bounds, 0.5))
+	if n < frames/2 || p99 > 500*us || w.beyond > 0 {
+		t.Errorf("p99 must 500us, aim 200us; %d figures are beyond their bound", w.beyond)
 	}
 }
 
