@@ -28,8 +28,7 @@ await sleep(%[3]d);
 const from = performance.now();
 await sleep(%[3]d);
 location = '%[4]s/?told=' + encodeURIComponent(JSON.stringify({
-	isolated: crossOriginIsolated, step: client.step, status: byId('status').textContent + ' ' + demo.transport,
-	samples: demo.samples.filter(s => s.at >= from),
+	isolated: crossOriginIsolated, step: client.step, samples: demo.samples.filter(s => s.at >= from),
 }));
 `
 
@@ -37,7 +36,6 @@ location = '%[4]s/?told=' + encodeURIComponent(JSON.stringify({
 type told struct {
 	Isolated bool
 	Step     float64 // by how much readings of the clock may lag behind, ms
-	Status   string
 	Samples  []sample
 }
 
@@ -84,7 +82,7 @@ func TestFirefox(t *testing.T) {
 	for _, isolated := range []bool{true, false} {
 		t.Run(map[bool]string{true: "isolated", false: "not isolated"}[isolated], func(t *testing.T) {
 			told := inFirefox(t, path, isolated)
-			t.Logf("readings lag behind by up to %v ms; %s", told.Step, told.Status)
+			t.Logf("readings lag behind by up to %v ms", told.Step)
 			if told.Isolated != isolated || isolated && told.Step > 0.2 || !isolated && (told.Step < 0.9 || told.Step > 2.1) {
 				t.Errorf("isolated %v, readings lag behind by up to %v ms", told.Isolated, told.Step)
 			}

@@ -46,11 +46,6 @@ func connect(t *testing.T, s *server) *player {
 	return p
 }
 
-func (p *player) send(kind websocket.MessageType, b []byte) {
-	p.t.Helper()
-	exampletest.Must(p.t, p.ws.Write(p.ctx, kind, b))
-}
-
 // wait waits until so many are on the platform, the server's figure among them, at so many ticks a second.
 func (p *player) wait(players int, hz uint32) {
 	p.t.Helper()
@@ -85,7 +80,7 @@ func TestPlayers(t *testing.T) {
 	s := startServer(t, "")
 	a, b := connect(t, s), connect(t, s)
 	a.wait(3, defaultRate)
-	b.send(websocket.MessageText, []byte(`{"rate":30,"latency":20}`))
+	exampletest.Must(t, b.ws.Write(b.ctx, websocket.MessageText, []byte(`{"rate":30,"latency":20}`)))
 	a.wait(3, 30)
 	b.ws.CloseNow()
 	a.wait(2, 30)
@@ -99,12 +94,12 @@ func TestBadInput(t *testing.T) {
 	exampletest.Must(t, err)
 	defer session.CloseWithError(0, "")
 	for _, text := range []string{"", "{", `{"rate":-1}`, `{"rate":4000000000}`, `{"latency":1e300}`, `{"loss":-5}`, `[]`} {
-		p.send(websocket.MessageText, []byte(text))
+		exampletest.Must(t, p.ws.Write(p.ctx, websocket.MessageText, []byte(text)))
 	}
 	for first := range 256 {
 		for _, n := range []int{0, 1, 12, 13, 17, 25, 60} {
 			b := bytes.Repeat([]byte{byte(first)}, n)
-			p.send(websocket.MessageBinary, b)
+			exampletest.Must(t, p.ws.Write(p.ctx, websocket.MessageBinary, b))
 			_ = session.SendDatagram(b) // some are too many
 		}
 	}

@@ -32,9 +32,8 @@ var (
 func node(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"timesync.mjs", "vectors.mjs", "mutations.mjs", "client.mjs", "end.mjs", "play/play.mjs", "../../docs/BROWSER.md"} {
-		if _, err := os.ReadFile(name); err != nil {
-			t.Fatal(err)
-		}
+		_, err := os.ReadFile(name)
+		exampletest.Must(t, err)
 	}
 	path, err := exec.LookPath("node")
 	if err != nil {

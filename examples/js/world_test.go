@@ -46,8 +46,8 @@ type outcome struct {
 func (o outcome) p99() float64 { return stat.Quantile(o.errs, .99) }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("error median %.0f, p99 %.0f us; bound median %.1f, p99 %.1f ms; %d of %d bounds wrong; right after %.2f s; heard floors at most %.0f us too low",
-		stat.Quantile(o.errs, .5), o.p99(), stat.Quantile(o.bounds, .5)/1e3, stat.Quantile(o.bounds, .99)/1e3, o.wrong, len(o.errs), o.heals.Seconds(), o.low)
+	return fmt.Sprintf("error median %.0f, p99 %.0f us; %d of %d bounds wrong; right after %v; floors %.0f us too low",
+		stat.Quantile(o.errs, .5), o.p99(), o.wrong, len(o.errs), o.heals, o.low)
 }
 
 const (

@@ -71,9 +71,7 @@ func TestProcesses(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	exampletest.Flags(t, "party", run, map[string]string{
-		"-loss 200":                            "-loss",
 		"-peers a:1":                           "-id",
-		"-for 1s":                              "-id",
 		"-id 1":                                "-peers",
 		"-id 3 -peers 127.0.0.1:1,127.0.0.1:2": "-id",
 		"-id 1 -peers 127.0.0.1:1 -key 12":     "-key",

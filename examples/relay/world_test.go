@@ -33,8 +33,6 @@ type world struct {
 	tally
 }
 
-var nowhere netip.AddrPort
-
 // badLink is a way of 20 ms with jitter of 3 ms, spikes, bursts of losses, and a queue now and then.
 func badLink() *sim.Link {
 	return &sim.Link{
@@ -67,7 +65,7 @@ func newWorld(seed uint64, sets []sim.ClockEvent) *world {
 // opens makes a node open what another sends by an end for it, and take it.
 func opens(at *sim.Node, ends map[*sim.Node]*seal.End, take func(from *sim.Node, d seal.Datagram)) {
 	at.OnReceive = func(from *sim.Node, b []byte) {
-		d, answer, err := ends[from].Take(b, nowhere, at.NowUsec(), 0)
+		d, answer, err := ends[from].Take(b, netip.AddrPort{}, at.NowUsec(), 0)
 		if answer != nil {
 			at.Send(from, answer)
 		}
@@ -127,15 +125,11 @@ func TestFrames(t *testing.T) {
 	})
 	w.world.Run(lasting)
 
-	n := len(w.errs)
-	if n < frames/2 {
-		t.Fatalf("seed %d: figures of %d of %d frames, %d void; the last: %v", seed, n, frames, w.view.void, w.view.why)
-	}
-	p99 := stat.Quantile(w.errs, 0.99)
-	t.Logf("seed %d: %d frames, figures of %d, %d void; errors: median %v, p99 %v, most %v; bound: median %v; %d beyond it",
-		seed, frames, n, w.view.void, stat.Quantile(w.errs, 0.5), p99, stat.Quantile(w.errs, 1), stat.Quantile(w.bounds, 0.5), w.beyond)
-	if p99 > 500*us || w.beyond > 0 {
-		t.Errorf("seed %d: p99 of the error %v, must 500us, aim 200us; %d figures beyond their bound", seed, p99, w.beyond)
+	n, p99 := len(w.errs), stat.Quantile(w.errs, 0.99)
+	t.Logf("seed %d: %d frames, figures of %d, %d void, the last: %v", seed, frames, n, w.view.void, w.view.why)
+	t.Logf("errors: p99 %v, most %v; bound: median %v", p99, w.errs[n-1], stat.Quantile(w.bounds, 0.5))
+	if n < frames/2 || p99 > 500*us || w.beyond > 0 {
+		t.Errorf("p99 must 500us, aim 200us; %d figures are beyond their bound", w.beyond)
 	}
 }
 

@@ -1,6 +1,6 @@
 // The tests prove that the network is as bad as it is told to be. That the attacker injects what he says, the tests of
 // examples/udp and examples/dtls prove.
-package relay
+package relay_test
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"timesync/examples/internal/exampletest"
+	"timesync/examples/internal/relay"
 )
 
 const ms = time.Millisecond
@@ -19,23 +22,19 @@ func pass(t *testing.T, from *net.UDPConn, data string, to netip.AddrPort, at *n
 	start, buf := time.Now(), make([]byte, 2048)
 	at.SetReadDeadline(start.Add(20 * time.Second))
 	_, err := from.WriteToUDPAddrPort([]byte(data), to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	n, back, err := at.ReadFromUDPAddrPort(buf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	return string(buf[:n]), back, time.Since(start)
 }
 
 // TestDelays: no datagram is early, and each way has its own delay.
 func TestDelays(t *testing.T) {
 	t.Parallel()
-	server, client := Loopback(), Loopback()
+	server, client := relay.Loopback(), relay.Loopback()
 	defer server.Close()
 	defer client.Close()
-	r := New(Config{Delay: 10 * ms, Jitter: 10 * ms, Up: Extra{By: 40 * ms}, Down: Extra{By: 80 * ms}, Seed: 1}, Addr(server))
+	r := relay.New(relay.Config{Delay: 10 * ms, Jitter: 10 * ms, Up: relay.Extra{By: 40 * ms}, Down: relay.Extra{By: 80 * ms}, Seed: 1}, relay.Addr(server))
 	defer r.Close()
 	there, back := time.Hour, time.Hour
 	for range 10 {
@@ -55,10 +54,10 @@ func TestDelays(t *testing.T) {
 
 // TestOrder: what is held back is overtaken, and comes.
 func TestOrder(t *testing.T) {
-	server, client := Loopback(), Loopback()
+	server, client := relay.Loopback(), relay.Loopback()
 	defer server.Close()
 	defer client.Close()
-	r := New(Config{Reorder: 100, Seed: 2}, Addr(server))
+	r := relay.New(relay.Config{Reorder: 100, Seed: 2}, relay.Addr(server))
 	defer r.Close()
 	server.SetReadDeadline(time.Now().Add(20 * time.Second))
 	came := make([]byte, 20)
@@ -66,9 +65,8 @@ func TestOrder(t *testing.T) {
 		client.WriteToUDPAddrPort([]byte{i}, r.Addr())
 	}
 	for i := range came {
-		if _, err := server.Read(came[i : i+1]); err != nil {
-			t.Fatal(err)
-		}
+		_, err := server.Read(came[i : i+1])
+		exampletest.Must(t, err)
 	}
 	if slices.IsSorted(came) {
 		t.Errorf("%d come as they were sent", came)
@@ -78,7 +76,7 @@ func TestOrder(t *testing.T) {
 // TestDraw counts what is lost and what is held back, so that others overtake.
 func TestDraw(t *testing.T) {
 	const sent = 4000
-	c, rng := Config{Delay: 50 * ms, Jitter: 10 * ms, Loss: 20, Reorder: 10}, rand.New(rand.NewPCG(2, 0))
+	c, rng := relay.Config{Delay: 50 * ms, Jitter: 10 * ms, Loss: 20, Reorder: 10}, rand.New(rand.NewPCG(2, 0))
 	lost, held := 0, 0
 	for range sent {
 		delay, gone := c.Draw(rng)
