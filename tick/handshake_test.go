@@ -59,7 +59,8 @@ func TestLateJoin(t *testing.T) {
 			want  string
 		}{
 			{ms(60) + 1, "[]"}, {ms(60), "[synced]"},
-			{ms(120), "[synced]"}, {ms(120) + 1, "[synced lost]"}, {ms(60) + 1, "[synced lost]"}, {ms(60), "[synced lost synced]"},
+			{ms(120), "[synced]"}, {ms(120) + 1, "[synced lost]"},
+			{ms(60) + 1, "[synced lost]"}, {ms(60), "[synced lost synced]"},
 		} {
 			remote.bound = step.bound
 			if ticks := l.Advance(now); ticks > 1 {

@@ -48,9 +48,9 @@ func TestCatchUp(t *testing.T) {
 		check(t, l.Stats().Skipped, 0, "%+v: skipped", tt)
 		now = 1_000_000 + usec(tt.frame)
 		due, got, stats := tt.cfg.Rate.Ticks(sec+tt.frame)-Tick(tt.rate), l.Advance(now), l.Stats()
-		if got != min(tt.most, int(due)) || Tick(got)+Tick(stats.Skipped)+stats.Debt != due || stats.Stalls != uint64(len(r.of(EventStalled))) {
-			t.Errorf("%+v: %d ticks in the frame, %+v", tt, got, stats)
-		}
+		check(t, got, min(tt.most, int(due)), "%+v: ticks in the frame", tt)
+		check(t, Tick(got)+Tick(stats.Skipped)+stats.Debt, due, "%+v: ticks that were due: %+v", tt, stats)
+		check(t, stats.Stalls, uint64(len(r.of(EventStalled))), "%+v: stalls", tt)
 		for ; now < 25_000_000; now += 10_000 {
 			if n := l.Advance(now); n > tt.most {
 				t.Fatalf("%+v: %d ticks in a frame", tt, n)
