@@ -578,8 +578,8 @@ func TestSilence(t *testing.T) {
 	must(t, w.server.OnHello(1, Hello{Epoch: 5}))
 	w.server.Advance(w.now)
 	check(t, fmt.Sprint(w.rec.silences), "[silent for 3.001s heard again after 9.1s]", "the client")
-	const first, second = "peer 1 silent for 3.1s peer 1 heard again after 9.007s", "peer 1 silent for 3.001s peer 1 heard again after 4.1s"
-	check(t, fmt.Sprint(hub.silences), "["+first+" "+second+"]", "the server")
+	const first, second = "silent for 3.1s peer 1 heard again after 9.007s", "silent for 3.001s peer 1 heard again after 4.1s"
+	check(t, fmt.Sprint(hub.silences), "[peer 1 "+first+" peer 1 "+second+"]", "the server")
 }
 
 // A server tells by how much inputs came early or late, and nothing of those that it refused.

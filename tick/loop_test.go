@@ -22,21 +22,21 @@ func TestCatchUp(t *testing.T) {
 		cfg   Config
 		frame time.Duration // after a second of short ones
 		most  int           // ticks of that Advance, and of any after it
-		want  string
+		want  string // events after the first
 	}{
-		{60, Config{StallThreshold: never}, 10 * sec, 8, "[synced]"},
-		{60, Config{CatchUp: CatchUpDrop, StallThreshold: never}, 10 * sec, 8, "[synced ticks 61 to 652 skipped]"},
-		{60, Config{CatchUp: CatchUpJump, StallThreshold: never}, 10 * sec, 1, "[synced ticks 61 to 659 skipped]"},
-		{60, Config{CatchUp: CatchUpRunAll, StallThreshold: never}, 10 * sec, 600, "[synced]"},
-		{60, Config{}, 10 * sec, 1, "[synced stalled for 10s, ticks 61 to 659 skipped]"},
-		{60, Config{CatchUp: CatchUpRunAll}, 10 * sec, 1, "[synced stalled for 10s, ticks 61 to 659 skipped]"},
-		{60, Config{CatchUp: CatchUpJump}, ms(134), 8, "[synced]"}, // as many as may be run
-		{100, Config{CatchUp: CatchUpDrop}, ms(90), 8, "[synced ticks 101 to 101 skipped]"},
-		{100, Config{CatchUp: CatchUpDrop}, sec, 8, "[synced ticks 101 to 192 skipped]"},
-		{100, Config{CatchUp: CatchUpDrop}, sec + us, 1, "[synced stalled for 1.000001s, ticks 101 to 199 skipped]"},
-		{100, Config{StallThreshold: ms(50)}, ms(50), 5, "[synced]"},
-		{100, Config{StallThreshold: ms(50)}, ms(50) + us, 1, "[synced stalled for 50.001ms, ticks 101 to 104 skipped]"},
-		{10, Config{StallThreshold: ms(50)}, ms(60), 1, "[synced stalled for 60ms]"},
+		{60, Config{StallThreshold: never}, 10 * sec, 8, ""},
+		{60, Config{CatchUp: CatchUpDrop, StallThreshold: never}, 10 * sec, 8, " ticks 61 to 652 skipped"},
+		{60, Config{CatchUp: CatchUpJump, StallThreshold: never}, 10 * sec, 1, " ticks 61 to 659 skipped"},
+		{60, Config{CatchUp: CatchUpRunAll, StallThreshold: never}, 10 * sec, 600, ""},
+		{60, Config{}, 10 * sec, 1, " stalled for 10s, ticks 61 to 659 skipped"},
+		{60, Config{CatchUp: CatchUpRunAll}, 10 * sec, 1, " stalled for 10s, ticks 61 to 659 skipped"},
+		{60, Config{CatchUp: CatchUpJump}, ms(134), 8, ""}, // as many as may be run
+		{100, Config{CatchUp: CatchUpDrop}, ms(90), 8, " ticks 101 to 101 skipped"},
+		{100, Config{CatchUp: CatchUpDrop}, sec, 8, " ticks 101 to 192 skipped"},
+		{100, Config{CatchUp: CatchUpDrop}, sec + us, 1, " stalled for 1.000001s, ticks 101 to 199 skipped"},
+		{100, Config{StallThreshold: ms(50)}, ms(50), 5, ""},
+		{100, Config{StallThreshold: ms(50)}, ms(50) + us, 1, " stalled for 50.001ms, ticks 101 to 104 skipped"},
+		{10, Config{StallThreshold: ms(50)}, ms(60), 1, " stalled for 60ms"},
 	} {
 		var r recorder
 		tt.cfg.Rate = Hz(tt.rate)
@@ -57,7 +57,7 @@ func TestCatchUp(t *testing.T) {
 			}
 		}
 		check(t, r.next-1, tt.cfg.Rate.Ticks(time.Duration(now-10_000)*us), "%+v: the last tick", tt)
-		r.told(t, tt, tt.want)
+		r.told(t, tt, "[synced"+tt.want+"]")
 	}
 }
 
