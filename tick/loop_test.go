@@ -22,7 +22,7 @@ func TestCatchUp(t *testing.T) {
 		cfg   Config
 		frame time.Duration // after a second of short ones
 		most  int           // ticks of that Advance, and of any after it
-		want  string // events after the first
+		want  string        // events after the first
 	}{
 		{60, Config{StallThreshold: never}, 10 * sec, 8, ""},
 		{60, Config{CatchUp: CatchUpDrop, StallThreshold: never}, 10 * sec, 8, " ticks 61 to 652 skipped"},
