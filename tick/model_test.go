@@ -104,7 +104,8 @@ func newModel(seed uint64, chosen []byte, provider *chaos) *model {
 	if seed%2 == 1 {
 		m.serverBase, m.clientBase = -m.serverBase>>40, -m.clientBase>>40
 	}
-	for _, off := range []int64{-readerMargin, -m.rng.Int64N(readerMargin), 0, m.rng.Int64N(readerMargin - late), readerMargin - late} {
+	const ahead = readerMargin - late
+	for _, off := range []int64{-readerMargin, -m.rng.Int64N(readerMargin), 0, m.rng.Int64N(ahead), ahead} {
 		m.serverLog.readers = append(m.serverLog.readers, reader{off: off})
 		m.clientLog.readers = append(m.clientLog.readers, reader{off: off})
 	}

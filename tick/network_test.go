@@ -84,7 +84,8 @@ func newMatch(t *testing.T, seed uint64, stop sim.ClockEvent) *match {
 	machine := func(spec sim.ClockSpec, seed uint64) process {
 		spec.OffsetUsec = m.rng.Uint64()
 		delay := sim.Sum(sim.Uniform(0, ms(5)), sim.Sometimes(0.02, sim.Const(ms(500))))
-		return process{node: m.world.Node("", sim.NewClock(spec, seed)), path: &sim.Link{Base: sim.Fixed(ms(30)), Delay: delay}}
+		path := &sim.Link{Base: sim.Fixed(ms(30)), Delay: delay}
+		return process{node: m.world.Node("", sim.NewClock(spec, seed)), path: path}
 	}
 	m.hub = machine(sim.ClockSpec{SkewPPM: 40}, seed)
 	m.spoke = machine(sim.ClockSpec{SkewPPM: -30, Events: []sim.ClockEvent{stop}}, seed+1)
@@ -158,7 +159,8 @@ func (m *match) atClient(w Welcome, welcomes, fresh bool) {
 	accepted := m.client.Accept(w.Epoch, w.Tick, m.spoke.now())
 	after, ok := m.client.Epoch()
 	sees := func(e Event) bool { return e.Epoch == m.server.epoch }
-	if !fresh && entered && slices.ContainsFunc(m.spoke.rec.events, sees) && (accepted || err == nil || ok && after != before) {
+	takes := accepted || err == nil || ok && after != before
+	if !fresh && takes && entered && slices.ContainsFunc(m.spoke.rec.events, sees) {
 		m.wrong = append(m.wrong, fmt.Sprintf("%v: %+v, %v", m.world.Now(), w, err))
 	}
 }
