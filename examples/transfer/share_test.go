@@ -165,7 +165,7 @@ func TestChanges(t *testing.T) {
 			worst := make([]int, columns)
 			for column := range worst {
 				for seed := range seeds {
-					f := &flow{raw: column > 0, slowdowns: column == 2}
+					f := &flow{stamps: column}
 					worst[column] = max(worst[column], c.play(n, seed+1, f))
 					if rate := f.rate(c.from, c.to); column == 0 && (worst[0] > c.most || rate < c.least) {
 						t.Errorf("%v, %s: %.3f of the link, below 85 %% for %d s", n, c.name, rate, worst)

@@ -107,13 +107,6 @@ func far(from, roundTrip time.Duration) func(*world) {
 	}
 }
 
-// arrive plans an arrival.
-func (w *world) arrive(way int, leaves time.Duration, do func()) {
-	for _, at := range w.ways[way].Arrivals(w.rng, leaves) {
-		w.At(at, do)
-	}
-}
-
 // forth puts a datagram of n bytes into the bottleneck's queue, or drops it.
 func (w *world) forth(n int, arrived, dropped func()) {
 	wait := max(w.free-w.Now(), 0)
@@ -123,10 +116,12 @@ func (w *world) forth(n int, arrived, dropped func()) {
 		return
 	}
 	w.free = w.Now() + wait + time.Duration(float64(8*(n+headers))/(w.mbit*1e6)*1e9)
-	w.arrive(0, w.free, arrived)
+	for _, at := range w.ways[0].Arrivals(w.rng, w.free) {
+		w.At(at, arrived)
+	}
 }
 
-func (w *world) back(arrived func()) { w.arrive(1, w.Now(), arrived) }
+func (w *world) back(arrived func()) { w.Pass(&w.ways[1], w.rng, arrived) }
 
 // p99 returns the 99th percentile of the game's delays beyond the path's, in ms.
 func (w *world) p99() float64 { return stat.Quantile(w.game, 0.99) }
@@ -148,13 +143,12 @@ type flow struct {
 	receiver sim.ClockSpec
 	clocks   [2]*sim.Clock
 
-	raw       bool   // the control: differences of raw stamps
-	first     uint64 // such a difference, less 5 s; 0: none yet
-	slowdowns bool   // ... which believes slowdowns
-	liar      bool   // the receiver says that there is no queue
-	from      time.Duration
-	stops     time.Duration // until when the sender stands still
-	cut       int           // after so many datagrams with data the network is gone; 0: never
+	stamps int    // 0: synchronized; the controls: 1: raw, and slowdowns are not believed; 2: raw
+	first  uint64 // the difference of the first two raw stamps, less 5 s; 0: none yet
+	liar   bool   // the receiver says that there is no queue
+	from   time.Duration
+	stops  time.Duration // until when the sender stands still
+	cut    int           // after so many datagrams with data the network is gone; 0: never
 
 	wake time.Duration // when the pace allows the next datagram
 	data int           // datagrams with data that were sent
@@ -228,7 +222,7 @@ func (f *flow) arrived(datagram []byte, sent uint64) {
 	switch {
 	case f.liar:
 		owd = 0
-	case f.raw:
+	case f.stamps > 0:
 		f.first = cmp.Or(f.first, local-sent-5e6)
 		owd, snapshot.Steps = time.Duration(local-sent-f.first)*time.Microsecond, 0
 	}
@@ -267,7 +261,7 @@ func (f *flow) answer(message []byte) {
 // answered is the sender.
 func (f *flow) answered(message []byte) {
 	_, base := f.s.cc.Queueing()
-	if f.raw && !f.slowdowns && message[0] == kindAck && base > 0 && f.s.cc.Window() == ledbat.MinWindow {
+	if f.stamps == 1 && message[0] == kindAck && base > 0 && f.s.cc.Window() == ledbat.MinWindow {
 		copy(message[5:], ledbat.NewDelay(0, 0, false).Append(nil)) // what a slowdown would show
 	}
 	if f.err == nil {
