@@ -261,7 +261,7 @@ var correction = regexp.MustCompile(`^[^,]*,[^,]*,[1-9]\d*,[^,]*,([^,]+),`)
 // a second.
 func chrony(name, server string, poll int) rival {
 	return rival{name: name, program: "chronyd", server: server, estimate: correction, unit: 1e6,
-		client: chronyd + fmt.Sprintf(`"server %s minpoll %d maxpoll %d xleave" "port 0" &
+		client: "chronyd -v || exit; " + chronyd + fmt.Sprintf(`"server %s minpoll %d maxpoll %d xleave" "port 0" &
 			while sleep 0.1; do chronyc -c -n -h $PWD/sock tracking; done`, linkHosts[1], poll, poll)}
 }
 
