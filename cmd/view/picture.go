@@ -17,7 +17,8 @@ import (
 )
 
 // colors are those of the curves, and of the rows of events.
-var colors = [rows]color.NRGBA{graph.RGB(0x0060df), graph.RGB(0xd9480f), graph.RGB(0x74a57f), graph.RGB(0x9c36b5), graph.RGB(0x846000), graph.RGB(0xe64980)}
+var colors = [rows]color.NRGBA{graph.RGB(0x0060df), graph.RGB(0xd9480f), graph.RGB(0x74a57f),
+	graph.RGB(0x9c36b5), graph.RGB(0x846000), graph.RGB(0xe64980)}
 
 // figure is what a note says of something.
 type figure = func(n *note) float64
@@ -94,7 +95,8 @@ func (r *reel) charts(title string) []*graph.Chart {
 		r.line("offset", mine, graph.Bold, offset),
 	}
 	if r.both {
-		delays = slices.Insert(delays, 1, r.line("fastest to peer", graph.Fade(theirs), 0, func(n *note) float64 { return n.ToPeer }))
+		toPeer := func(n *note) float64 { return n.ToPeer }
+		delays = slices.Insert(delays, 1, r.line("fastest to peer", graph.Fade(theirs), 0, toPeer))
 		offsets = append(offsets, r.line("disagreement", theirs, 0, func(n *note) float64 { return n.Disagree / 1e3 }))
 	}
 	happened := r.chart("what happened", "")

@@ -153,7 +153,8 @@ func (r *reel) timeOfDay(less int64) {
 	now := &r.days[len(r.days)-1]
 	if less-asleep > now.less {
 		by := (time.Duration(less-now.less) * time.Microsecond).Round(time.Second)
-		r.say(r.last, clockSet, "the time of day went on by %s more than the local clock: this machine slept, or one of its clocks was set", by)
+		r.say(r.last, clockSet, "the time of day went on by %s more than the local clock: "+
+			"this machine slept, or one of its clocks was set", by)
 		r.days = append(r.days, day{r.last, less})
 		return
 	}
@@ -216,7 +217,8 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 	if r.both {
 		path += "-both"
 	}
-	err := errors.Join(os.MkdirAll(out, 0o755), kept.Write(path+".csv", r.notes), graph.Charts(path+".png", graph.Screen(), r.charts(name)...))
+	err := errors.Join(os.MkdirAll(out, 0o755), kept.Write(path+".csv", r.notes),
+		graph.Charts(path+".png", graph.Screen(), r.charts(name)...))
 	if err == nil {
 		fmt.Fprintf(words, "%s.png, %s.csv\n", path, path)
 	}
@@ -226,7 +228,8 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 // tell prints what happened.
 func (r *reel) tell(out io.Writer, name string) {
 	last := r.notes[len(r.notes)-1]
-	fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d congested buckets, %d steps\n", name, r.clock(0), last.At, last.Late, last.Steps)
+	fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d congested buckets, %d steps\n",
+		name, r.clock(0), last.At, last.Late, last.Steps)
 	for _, h := range r.told {
 		fmt.Fprintf(out, "%s (%.1f s) %s\n", r.clock(h.at), h.at, h.say)
 	}

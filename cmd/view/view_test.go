@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests prove that what happened to a clock is found in its recording, and said.
 
 package main

@@ -133,7 +133,8 @@ func (r *reel) toPeer(at, by float64) {
 	for i, h := range r.told {
 		if h.row == pathToPeer && math.Abs(by+h.by) < h.by/8 && at < h.at+longestQueue {
 			r.told = slices.Delete(r.told, i, i+1)
-			r.say(h.at, queued, "all datagrams to the peer queued for %.1f s, by %s, as the peer reported", at-h.at, graph.Micros(h.by*1e3))
+			r.say(h.at, queued, "all datagrams to the peer queued for %.1f s, by %s, as the peer reported",
+				at-h.at, graph.Micros(h.by*1e3))
 			return
 		}
 	}

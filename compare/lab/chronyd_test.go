@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 //go:build linux
 
 // These tests prove that the real chronyd is given the worlds that the other methods get.

@@ -35,7 +35,8 @@ func main() {
 	flag.StringVar(&o.out, "out", "measured", "`folder` for what comes out; ../docs is that of the project's documents")
 	flag.Uint64Var(&o.seed, "seed", play.FirstSeed, "seed of the random traffic of queue and original")
 	flag.Parse()
-	measure := map[string]func(options){"queue": measureLink, "chronyd": measureChronyd, "original": measureOriginal}[flag.Arg(0)]
+	measure := map[string]func(options){
+		"queue": measureLink, "chronyd": measureChronyd, "original": measureOriginal}[flag.Arg(0)]
 	if o.where = flag.Arg(1); measure == nil || o.where == "" {
 		check(errors.New("what to measure is queue, chronyd or original, and where: see the scripts"))
 	}

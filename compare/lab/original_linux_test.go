@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests prove that the port of the original is compared with what the C++ peer prints,
 // and that the relay delays datagrams as a link of internal/sim says.
 

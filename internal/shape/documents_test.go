@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests prove what a reader of the documents and a server with a million peers count on: links lead
 // somewhere, the snippets run, what runs on each system is the README's command, what costs less than a
 // call is inlined, and a peer takes few cache lines.

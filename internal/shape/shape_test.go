@@ -1,5 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests prove what the repository promises about its own shape: that the top folder is
 // the package and nothing else, that it can be vendored in each of the ways that the
 // documents name, and that its exported names change only on purpose.
