@@ -147,7 +147,8 @@ func lag(advances []advance) (largest time.Duration) {
 			unlike++
 		}
 	}
-	if pairs >= fewest && 5*unlike > 2*pairs { // of a jittered clock three of five are unlike
+	// Of a jittered clock three of five are unlike.
+	if pairs >= fewest && 5*unlike > 2*pairs {
 		return 2 * largest
 	}
 	return largest

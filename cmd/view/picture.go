@@ -17,8 +17,8 @@ import (
 )
 
 // colors are those of the curves, and of the rows of events.
-var colors = [rows]color.NRGBA{graph.RGB(0x0060df), graph.RGB(0xd9480f), graph.RGB(0x74a57f),
-	graph.RGB(0x9c36b5), graph.RGB(0x846000), graph.RGB(0xe64980)}
+var colors = [rows]color.NRGBA{graph.RGB(0x0060df), graph.RGB(0xd9480f),
+	graph.RGB(0x74a57f), graph.RGB(0x9c36b5), graph.RGB(0x846000), graph.RGB(0xe64980)}
 
 // figure is what a note says of something.
 type figure = func(n *note) float64

@@ -110,7 +110,8 @@ func (x *party) close() {
 
 // play lets things happen, and looks.
 func (x *party) play(ctx context.Context, out io.Writer) {
-	script, shown, since, begun := script, time.Duration(0), time.Duration(0), program.True()
+	shown, since := time.Duration(0), time.Duration(0)
+	script, begun := script, program.True()
 	for ; ctx.Err() == nil && since < ending; program.Sleep(ctx, look) {
 		now := program.True()
 		since = now - begun
