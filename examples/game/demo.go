@@ -102,7 +102,8 @@ func (d *demo) kill(n *node) {
 	d.inTime += n.counts.InTime
 	d.late += n.counts.Late
 	if wrong := n.ledger.Counts.Unreported; wrong > 0 {
-		d.failed = fmt.Errorf("%s: %d ticks were skipped or repeated, and no event told", n.who, wrong)
+		untold := fmt.Errorf("%s: %d ticks were skipped or repeated, and no event told", n.who, wrong)
+		d.failed = errors.Join(d.failed, untold)
 	}
 }
 
@@ -136,7 +137,7 @@ func (d *demo) watch(ctx context.Context, start string) {
 		said := fmt.Sprintf("player %d was out of step for %.1f s after the %s", i+1, s.out.Seconds(), start)
 		d.out.Printf("%s, then within %.1f ms", said, s.apart.Seconds()*1e3)
 		if s.out > mayTake {
-			d.failed = errors.New(said)
+			d.failed = errors.Join(d.failed, errors.New(said))
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestGame(t *testing.T) {
 		{"-for 9s -record " + folder, time.Minute, 0, " then within ", 6},
 		{"", 2500 * time.Millisecond, 0, " then within ", 2},
 		// 10 s more than they may take: a busy machine stalls them
-		{"-loss 100 -for 30s", 12 * time.Second, 1, "\ngame: player 2 was out of step for ", 1},
+		{"-loss 100 -for 30s", 12 * time.Second, 1, "\ngame: player 1 was out of step for ", 1},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), tt.most)
 		defer cancel()
