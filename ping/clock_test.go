@@ -176,14 +176,15 @@ func TestAllocations(t *testing.T) {
 	}), 0, "allocations")
 }
 
-// TestNonces: every bit of them varies.
+// TestNonces: no nonce twice, and every bit of it varies.
 func TestNonces(t *testing.T) {
 	var c Clock
-	var ones, zeros uint64
+	seen, ones, zeros := map[uint64]bool{}, uint64(0), uint64(0)
 	for range 1000 {
 		nonce := binary.LittleEndian.Uint64(c.AppendRequest(nil, 0)[RequestSize-8:])
-		ones, zeros = ones|nonce, zeros|^nonce
+		seen[nonce], ones, zeros = true, ones|nonce, zeros|^nonce
 	}
+	check(t, len(seen), 1000, "different ones")
 	check(t, ones, math.MaxUint64, "bits that were 1")
 	check(t, zeros, math.MaxUint64, "bits that were 0")
 }
