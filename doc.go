@@ -91,7 +91,7 @@
 // set within 10 s after a path became longer, so that this way seems shorter again, may pass for the path, and
 // so may one that is set just as the path changes: then the time is wrong by as much for four minutes, and Within
 // does not tell. Later that is seen in most cases (TestSetBehindLongerPath in package link). Stalls, short queues, and paths that become longer do not widen the bound. A path that is
-// long from the start does, since the bound is at least half the round trip. docs/ACCURACY.md shows how
+// long from the start does, since the bound is at least half the round trip. lab/results/ACCURACY.md shows how
 // often the bound holds.
 //
 // # A view that travels

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/rivals"
+	"timesync/internal/sim/rivals"
 )
 
 // FuzzExpand: whatever the numbers, the result has the right low bits and lies in

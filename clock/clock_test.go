@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"timesync/internal/long"
+	"timesync/internal/testkit"
 )
 
 const us, ms, sec = time.Microsecond, time.Millisecond, time.Second
@@ -143,7 +143,7 @@ func measured(t *testing.T, r *rand.Rand, step, cost time.Duration, jittered, bu
 	if jittered {
 		lag *= 2
 	}
-	runs, wrong := long.Sized(10, 40, 40), 0
+	runs, wrong := testkit.Sized(10, 40, 40), 0
 	for range runs {
 		s := stepping{now: time.Duration(r.Int64N(1e12)), step: step, cost: cost}
 		if busy {

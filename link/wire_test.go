@@ -18,7 +18,7 @@ import (
 
 	"timesync"
 	"timesync/internal/sim"
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -98,12 +98,12 @@ func (w *wire) look(side int) (s timesync.Snapshot, off float64, ok bool) {
 
 var quietWorlds = flag.Int("quiet.worlds", 4, "worlds for each row of TestQuietEnd and TestSkewKnown")
 
-func p50(v []float64) float64 { return stat.Quantile(v, 0.5) }
-func p99(v []float64) float64 { return stat.Quantile(v, 0.99) }
+func p50(v []float64) float64 { return testkit.Quantile(v, 0.5) }
+func p99(v []float64) float64 { return testkit.Quantile(v, 0.99) }
 
 // medianMost is how a table says so; what is never over is so from limit on.
 func medianMost(v []float64, limit float64, never string) string {
-	median, most := p50(v), stat.Quantile(v, 1)
+	median, most := p50(v), testkit.Quantile(v, 1)
 	switch {
 	case median >= limit:
 		return never
@@ -170,13 +170,13 @@ func TestSkewKnown(t *testing.T) {
 				}
 				known, off = append(known, at), append(off, by)
 			}
-			worst := stat.Quantile(off, 1)
+			worst := testkit.Quantile(off, 1)
 			cell := medianMost(known, math.Inf(1), "not in 20 min")
 			if !math.IsInf(p50(known), 1) {
 				cell += fmt.Sprintf(" s, %.0f", worst)
 			}
 			table.WriteString(" " + cell + " |")
-			if rate >= 1 && math.IsInf(stat.Quantile(known, 1), 1) {
+			if rate >= 1 && math.IsInf(testkit.Quantile(known, 1), 1) {
 				t.Errorf("%g a second, %v of jitter: not known after 20 min", rate, jitter)
 			}
 			if worst > 25+5 { // temperature moves the rates by 4

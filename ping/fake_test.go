@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/testkit"
 )
 
 var (
 	seedFlag = flag.Uint64("seed", 1, "seed of the random worlds")
-	worlds   = long.Count("worlds", "random worlds for the error bound, a quarter of it for steps", 1000, 1000, 10_000)
+	worlds   = testkit.Count("worlds", "random worlds for the error bound, a quarter of it for steps", 1000, 1000, 10_000)
 )
 
 // random returns a generator and prints its seed.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"timesync/internal/sim"
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -280,7 +280,7 @@ func (j *judge) add(o *judge) {
 }
 
 func (j *judge) String() string {
-	of := stat.SpreadOf
+	of := testkit.SpreadOf
 	return fmt.Sprintf("median/p99/most, us: apart %v, jumps %v (%d), off the founder's clock %v, ",
 		of(j.apart), of(j.jumps), len(j.jumps), of(j.founder)) +
 		fmt.Sprintf("bound %v; %d readings, %d beyond Bound, %d beyond HostBound, %d back, %d steps",

@@ -23,8 +23,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"timesync/examples/internal/exampletest"
-	"timesync/internal/stat"
+	"timesync/internal/exampletest"
+	"timesync/internal/testkit"
 )
 
 var (
@@ -219,7 +219,7 @@ func usable(t *testing.T, samples []sample, series func(sample) *reading, tolera
 	t.Helper()
 	e := errorSizes(t, samples, series, tolerance)
 	t.Log("error:", summary(e))
-	if !(stat.OrNaN(e, .5) < most) {
+	if !(testkit.OrNaN(e, .5) < most) {
 		t.Errorf("not synchronized to %.0f us", most)
 	}
 }
@@ -230,7 +230,7 @@ const besideOthers = 20_000.0
 
 // summary is about errors in us.
 func summary(e []float64) string {
-	return fmt.Sprintf("median %.0f us, 99 %% %.0f us of %d", stat.OrNaN(e, .5), stat.OrNaN(e, .99), len(e))
+	return fmt.Sprintf("median %.0f us, 99 %% %.0f us of %d", testkit.OrNaN(e, .5), testkit.OrNaN(e, .99), len(e))
 }
 
 // over fails the test unless the page is connected like that.
@@ -305,7 +305,7 @@ func TestSynchronizes(t *testing.T) {
 				return
 			}
 			t.Log("ping:", summary(errorSizes(t, got, pings, tolerance)))
-			if e := errorSizes(t, got, stamps, tolerance); first > 5000 || !(stat.OrNaN(e, .99) < 1000) {
+			if e := errorSizes(t, got, stamps, tolerance); first > 5000 || !(testkit.OrNaN(e, .99) < 1000) {
 				t.Errorf("not synchronized within 5 s to 1 ms: %s", summary(e))
 			}
 		})
@@ -372,7 +372,7 @@ func TestTwoTabs(t *testing.T) {
 				seen[i] = append(seen[i], x)
 			}
 		}
-		own, npc, lead := stat.OrNaN(seen[0], .5), stat.OrNaN(seen[1], .5), stat.OrNaN(seen[2], .5)
+		own, npc, lead := testkit.OrNaN(seen[0], .5), testkit.OrNaN(seen[1], .5), testkit.OrNaN(seen[2], .5)
 		t.Logf("predicted time leads by %.3f s; feet are off by %.3f and %.3f m (medians)", lead, own, npc)
 		if own > 0.01 || npc > 0.1 || lead < 0.1 {
 			t.Error("not on the platform of their time")
@@ -390,7 +390,7 @@ func TestSliders(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	got := w.measure(2 * time.Second)
 	errorSizes(t, got, pings, 300)
-	m := stat.OrNaN(errorSizes(t, got, stamps, 300), .5)
+	m := testkit.OrNaN(errorSizes(t, got, stamps, 300), .5)
 	if !(m > 10_000 && m < 20_000) { // less or more of it is the machine's
 		t.Errorf("the median error of stamps is %.0f us, want 15 ms", m)
 	}
@@ -477,7 +477,7 @@ func TestBackground(t *testing.T) {
 	time.Sleep(4 * time.Second)
 	e := errorSizes(t, w.samples(back-1000), stamps, math.Inf(1))
 	beats := eval[int](w, fmt.Sprintf("beats.filter(at => at > %f).length", back-3000))
-	if !(stat.OrNaN(e, .99) < 1000) || len(e) < 20 {
+	if !(testkit.OrNaN(e, .99) < 1000) || len(e) < 20 {
 		t.Error("not right again: ", summary(e))
 	}
 	if beats > 20 {

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/exampletest"
+	"timesync/internal/exampletest"
 )
 
 // toldScript waits until an expression is true, for so long at most, ms; lets the page settle, and run

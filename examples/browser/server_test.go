@@ -18,7 +18,7 @@ import (
 
 	"timesync/examples/browser/client"
 	"timesync/examples/browser/game"
-	"timesync/examples/internal/exampletest"
+	"timesync/internal/exampletest"
 	"timesync/tick"
 )
 

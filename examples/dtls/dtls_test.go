@@ -17,9 +17,9 @@ import (
 	"github.com/pion/dtls/v3"
 
 	"timesync"
-	"timesync/examples/internal/exampletest"
-	"timesync/examples/internal/program"
-	"timesync/examples/internal/relay"
+	"timesync/internal/badnet"
+	"timesync/internal/exampletest"
+	"timesync/internal/program"
 )
 
 func TestBench(t *testing.T) { exampletest.Bench(t, connect) }
@@ -129,13 +129,13 @@ func agree(t *testing.T, p *Peer, accepted chan *Peer, enough int) {
 func TestNetwork(t *testing.T) {
 	const seed = 5151
 	at, accepted, _ := server(t, shared("the key"))
-	r := relay.New(relay.Config{Delay: 2 * time.Millisecond, Jitter: time.Millisecond, Loss: 10, Reorder: 10, Seed: seed}, at)
+	r := badnet.New(badnet.Config{Delay: 2 * time.Millisecond, Jitter: time.Millisecond, Loss: 10, Reorder: 10, Seed: seed}, at)
 	defer r.Close()
 	p := client(t, r.Addr(), shared("the key"))
 	r.Attack.Store(true)
 	agree(t, p, accepted, 1000)
-	for _, way := range []relay.Way{relay.ToServer, relay.ToClient} {
-		for _, kind := range []relay.Kind{relay.Forged, relay.Replayed, relay.Cut} {
+	for _, way := range []badnet.Way{badnet.ToServer, badnet.ToClient} {
+		for _, kind := range []badnet.Kind{badnet.Forged, badnet.Replayed, badnet.Cut} {
 			if r.Injected(way, kind) == 0 {
 				t.Errorf("way %v: nothing of kind %v was injected", way, kind)
 			}
@@ -176,14 +176,14 @@ func TestRestarts(t *testing.T) {
 		t.Error("the peer of the dead client knows a clock")
 	}
 
-	wire := relay.New(relay.Config{Seed: 1}, at)
+	wire := badnet.New(badnet.Config{Seed: 1}, at)
 	defer wire.Close()
 	p := client(t, wire.Addr(), shared("the key"))
 	agree(t, p, accepted, 50)
 	// What the server's peers say from now on is lost, as if they had not been able to say it.
-	nobody := relay.Loopback()
+	nobody := badnet.Loopback()
 	defer nobody.Close()
-	wire.Move(relay.Addr(nobody))
+	wire.Move(badnet.Addr(nobody))
 	var err error
 	for ; err == nil; _, err = p.Receive() { // what was still under way
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/exampletest"
-	"timesync/examples/internal/program"
+	"timesync/internal/exampletest"
+	"timesync/internal/program"
 )
 
 // The whole game, over 34 to 40 ms, 1 % loss and 2 % held back: the server is killed and started again, and then a player.

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
-	"timesync/internal/ledger"
+	"timesync/internal/program"
+	"timesync/internal/sim/inputs"
 	"timesync/link"
 	"timesync/tick"
 )
@@ -35,7 +35,7 @@ type node struct {
 	out    *log.Logger
 
 	mu     sync.Mutex // guards the state of the game, and what follows
-	ledger ledger.Ledger
+	ledger inputs.Ledger
 	counts counts
 }
 

@@ -9,8 +9,8 @@ import (
 	"net/netip"
 	"time"
 
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
+	"timesync/internal/program"
 	"timesync/tick"
 )
 

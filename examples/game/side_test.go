@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
+	"timesync/internal/badnet"
 	"timesync/tick"
 )
 
@@ -50,7 +50,7 @@ func (s *server) send(id byte, payload []byte, now uint64) {
 }
 
 func open(t *testing.T, server netip.AddrPort) *node {
-	n := newNode(config{}, relay.Loopback(), server, log.New(io.Discard, "", 0))
+	n := newNode(config{}, badnet.Loopback(), server, log.New(io.Discard, "", 0))
 	t.Cleanup(func() { n.Close() })
 	return n
 }

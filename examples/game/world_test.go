@@ -14,13 +14,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"timesync/examples/internal/exampletest"
-	"timesync/examples/internal/relay"
+	"timesync/internal/badnet"
+	"timesync/internal/exampletest"
 )
 
 // wire is the network of the demo, without sockets.
 type wire struct {
-	relay.Config
+	badnet.Config
 	mu   sync.Mutex
 	rng  *rand.Rand
 	ends map[netip.AddrPort]func(b []byte, from netip.AddrPort) // what they do with a datagram
@@ -61,7 +61,7 @@ func TestLate(t *testing.T) {
 		d := demo{config: c, out: log.New(t.Output(), "", 0)}
 		node := func(server netip.AddrPort) *node {
 			c.Network.Seed++
-			return newNode(c, relay.Loopback(), server, d.out)
+			return newNode(c, badnet.Loopback(), server, d.out)
 		}
 		serve := func() {
 			d.server = newServer(node(netip.AddrPort{}), c.Key)

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/examples/internal/program"
-	"timesync/examples/internal/relay"
+	"timesync/internal/badnet"
+	"timesync/internal/program"
 	"timesync/link"
 )
 
@@ -43,7 +43,7 @@ func run(ctx context.Context, listen string, stdout, _ io.Writer) error {
 		return err
 	}
 	defer conn.Close()
-	if !relay.Addr(conn).Addr().IsLoopback() {
+	if !badnet.Addr(conn).Addr().IsLoopback() {
 		return fmt.Errorf("%v is not of this machine only", conn.LocalAddr())
 	}
 	fmt.Fprintln(stdout, "listening on", conn.LocalAddr())

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/examples/internal/exampletest"
-	"timesync/examples/internal/relay"
+	"timesync/internal/badnet"
+	"timesync/internal/exampletest"
 	"timesync/link"
 )
 
 // TestServe: a peer that sends to the program knows its clock soon, is known, and a datagram that is none is named.
 func TestServe(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	conn, peer := relay.Loopback(), relay.Loopback()
+	conn, peer := badnet.Loopback(), badnet.Loopback()
 	defer conn.Close()
 	defer peer.Close()
 	var out exampletest.Output
@@ -27,9 +27,9 @@ func TestServe(t *testing.T) {
 	const ahead = 7_000_000_000 // us
 	var l link.Link
 	buf := make([]byte, 2048)
-	peer.WriteToUDPAddrPort([]byte{1}, relay.Addr(conn))
+	peer.WriteToUDPAddrPort([]byte{1}, badnet.Addr(conn))
 	exampletest.Eventually(t, "the peer's clock is known", func() bool {
-		peer.WriteToUDPAddrPort(append(l.AppendHeader(nil, clock.Now()+ahead), "hello"...), relay.Addr(conn))
+		peer.WriteToUDPAddrPort(append(l.AppendHeader(nil, clock.Now()+ahead), "hello"...), badnet.Addr(conn))
 		peer.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 		if n, err := peer.Read(buf); err == nil {
 			payload, _, _, err := l.Open(buf[:n], clock.Received()+ahead)

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/examples/internal/exampletest"
 	"timesync/examples/seal"
+	"timesync/internal/exampletest"
 	"timesync/link"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"timesync/clock"
-	"timesync/examples/internal/exampletest"
+	"timesync/internal/exampletest"
 )
 
 func TestBench(t *testing.T) { exampletest.Bench(t, connect) }

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"timesync/examples/internal/exampletest"
-	"timesync/internal/stat"
+	"timesync/internal/exampletest"
+	"timesync/internal/testkit"
 )
 
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	s := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 16s"))
 	exampletest.Must(t, s.print(t.Output()))
-	if bound := stat.Quantile(s.bounds, 0.5); len(s.errs) > 16*60 || bound > 200*ms {
+	if bound := testkit.Quantile(s.bounds, 0.5); len(s.errs) > 16*60 || bound > 200*ms {
 		t.Errorf("%d figures, to within %v", len(s.errs), bound)
 	}
 }

@@ -10,9 +10,8 @@ import (
 
 	"timesync"
 	"timesync/examples/seal"
-	"timesync/internal/long"
 	"timesync/internal/sim"
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -103,7 +102,7 @@ func (w *world) watch(d seal.Datagram) {
 // clock is set four times, and the forwarder starts anew twice.
 func TestFrames(t *testing.T) {
 	const seed, rate = 47_100_001, 60
-	frames := long.Sized(100_000, 100_000, 400_000)
+	frames := testkit.Sized(100_000, 100_000, 400_000)
 	lasting := time.Duration(frames) * time.Second / rate
 	part := lasting / 7
 	sets := []sim.ClockEvent{
@@ -125,9 +124,9 @@ func TestFrames(t *testing.T) {
 	})
 	w.world.Run(lasting)
 
-	n, p99 := len(w.errs), stat.Quantile(w.errs, 0.99)
+	n, p99 := len(w.errs), testkit.Quantile(w.errs, 0.99)
 	t.Logf("seed %d: %d frames, figures of %d, %d void, the last: %v", seed, frames, n, w.view.void, w.view.why)
-	t.Logf("errors: p99 %v, most %v; bound: median %v", p99, w.errs[n-1], stat.Quantile(w.bounds, 0.5))
+	t.Logf("errors: p99 %v, most %v; bound: median %v", p99, w.errs[n-1], testkit.Quantile(w.bounds, 0.5))
 	if n < frames/2 || p99 > 500*us || w.beyond > 0 {
 		t.Errorf("p99 must 500us, aim 200us; %d figures are beyond their bound", w.beyond)
 	}

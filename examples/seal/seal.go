@@ -20,7 +20,7 @@
 // An End is for one pair. Each pair needs a key of its own, an End at both, and one of both that calls
 // (direction 0), such as the one with the larger name. All may share a socket: give each datagram
 // that Receive reads to one End after the other, a copy each, until Take's error is not ErrForged;
-// an End that cannot open it remains as it was. examples/party/peer.go does that, and derives the keys (pairKey).
+// an End that cannot open it remains as it was. examples/hostmigration/peer.go does that, and derives the keys (pairKey).
 // With hundreds of peers a forged datagram would cost milliseconds; then tell them apart by a first byte or more
 // of your own, as the example of End does with several clients.
 //

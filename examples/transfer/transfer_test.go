@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/exampletest"
+	"timesync/internal/exampletest"
 )
 
 const hexKey = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"

@@ -17,7 +17,7 @@ import (
 	"timesync/examples/seal"
 	"timesync/examples/transfer/ledbat"
 	"timesync/internal/sim"
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -124,7 +124,7 @@ func (w *world) forth(n int, arrived, dropped func()) {
 func (w *world) back(arrived func()) { w.Pass(&w.ways[1], w.rng, arrived) }
 
 // p99 returns the 99th percentile of the game's delays beyond the path's, in ms.
-func (w *world) p99() float64 { return stat.Quantile(w.game, 0.99) }
+func (w *world) p99() float64 { return testkit.Quantile(w.game, 0.99) }
 
 // What a world allocates lives for a round trip. To collect it more often would take a third of the time.
 var _ = debug.SetGCPercent(400)

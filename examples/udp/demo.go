@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"timesync/examples/internal/program"
-	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
-	"timesync/internal/stat"
+	"timesync/internal/badnet"
+	"timesync/internal/program"
+	"timesync/internal/testkit"
 )
 
 // kinds are the reasons to reject, and what the attacker injects for each. Before a sender has
@@ -24,26 +24,26 @@ import (
 var kinds = []struct {
 	err      error
 	name     string
-	injected []relay.Kind
+	injected []badnet.Kind
 }{
-	{seal.ErrForged, "forged or cut short", []relay.Kind{relay.Forged, relay.Cut}},
-	{seal.ErrReplayed, "replayed", []relay.Kind{relay.Replayed}},
-	{seal.ErrUnproven, "another session's", []relay.Kind{relay.Recorded}},
+	{seal.ErrForged, "forged or cut short", []badnet.Kind{badnet.Forged, badnet.Cut}},
+	{seal.ErrReplayed, "replayed", []badnet.Kind{badnet.Replayed}},
+	{seal.ErrUnproven, "another session's", []badnet.Kind{badnet.Recorded}},
 }
 
 // world is the demo: peer A calls peer B through a relay, and each has a judge.
 type world struct {
-	relay  *relay.Relay
+	relay  *badnet.Relay
 	judges [2]*judge
 }
 
 // newWorld lets the attacker begin, and then the peers.
 func newWorld(c config) (w *world, err error) {
-	sockets := [2]*net.UDPConn{relay.Loopback(), relay.Loopback()}
-	w = &world{relay: relay.New(c.Network, relay.Addr(sockets[1]))}
+	sockets := [2]*net.UDPConn{badnet.Loopback(), badnet.Loopback()}
+	w = &world{relay: badnet.New(c.Network, badnet.Addr(sockets[1]))}
 	files := [2]string{"udp-a-*.tsr", "udp-b-*.tsr"}
 	for i, dial := range [2]netip.AddrPort{w.relay.Addr(), {}} {
-		j := &judge{name: [...]string{"peer A", "peer B"}[i], way: relay.Way(i)}
+		j := &judge{name: [...]string{"peer A", "peer B"}[i], way: badnet.Way(i)}
 		rng := rand.New(rand.NewPCG(c.Network.Seed, 1+uint64(i)))
 		// Its clock is its own: a process that counts from its start, or a machine that has booted,
 		// begins somewhere else. Half of the skew is A's, slow, and half B's, fast.
@@ -73,7 +73,7 @@ func (w *world) close() error {
 func demo(ctx context.Context, c config, stdout io.Writer) error {
 	n := c.Network
 	fmt.Fprintf(stdout, "%v of %d datagrams/s each way, %g %% lost, %g %% overtaken\n", c.For, rate, n.Loss, n.Reorder)
-	fmt.Fprintf(stdout, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(relay.JitterFloor*float64(n.Jitter)), n.Jitter)
+	fmt.Fprintf(stdout, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(badnet.JitterFloor*float64(n.Jitter)), n.Jitter)
 	fmt.Fprintf(stdout, "clocks anywhere and %g ppm apart; -seed %d\n", c.Skew, n.Seed)
 	w, err := newWorld(c)
 	if err != nil {
@@ -117,9 +117,9 @@ func (w *world) table(out io.Writer) {
 	row("error bound at the end", func(j *judge) any { return j.state().ErrorBound })
 	row("shortest one-way delay", func(j *judge) any { return j.state().MinimumOneWayDelay })
 	title(fmt.Sprintf("errors after %v, in us: median/p99/max", settling))
-	row("  offset", func(j *judge) any { return stat.SpreadOf(j.offset) })
-	row("  one-way delay", func(j *judge) any { return stat.SpreadOf(j.owd) })
-	row("  payload timestamp", func(j *judge) any { return stat.SpreadOf(j.event) })
+	row("  offset", func(j *judge) any { return testkit.SpreadOf(j.offset) })
+	row("  one-way delay", func(j *judge) any { return testkit.SpreadOf(j.owd) })
+	row("  payload timestamp", func(j *judge) any { return testkit.SpreadOf(j.event) })
 	title("datagrams")
 	row("  sent", func(j *judge) any { return j.sent.Load() })
 	row("  accepted", func(j *judge) any { return j.tally(nil).n })

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/lab"
+	"timesync/internal/netns"
 )
 
 var hostsFor = flag.Duration("hosts", 0, "for how long TestTwoHosts runs, as root; 0: not at all")
@@ -36,14 +36,14 @@ func TestTwoHosts(t *testing.T) {
 		return
 	}
 	spaces := [2]string{"listens", "dials"}
-	lab.Spaces(spaces[:]...)
-	w := lab.Join(lab.At("listens", "eth0", hostAddress+"/24"), lab.At("dials", "eth0", "10.78.0.2/24"), hostDelay)
+	netns.Spaces(spaces[:]...)
+	w := netns.Join(netns.At("listens", "eth0", hostAddress+"/24"), netns.At("dials", "eth0", "10.78.0.2/24"), hostDelay)
 	w.Jitter.Store(int64(hostJitter))
 	var both sync.WaitGroup
 	var said [2][]state
 	for i, end := range []string{"-listen", "-dial"} {
 		skew := fmt.Sprint(ppm * float64(i))
-		c := lab.Command(spaces[i], os.Args[0], end, hostAddress+":9000", "-key", lab.Key, "-json", "-for", hostsFor.String(), "-skew", skew)
+		c := netns.Command(spaces[i], os.Args[0], end, hostAddress+":9000", "-key", netns.Key, "-json", "-for", hostsFor.String(), "-skew", skew)
 		c.Env, c.Stderr = append(os.Environ(), "UDP_TEST_MAIN=1"), os.Stderr
 		both.Go(func() {
 			out, err := c.Output()
@@ -63,11 +63,11 @@ func TestTwoHosts(t *testing.T) {
 
 // runAlone runs the test again where its namespaces go when it ends.
 func runAlone(t *testing.T) {
-	if out, err := lab.Alone("ip", "netns", "add", "try").CombinedOutput(); err != nil {
+	if out, err := netns.Alone("ip", "netns", "add", "try").CombinedOutput(); err != nil {
 		fmt.Printf("NOT TESTED: udp between two hosts: no network namespaces here: %v: %s\n", err, out)
 		return
 	}
-	again := lab.Alone(os.Args[0], "-test.run", "^TestTwoHosts$", "-test.v", "-hosts", hostsFor.String())
+	again := netns.Alone(os.Args[0], "-test.run", "^TestTwoHosts$", "-test.v", "-hosts", hostsFor.String())
 	again.Env = append(os.Environ(), "UDP_ALONE=1")
 	out, err := again.CombinedOutput()
 	if fmt.Printf("%s", out); err != nil {

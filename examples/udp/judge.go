@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
+	"timesync/internal/badnet"
 	"timesync/link"
 )
 
@@ -31,7 +31,7 @@ const (
 type judge struct {
 	*peer
 	name  string
-	way   relay.Way // to the peer
+	way   badnet.Way // to the peer
 	other *judge
 	// Payloads that were sent; the other peer may take each once.
 	underWay sync.Map

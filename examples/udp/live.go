@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/examples/internal/program"
+	"timesync/internal/program"
 )
 
 // state is what one end knows: a line each second, and of -json.

@@ -19,7 +19,7 @@ import (
 	"io"
 	"time"
 
-	"timesync/examples/internal/program"
+	"timesync/internal/program"
 )
 
 type config struct {

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
+	"timesync/internal/program"
 )
 
 const (

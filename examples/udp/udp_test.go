@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/exampletest"
-	"timesync/examples/internal/program"
-	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
-	"timesync/internal/stat"
+	"timesync/internal/badnet"
+	"timesync/internal/exampletest"
+	"timesync/internal/program"
+	"timesync/internal/testkit"
 )
 
 // The machine may be busy. They judge by the jitter of the relay, which is far above what a loaded
@@ -41,7 +41,7 @@ var (
 func testAccuracy(t *testing.T, j *judge) {
 	t.Helper()
 	for what, errs := range map[string][]int64{"offset": j.offset, "one-way delay": j.owd, "payload timestamp": j.event} {
-		s := stat.SpreadOf(errs)
+		s := testkit.SpreadOf(errs)
 		if s.Samples == 0 || s.Median > jitter.Microseconds() {
 			t.Errorf("%s: %s error %+v, want a median below the jitter of %v", j.name, what, s, jitter)
 		}
@@ -87,8 +87,8 @@ func TestDemo(t *testing.T) {
 		}
 		// The copy of a datagram that came before its sender had proven itself can be the first
 		// that is taken: few overtake each other just then.
-		rejected, injected := j.tally(seal.ErrReplayed).n+j.tally(seal.ErrUnproven).n, w.relay.Injected(j.way, relay.Replayed, relay.Recorded)
-		if j.tally(seal.ErrForged).n != w.relay.Injected(j.way, relay.Forged, relay.Cut) || rejected < injected-3 {
+		rejected, injected := j.tally(seal.ErrReplayed).n+j.tally(seal.ErrUnproven).n, w.relay.Injected(j.way, badnet.Replayed, badnet.Recorded)
+		if j.tally(seal.ErrForged).n != w.relay.Injected(j.way, badnet.Forged, badnet.Cut) || rejected < injected-3 {
 			t.Errorf("%s: not all that was injected is rejected", j.name)
 		}
 		if accepted := j.tally(nil).n; accepted > int(j.sent.Load())*3/2 {
@@ -112,10 +112,10 @@ func TestDemo(t *testing.T) {
 func TestLive(t *testing.T) {
 	t.Parallel()
 	wall := program.Clock{Start: uint64(time.Now().Add(-program.True()).UnixMicro())}
-	listener, err := newPeer(config{Flags: program.Flags{Key: testKey}}, relay.Loopback(), netip.AddrPort{}, wall, "")
+	listener, err := newPeer(config{Flags: program.Flags{Key: testKey}}, badnet.Loopback(), netip.AddrPort{}, wall, "")
 	exampletest.Must(t, err)
 	listener.start()
-	at := relay.Addr(listener.UDP).String()
+	at := badnet.Addr(listener.UDP).String()
 	var first seal.Peer
 	for life := range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -156,7 +156,7 @@ func TestLive(t *testing.T) {
 // TestFailures: what cannot work ends with status 1 and says why; the waiting end says where it is.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	busy := relay.Loopback()
+	busy := badnet.Loopback()
 	defer busy.Close()
 	nowhere := filepath.Join(t.TempDir(), "file")
 	exampletest.Must(t, os.WriteFile(nowhere, nil, 0o600)) // no folder can be there
@@ -165,7 +165,7 @@ func TestFailures(t *testing.T) {
 		{"-loss 100 -for 200ms", "peer A", "synchronized false"},
 		{"-listen 127.0.0.1:0 -for 50ms -key " + hexKey, "at 127.0.0.1:", "never synchronized"},
 		{"-listen 127.0.0.1:0 -for 50ms -key " + hexKey + " -record " + nowhere, "", "udp: "},
-		{"-listen " + relay.Addr(busy).String() + " -key " + hexKey, "", "udp: "},
+		{"-listen " + badnet.Addr(busy).String() + " -key " + hexKey, "", "udp: "},
 		{"-dial 127.0.0.1:x -key " + hexKey, "", "udp: "},
 	} {
 		var out, errs exampletest.Output

@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/exampletest"
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
-	"timesync/internal/long"
+	"timesync/internal/exampletest"
+	"timesync/internal/program"
 	"timesync/internal/sim"
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 )
 
 var (
@@ -159,13 +158,13 @@ func (w *world) end() *result {
 // TestExact: at 20 +- 5 ms, 1 % of loss and 50 ppm, frames are played when they should be: a fixed latency after
 // their capture, or one that follows what arrives.
 func TestExact(t *testing.T) {
-	worlds := long.Sized[uint64](2, 20, 20)
+	worlds := testkit.Sized[uint64](2, 20, 20)
 	for _, c := range []struct {
 		latency     time.Duration
 		least, most float64 // of the latency in the end, ms: frames take 15 to 25, and up to 2 of clocks and steps
 		woke        int64   // us, after a frame was due: it may have been due earlier
 	}{{80 * time.Millisecond, 80, 80, 2}, {0, 25, 29, 200}} {
-		var worst stat.Spread
+		var worst testkit.Spread
 		for seed := range worlds {
 			w := newWorld(seed, c.latency)
 			w.loss = 0.01
@@ -222,7 +221,7 @@ func TestFaults(t *testing.T) {
 		{"the listener starts anew", 200, 8, 0, false, (*world).birth},
 	} {
 		most, over := 0, int64(0)
-		for seed := range long.Sized(c.worlds/10, c.worlds, c.worlds) {
+		for seed := range testkit.Sized(c.worlds/10, c.worlds, c.worlds) {
 			w := newWorld(seed, 80*time.Millisecond)
 			w.Run(20*time.Second + time.Duration(w.rng.Int64N(100_000))*time.Microsecond)
 			from := w.now()

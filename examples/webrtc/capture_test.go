@@ -12,7 +12,7 @@ import (
 
 	"timesync"
 	"timesync/clock"
-	"timesync/examples/internal/exampletest"
+	"timesync/internal/exampletest"
 	"timesync/link"
 )
 

@@ -6,6 +6,6 @@
 // timesync.go.
 package main
 
-import "timesync/examples/internal/channelbench"
+import "timesync/internal/channelbench"
 
 func main() { channelbench.Main("webrtc", "bulk channel", connect) }

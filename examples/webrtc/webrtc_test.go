@@ -10,7 +10,7 @@ import (
 
 	"github.com/pion/webrtc/v4"
 
-	"timesync/examples/internal/exampletest"
+	"timesync/internal/exampletest"
 )
 
 func TestBench(t *testing.T) { exampletest.Bench(t, connect) }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/rivals"
+	"timesync/internal/sim/rivals"
 )
 
 // trace is an estimator that hashes all it is told.

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"timesync/internal/sim"
-	"timesync/internal/upstream"
+	"timesync/internal/sim/authorbench"
 )
 
 var (
@@ -509,9 +509,9 @@ func begunWorlds() []sim.Scenario {
 // rampWorlds are queues that grow for long.
 func rampWorlds() map[string]float64 {
 	f := map[string]float64{}
-	for _, sc := range must(upstream.Scenarios()) {
+	for _, sc := range must(authorbench.Scenarios()) {
 		if sc.ID == "E72" || sc.ID == "E125" {
-			job := upJob{sc: sc, mode: upstream.Mode{Integrated: true, Skewed: true}, seeds: 8}
+			job := upJob{sc: sc, mode: authorbench.Mode{Integrated: true, Skewed: true}, seeds: 8}
 			f[sc.ID] = job.play().ratio() + 0.01
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/testkit"
 )
 
-var boundWorlds = long.Count("bound.worlds", "random worlds of TestErrorBound", 1000, 1000, 10_000)
+var boundWorlds = testkit.Count("bound.worlds", "random worlds of TestErrorBound", 1000, 1000, 10_000)
 
 // randomWorld draws a world in which anything may happen. A calm one has no faults
 // and queueing that is small against the delay: at most a fortieth of the round trip on
@@ -386,7 +386,7 @@ func TestErrorBound(t *testing.T) {
 // time from the first datagram until Within(50 ms) says nil.
 func TestTrustedSoon(t *testing.T) {
 	var waits errors // s
-	for _, both := range eachSeed(long.Sized(200, 1000, 1000), func(seed uint64) [2]float64 {
+	for _, both := range eachSeed(testkit.Sized(200, 1000, 1000), func(seed uint64) [2]float64 {
 		d := faultWorld(47_000_001 + seed)
 		d.bothDelay(sim.Exp(3 * ms))
 		d.until, d.reports = 5*sec, sec/2
@@ -423,7 +423,7 @@ func stall(from, lasting time.Duration) sim.Delay {
 // TestBoundWidening compares the bound with that of the same world without what only
 // delays or loses datagrams: that sets no clock, so it must hardly widen the bound.
 func TestBoundWidening(t *testing.T) {
-	n := long.Sized(2, 4, 16)
+	n := testkit.Sized(2, 4, 16)
 	little, much, late := sim.Exp(100*us), sim.Exp(3*ms), stall(settled, 150*ms)
 	comes := func(r *rand.Rand, t time.Duration) time.Duration {
 		if t > settled && t < settled+60*sec {

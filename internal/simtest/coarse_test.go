@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/testkit"
 )
 
 // coarseLimits are what the 99th percentile must be and what it should be, us, where one clock is
@@ -57,7 +57,7 @@ func TestCoarse(t *testing.T) {
 	}
 }
 
-var coarseWorlds = long.Count("coarse.worlds", "random worlds of TestCoarseBound and TestSteadyBound", 100, 200, 10_000)
+var coarseWorlds = testkit.Count("coarse.worlds", "random worlds of TestCoarseBound and TestSteadyBound", 100, 200, 10_000)
 
 // coarsen gives the clocks of a random world steps.
 func coarsen(d *duel) {

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
-	"timesync/internal/rivals"
 	"timesync/internal/sim"
+	"timesync/internal/sim/rivals"
+	"timesync/internal/testkit"
 )
 
 // ofClock is a clock in a scenario that is the same with all seeds.
@@ -34,7 +34,7 @@ func path(base, jitter time.Duration) func(uint64) *sim.Link {
 // compares both with what two originals reach at the same ends, also at other cadences of reports. While
 // no clock is set and no path changes, the truth is inside of our bound.
 func TestInterop(t *testing.T) {
-	worlds := long.Sized(1, 2, 2)
+	worlds := testkit.Sized(1, 2, 2)
 	scenarios := sim.Scenarios()
 	for _, cadence := range []time.Duration{100 * ms, 160 * ms, 2 * sec} {
 		for _, name := range []string{"smalljitter", "standingqueue", "clockstep"} {
@@ -280,7 +280,7 @@ func tracePaths(folder string) []string {
 // What queues there moves in steps of 1.2 ms, the time of a full packet. A method may take that for the
 // path's own jitter and then the queue for the path, more so with one skew of the clocks than with another.
 func TestKernelCross(t *testing.T) {
-	seeds := long.Sized(1, 6, 6) // for the clocks
+	seeds := testkit.Sized(1, 6, 6) // for the clocks
 	m := newMusts(t)
 	for _, c := range []struct {
 		name        string

@@ -14,14 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/testkit"
 )
 
 var (
-	drawnWorlds = long.Count("drawn.worlds", "random worlds of TestDrawn", 60, 100, 1000)
+	drawnWorlds = testkit.Count("drawn.worlds", "random worlds of TestDrawn", 60, 100, 1000)
 	drawnWorld  = flag.Uint64("drawn.world", 0, "play only the world of TestDrawn with this seed, and print it")
-	drawnEach   = long.Count("drawn.each", "worlds of each family of TestDrawn", 1, 1, 25)
+	drawnEach   = testkit.Count("drawn.each", "worlds of each family of TestDrawn", 1, 1, 25)
 	drawnFamily = flag.String("drawn.family", "", "only families of TestDrawn whose name matches this regexp; with -drawn.world the world is of that family")
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/testkit"
 )
 
 // settled is when faults come: the estimator knows its skew by then.
@@ -95,7 +95,7 @@ func judge(d *duel, from, to, age time.Duration) (v verdict) {
 // stepSizes are all sizes of steps: 1 ms to hours, evenly and at random, and around the
 // rings of 67.1 s and 134.2 s, where part of a step cannot be seen.
 func stepSizes() (sizes []time.Duration) {
-	per := long.Sized(2., 6, 6)
+	per := testkit.Sized(2., 6, 6)
 	for i := 0.0; i <= math.Log10(3.6e7)*per; i++ { // to 10 h
 		sizes = append(sizes, time.Duration(math.Pow(10, i/per)*float64(ms)))
 	}
@@ -169,7 +169,7 @@ func TestSteps(t *testing.T) {
 	for _, x := range []struct {
 		every  time.Duration
 		median float64 // seconds
-	}{{sec / 2, 0.6}, {sec, 0.5}, {2 * sec, 1.2}}[:long.Sized(1, 2, 3)] {
+	}{{sec / 2, 0.6}, {sec, 0.5}, {2 * sec, 1.2}}[:testkit.Sized(1, 2, 3)] {
 		var cases []faultCase
 		for i, size := range stepSizes() {
 			// A clock that is set ahead by nearly a ring of stamps passes for a silence of that
@@ -208,7 +208,7 @@ func TestSuspends(t *testing.T) {
 	for _, length := range lengths {
 		length *= sec
 		both := length >= 500*sec
-		for seed := range long.Sized[uint64](1, 3, 3) {
+		for seed := range testkit.Sized[uint64](1, 3, 3) {
 			for side := range 2 {
 				cases = append(cases, faultCase{
 					name: fmt.Sprintf("%c for %v, both asleep %v, seed %d", 'A'+rune(side), length, both, seed),
@@ -227,7 +227,7 @@ func TestSuspends(t *testing.T) {
 // TestRestarts replaces an end by one with another clock, which the other end is not
 // told, or is told by Reset. Nobody counts a step who starts anew.
 func TestRestarts(t *testing.T) {
-	worlds := long.Sized[uint64](6, 40, 40)
+	worlds := testkit.Sized[uint64](6, 40, 40)
 	m := newMusts(t)
 	for _, reset := range []bool{false, true} {
 		var cases []faultCase
@@ -272,7 +272,7 @@ func TestRoutes(t *testing.T) {
 			at = 60 * sec
 		}
 		var moved, wrong errors
-		for seed, v := range eachSeed(long.Sized(1, 6, 6), func(seed uint64) verdict {
+		for seed, v := range eachSeed(testkit.Sized(1, 6, 6), func(seed uint64) verdict {
 			d := faultWorld(seed)
 			d.until = at + 2*c.seen
 			for side, change := range []time.Duration{c.there, c.back} {
@@ -312,7 +312,7 @@ func earlyStamps(d *duel) {
 // TestNuisances plays worlds with and without things that mean nothing: the answers stay right to 1 ms, and within their
 // bound.
 func TestNuisances(t *testing.T) {
-	seeds := long.Sized(1, 8, 8)
+	seeds := testkit.Sized(1, 8, 8)
 	nuisances := []struct {
 		name string
 		add  func(d *duel)

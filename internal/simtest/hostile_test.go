@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/long"
+	"timesync/internal/testkit"
 )
 
 // hostileWorlds are at least 1,000: of 500, three wrong ends of an attack are more than 5 %.
-var hostileWorlds = long.Count("hostile.worlds", "random worlds of TestHostileWorlds", 1000, 2000, 10_000)
+var hostileWorlds = testkit.Count("hostile.worlds", "random worlds of TestHostileWorlds", 1000, 2000, 10_000)
 
 const (
 	attackOver = 15 * sec  // after it the truth is inside of the bound,

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/testkit"
 )
 
 // lowRateWorld is a path of 2 or 20 ms each way with exponential jitter of up to 0.4 ms,
@@ -32,7 +32,7 @@ func lowRateWorld(seed uint64) *duel {
 // TestLowRates plays clean worlds with few datagrams. What waits for a number of them,
 // not for time, fails here.
 func TestLowRates(t *testing.T) {
-	n := long.Sized(100, 400, 1500)
+	n := testkit.Sized(100, 400, 1500)
 	m := newMusts(t)
 	ends := errors(eachSeed(n, func(i uint64) float64 {
 		d := lowRateWorld(*seedFirst + i + 1)
@@ -63,7 +63,7 @@ func oneAMinute() (all []sim.Scenario) {
 func TestOneAMinute(t *testing.T) {
 	m := newMusts(t)
 	for _, sc := range oneAMinute() {
-		r := measure(sc, scorePairs, long.Sized(6, 24, 24))
+		r := measure(sc, scorePairs, testkit.Sized(6, 24, 24))
 		original, ours := &r[0], &r[1]
 		m.judge(sc.Name+": p99 over the original's", ours.poll.p99()/original.poll.p99(), 1.2, 1)
 		m.note("  median", ours.poll.median()/original.poll.median())
@@ -76,7 +76,7 @@ func TestOneAMinute(t *testing.T) {
 // more, and B answers at once. No clock is set, and no datagram is late.
 func TestQuietPeer(t *testing.T) {
 	m := newMusts(t)
-	answers := eachSeed(long.Sized(200, 2000, 10000), func(seed uint64) (answers float64) {
+	answers := eachSeed(testkit.Sized(200, 2000, 10000), func(seed uint64) (answers float64) {
 		p := newPeers(newRand(*seedFirst+seed, 'q'))
 		p.reports, p.poll = 1, 5*sec // each datagram has a report
 		mean := p.between(10e6, 180e6)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/testkit"
 )
 
 // fastWorld draws a LAN or a path of 20 to 60 ms there and back, 10 to 60 datagrams a second, and
@@ -68,7 +68,7 @@ func fastRun(slewed bool, seed uint64) (x fast) {
 // floors say so within seconds. So the time should be right within 15 s, and never worse than the
 // original's. In a few worlds it is not yet.
 func TestFastClocks(t *testing.T) {
-	n := long.Sized(200, 200, 1000)
+	n := testkit.Sized(200, 200, 1000)
 	m := newMusts(t)
 	for _, kind := range []struct {
 		name        string

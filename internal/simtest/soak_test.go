@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"timesync"
-	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/testkit"
 )
 
 var soakDays = flag.Float64("soak.days", 0, "simulated days of TestSoak (default 0.25, 0.05 with -short)")
@@ -150,7 +150,7 @@ func (s *soak) fault(x *toll) {
 // for the time after a restart in which no report could come; and 15 s after each fault the
 // bound is at most twice what it was before. Temperature moves the rates of the clocks.
 func TestSoak(t *testing.T) {
-	days := cmp.Or(*soakDays, long.Sized(0.05, 0.25, 0.25))
+	days := cmp.Or(*soakDays, testkit.Sized(0.05, 0.25, 0.25))
 	m := newMusts(t)
 	s := soak{siege: newSiege(*seedFirst + 1), m: m}
 	s.victims = [2]bool{true, true}

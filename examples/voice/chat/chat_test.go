@@ -15,9 +15,9 @@ import (
 
 	"timesync"
 	"timesync/clock"
-	"timesync/examples/internal/exampletest"
+	"timesync/clock/rxtime"
 	"timesync/examples/seal"
-	"timesync/rxtime"
+	"timesync/internal/exampletest"
 )
 
 // voice is a sound card: a microphone that hears a frame each 20 ms, which says when, and a loudspeaker.

@@ -1,0 +1,96 @@
+// The tests prove that the network is as bad as it is told to be. That the attacker injects what he says, the tests of
+// examples/udp and examples/dtls prove.
+package badnet_test
+
+import (
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"timesync/internal/badnet"
+	"timesync/internal/exampletest"
+)
+
+const ms = time.Millisecond
+
+// pass sends a datagram from a socket to an address, and returns what arrives at another, from where and after what time.
+func pass(t *testing.T, from *net.UDPConn, data string, to netip.AddrPort, at *net.UDPConn) (string, netip.AddrPort, time.Duration) {
+	t.Helper()
+	start, buf := time.Now(), make([]byte, 2048)
+	at.SetReadDeadline(start.Add(20 * time.Second))
+	_, err := from.WriteToUDPAddrPort([]byte(data), to)
+	exampletest.Must(t, err)
+	n, back, err := at.ReadFromUDPAddrPort(buf)
+	exampletest.Must(t, err)
+	return string(buf[:n]), back, time.Since(start)
+}
+
+// TestDelays: no datagram is early, and each way has its own delay.
+func TestDelays(t *testing.T) {
+	t.Parallel()
+	server, client := badnet.Loopback(), badnet.Loopback()
+	defer server.Close()
+	defer client.Close()
+	r := badnet.New(badnet.Config{Delay: 10 * ms, Jitter: 10 * ms, Up: badnet.Extra{By: 40 * ms}, Down: badnet.Extra{By: 80 * ms}, Seed: 1}, badnet.Addr(server))
+	defer r.Close()
+	there, back := time.Hour, time.Hour
+	for range 10 {
+		data, from, took := pass(t, client, "there", r.Addr(), server)
+		there = min(there, took)
+		data, from, took = pass(t, server, data+" and back", from, client)
+		back = min(back, took)
+		if data != "there and back" || from != r.Addr() {
+			t.Fatalf("got %q from %v", data, from)
+		}
+	}
+	// A loaded machine makes ten in a row late by 20 ms only if it is very busy.
+	if there < 54*ms || there > 74*ms || back < 94*ms || back > 114*ms {
+		t.Errorf("there takes at least %v, want 54 ms; back %v, want 94 ms", there, back)
+	}
+}
+
+// TestOrder: what is held back is overtaken, and comes.
+func TestOrder(t *testing.T) {
+	server, client := badnet.Loopback(), badnet.Loopback()
+	defer server.Close()
+	defer client.Close()
+	r := badnet.New(badnet.Config{Reorder: 100, Seed: 2}, badnet.Addr(server))
+	defer r.Close()
+	server.SetReadDeadline(time.Now().Add(20 * time.Second))
+	came := make([]byte, 20)
+	for i := range byte(20) {
+		client.WriteToUDPAddrPort([]byte{i}, r.Addr())
+	}
+	for i := range came {
+		_, err := server.Read(came[i : i+1])
+		exampletest.Must(t, err)
+	}
+	if slices.IsSorted(came) {
+		t.Errorf("%d come as they were sent", came)
+	}
+}
+
+// TestDraw counts what is lost and what is held back, so that others overtake.
+func TestDraw(t *testing.T) {
+	const sent = 4000
+	c, rng := badnet.Config{Delay: 50 * ms, Jitter: 10 * ms, Loss: 20, Reorder: 10}, rand.New(rand.NewPCG(2, 0))
+	lost, held := 0, 0
+	for range sent {
+		delay, gone := c.Draw(rng)
+		if gone {
+			lost++
+		}
+		if delay > 60*ms {
+			held++
+		}
+		if delay < 54*ms || delay > 105*ms {
+			t.Errorf("one takes %v", delay)
+		}
+	}
+	if lost < sent*18/100 || lost > sent*22/100 || held < sent*8/100 || held > sent*12/100 {
+		t.Errorf("of %d %d are lost and %d held back, want 20 and 10 %%", sent, lost, held)
+	}
+}
