@@ -27,6 +27,7 @@ import (
 
 	"timesync"
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/tick"
 )
 
@@ -130,7 +131,7 @@ type figuresAt [4]time.Duration
 // end is an end of the connection between a client and the host.
 type end struct {
 	sync  timesync.TimeSynchronizer
-	clock *sim.Clock
+	clock *simnet.Clock
 }
 
 // peer is a client in the simulated world.
@@ -143,9 +144,9 @@ type peer struct {
 
 // game is a host and its clients, and what is seen on client 1 and on the host.
 type game struct {
-	*sim.World
+	*simnet.World
 	rule         rule
-	clock        *sim.Clock // the host's
+	clock        *simnet.Clock // the host's
 	server       *tick.Server
 	inputs       map[tick.Tick]figuresAt // by the tick for which clients sent them
 	peers        [2]*peer
@@ -155,10 +156,10 @@ type game struct {
 // play lets a host and two clients play for 10 s and returns what is seen on client 1
 // and on the host.
 func play(r rule) (client, host [3]lag) {
-	clock := func(i int) *sim.Clock {
-		return sim.NewClock(sim.ClockSpec{OffsetUsec: uint64(i) * 7_777_777_777, SkewPPM: float64(20 * i)}, 1)
+	clock := func(i int) *simnet.Clock {
+		return simnet.NewClock(simnet.ClockSpec{OffsetUsec: uint64(i) * 7_777_777_777, SkewPPM: float64(20 * i)}, 1)
 	}
-	g := &game{World: sim.NewWorld(1), rule: r, clock: clock(0), inputs: map[tick.Tick]figuresAt{}}
+	g := &game{World: simnet.NewWorld(1), rule: r, clock: clock(0), inputs: map[tick.Tick]figuresAt{}}
 	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: g.hostPlays}}) // nothing that it refuses
 	g.server.Start(g.usec(g.clock))
 	g.Every(time.Millisecond, 0, func() { g.server.Advance(g.usec(g.clock)) })
@@ -178,7 +179,7 @@ func play(r rule) (client, host [3]lag) {
 	return g.client, g.host
 }
 
-func (g *game) usec(c *sim.Clock) uint64 { return c.Usec(g.Now()) }
+func (g *game) usec(c *simnet.Clock) uint64 { return c.Usec(g.Now()) }
 
 // send lets something happen when a datagram arrives.
 func (g *game) send(from, to *end, happens func()) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"time"
+
+	"timesync/internal/sim/simnet"
 )
 
 // Estimator is one end's knowledge of the other end's clock. Times in microseconds
@@ -47,6 +49,9 @@ const (
 
 func (s Side) name() string { return [...]string{"A", "B"}[s] }
 
+// usec returns a span in microseconds, with their fraction.
+func usec(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
 // Tag says what happens in a scenario.
 type Tag uint
 
@@ -66,8 +71,8 @@ type Scenario struct {
 	Duration time.Duration // of the run
 	Warmup   time.Duration // accuracy counts from here on; Run observes everything
 
-	A, B   func(seed uint64) ClockSpec
-	AB, BA func(seed uint64) *Link
+	A, B   func(seed uint64) simnet.ClockSpec
+	AB, BA func(seed uint64) *simnet.Link
 
 	RateAB, RateBA float64         // datagrams a second; 0 is 60
 	SendAB, SendBA []time.Duration // when datagrams are sent, instead of at a rate
@@ -77,7 +82,7 @@ type Scenario struct {
 	// TimeSync's advice: 0.5 s in the first 20 s, then 2 s.
 	ReportEvery func(age time.Duration) time.Duration
 	// Off is when one of the computers sleeps: nothing is sent, received or asked.
-	Off func(seed uint64) []Window
+	Off func(seed uint64) []simnet.Window
 }
 
 // Observation is one answer of an estimator.
@@ -179,8 +184,8 @@ func Stamp(usec uint64) uint32 { return uint32(usec>>3) & (1<<24 - 1) }
 
 // end is one of the two peers.
 type end struct {
-	clock    *Clock
-	out      *Link
+	clock    *simnet.Clock
+	out      *simnet.Link
 	net      *rand.Rand    // for out
 	reportAt time.Duration // the next report
 	heard    bool          // a datagram has arrived
@@ -188,9 +193,9 @@ type end struct {
 
 type exchange struct {
 	Ends
-	w        *World
+	w        *simnet.World
 	ends     [2]end
-	off      []Window
+	off      []simnet.Window
 	asymUsec float64 // half the asymmetry of the path at the start
 	sc       *Scenario
 }
@@ -200,7 +205,7 @@ type exchange struct {
 // datagrams. Pings travel besides, four a second from each end, for estimators that
 // are Exchangers. The packets do not depend on the pairs.
 func Run(sc Scenario, seed uint64, pairs []Pair, obs Observer) {
-	x := &exchange{Ends: Ends{Pairs: pairs, Observer: obs}, w: NewWorld(seed), sc: &sc}
+	x := &exchange{Ends: Ends{Pairs: pairs, Observer: obs}, w: simnet.NewWorld(seed), sc: &sc}
 	if sc.Off != nil {
 		x.off = sc.Off(seed)
 	}
@@ -222,9 +227,9 @@ func ReportEvery(age time.Duration) time.Duration {
 }
 
 // end sets up one end and plans what it does on its own.
-func (x *exchange) end(side Side, spec ClockSpec, out *Link, rate float64, times []time.Duration) {
+func (x *exchange) end(side Side, spec simnet.ClockSpec, out *simnet.Link, rate float64, times []time.Duration) {
 	name := side.name()
-	x.ends[side] = end{clock: NewClock(spec, x.w.Rand("clock "+name).Uint64()), out: out, net: x.w.Rand("net " + name)}
+	x.ends[side] = end{clock: simnet.NewClock(spec, x.w.Rand("clock "+name).Uint64()), out: out, net: x.w.Rand("net " + name)}
 	phase := x.w.Rand("send " + name)
 	if times != nil {
 		phase.Float64() // as much as a rate needs
@@ -261,7 +266,7 @@ func (x *exchange) sendAt(side Side, times []time.Duration) {
 // awake returns what happens unless a computer sleeps then.
 func (x *exchange) awake(happens func()) func() {
 	return func() {
-		if !Within(x.off, x.w.now) {
+		if !simnet.Within(x.off, x.w.Now()) {
 			happens()
 		}
 	}
@@ -273,8 +278,8 @@ func (x *exchange) pass(from *end, happens func()) {
 }
 
 func (x *exchange) send(side Side) {
-	e, at := &x.ends[side], x.w.now
-	if Within(x.off, at) {
+	e, at := &x.ends[side], x.w.Now()
+	if simnet.Within(x.off, at) {
 		return
 	}
 	local := e.clock.Usec(at)
@@ -287,13 +292,13 @@ func (x *exchange) send(side Side) {
 
 func (x *exchange) arrive(side Side, ts24 uint32, sent time.Duration, reports map[int]uint32) {
 	x.ends[side].heard = true
-	local := x.ends[side].clock.Received(x.w.now)
-	x.Datagram(x.observe(side, local), ts24, x.w.now-sent)
+	local := x.ends[side].clock.Received(x.w.Now())
+	x.Datagram(x.observe(side, local), ts24, x.w.Now()-sent)
 	x.Told(side, local, reports)
 }
 
 func (x *exchange) ask(side Side) {
-	own, at := x.ends[side].clock, x.w.now
+	own, at := x.ends[side].clock, x.w.Now()
 	local := own.Usec(at)
 	x.Ask(x.observe(side, local), x.ends[1-side].clock.Exact(at)-(own.Exact(at)-local))
 }
@@ -301,17 +306,17 @@ func (x *exchange) ask(side Side) {
 // ping sends a request. The other end answers at once.
 func (x *exchange) ping(side Side) {
 	e, other := &x.ends[side], &x.ends[1-side]
-	t1 := e.clock.Usec(x.w.now)
+	t1 := e.clock.Usec(x.w.Now())
 	x.pass(e, func() {
-		t2, t3 := other.clock.Received(x.w.now), other.clock.Usec(x.w.now)
-		x.pass(other, func() { x.Exchange(side, t1, t2, t3, e.clock.Received(x.w.now)) })
+		t2, t3 := other.clock.Received(x.w.Now()), other.clock.Usec(x.w.Now())
+		x.pass(other, func() { x.Exchange(side, t1, t2, t3, e.clock.Received(x.w.Now())) })
 	})
 }
 
 // halfAsymmetry is the error of A's clock that the path's asymmetry causes now, in
 // microseconds; that of B's is its negative.
 func (x *exchange) halfAsymmetry() float64 {
-	return usec(x.ends[A].out.BaseAt(x.w.now)-x.ends[B].out.BaseAt(x.w.now)) / 2
+	return usec(x.ends[A].out.BaseAt(x.w.Now())-x.ends[B].out.BaseAt(x.w.Now())) / 2
 }
 
 // observe prepares the observations of an event.
@@ -320,6 +325,6 @@ func (x *exchange) observe(side Side, localUsec uint64) Observation {
 	if side == B {
 		then, now = -then, -now
 	}
-	return Observation{Side: side, At: x.w.now, LocalUsec: localUsec,
+	return Observation{Side: side, At: x.w.Now(), LocalUsec: localUsec,
 		LoUsec: min(0, then, now), HiUsec: max(0, then, now)}
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 )
 
@@ -71,7 +71,7 @@ func judgeDrawn(d *drawn) (v drawnVerdict) {
 				from = a.at + 5*sec
 			}
 		}
-		set := sim.Within(d.sets, a.at)
+		set := simnet.Within(d.sets, a.at)
 		beyond := math.Abs(a.err[1]) > a.bound+1 // NaN is not
 		v.beyond[0] = v.beyond[0] || beyond && a.at < firstSet
 		v.beyond[1] = v.beyond[1] || beyond && !set
@@ -322,7 +322,7 @@ func printDrawn(t *testing.T, d *drawn) {
 		}
 		if a.at >= next {
 			next += step
-			fmt.Fprintf(&b, "%8.1f s %s", a.at.Seconds(), map[bool]string{true: "*", false: " "}[sim.Within(d.sets, a.at)])
+			fmt.Fprintf(&b, "%8.1f s %s", a.at.Seconds(), map[bool]string{true: "*", false: " "}[simnet.Within(d.sets, a.at)])
 			for _, w := range worst {
 				for _, e := range w {
 					fmt.Fprintf(&b, " %9.3f", e/1e3)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 )
 
 // drawn is a world of two ends in which every parameter is drawn. Way 0 leads from A to B.
@@ -21,12 +22,12 @@ type drawn struct {
 	until   time.Duration
 	reports time.Duration // time between two reports
 	ways    [2]drawnWay
-	clocks  [2]sim.ClockSpec
-	asleep  [2][]sim.Window // nothing is sent, received or asked
-	stalls  [2][]sim.Window // what arrives is read at the end
-	marks   []drawnMark     // what the oracle is told
-	over    time.Duration   // the end of all that happens
-	sets    []sim.Window    // clocks are wrong by intent, and 15 s more
+	clocks  [2]simnet.ClockSpec
+	asleep  [2][]simnet.Window // nothing is sent, received or asked
+	stalls  [2][]simnet.Window // what arrives is read at the end
+	marks   []drawnMark        // what the oracle is told
+	over    time.Duration      // the end of all that happens
+	sets    []simnet.Window    // clocks are wrong by intent, and 15 s more
 	events
 	drawn int // so many events of a mixed world
 }
@@ -48,12 +49,12 @@ func (d *drawn) mark(who int, at ...time.Duration) {
 
 type drawnWay struct {
 	base  time.Duration
-	path  []profile // changes of the delay without any queue
-	queue []profile // queues that stand
-	wide  []profile // factors of the jitter
-	busy  []profile // factors of the rate
-	delay sim.Delay // jitter
-	loss  []sim.Loss
+	path  []profile    // changes of the delay without any queue
+	queue []profile    // queues that stand
+	wide  []profile    // factors of the jitter
+	busy  []profile    // factors of the rate
+	delay simnet.Delay // jitter
+	loss  []simnet.Loss
 	rate  float64 // datagrams a second
 	frame int     // so many are sent at once
 	fifo  bool
@@ -105,29 +106,29 @@ func (d *drawn) chance(p float64) bool { return d.r.Float64() < p }
 // drawnJitters are the kinds of jitter of a mean of about size.
 var drawnJitters = []struct {
 	name string
-	make func(d *drawn, size time.Duration) sim.Delay
+	make func(d *drawn, size time.Duration) simnet.Delay
 }{
-	{"none", func(*drawn, time.Duration) sim.Delay { return sim.Const(0) }},
-	{"exponential", func(_ *drawn, size time.Duration) sim.Delay { return sim.Exp(size) }},
-	{"gamma", func(d *drawn, size time.Duration) sim.Delay { return sim.Gamma(d.logBetween(0.4, 4), size) }},
-	{"uniform", func(_ *drawn, size time.Duration) sim.Delay { return sim.Uniform(0, 2*size) }},
-	{"half normal", func(_ *drawn, size time.Duration) sim.Delay {
+	{"none", func(*drawn, time.Duration) simnet.Delay { return simnet.Const(0) }},
+	{"exponential", func(_ *drawn, size time.Duration) simnet.Delay { return simnet.Exp(size) }},
+	{"gamma", func(d *drawn, size time.Duration) simnet.Delay { return simnet.Gamma(d.logBetween(0.4, 4), size) }},
+	{"uniform", func(_ *drawn, size time.Duration) simnet.Delay { return simnet.Uniform(0, 2*size) }},
+	{"half normal", func(_ *drawn, size time.Duration) simnet.Delay {
 		return func(r *rand.Rand, _ time.Duration) time.Duration {
 			return time.Duration(math.Abs(r.NormFloat64()) * float64(size))
 		}
 	}},
-	{"slots", func(d *drawn, size time.Duration) sim.Delay {
+	{"slots", func(d *drawn, size time.Duration) simnet.Delay {
 		every := max(2*size, 10*us)
-		return sim.Bundles(every, d.span(0, every), sim.Exp(size/4))
+		return simnet.Bundles(every, d.span(0, every), simnet.Exp(size/4))
 	}},
-	{"heavy tail", func(d *drawn, size time.Duration) sim.Delay {
+	{"heavy tail", func(d *drawn, size time.Duration) simnet.Delay {
 		if d.chance(0.5) {
-			return sim.Pareto(size/2, d.between(1.3, 2.5))
+			return simnet.Pareto(size/2, d.between(1.3, 2.5))
 		}
-		return sim.LogNormal(size/2, d.between(0.5, 1.5))
+		return simnet.LogNormal(size/2, d.between(0.5, 1.5))
 	}},
-	{"core and late", func(d *drawn, size time.Duration) sim.Delay {
-		return sim.Sum(sim.Exp(size/8), sim.Sometimes(d.between(0.05, 0.5), sim.Uniform(0, 4*size)))
+	{"core and late", func(d *drawn, size time.Duration) simnet.Delay {
+		return simnet.Sum(simnet.Exp(size/8), simnet.Sometimes(d.between(0.05, 0.5), simnet.Uniform(0, 4*size)))
 	}},
 }
 
@@ -135,7 +136,7 @@ var drawnJitters = []struct {
 func (d *drawn) drawClocks(ppm, wander float64) {
 	skew := d.between(-ppm, ppm)
 	for side := range d.clocks {
-		d.clocks[side] = sim.ClockSpec{OffsetUsec: d.r.Uint64(), SkewPPM: skew * float64(side), WanderPPM: wander * d.r.Float64()}
+		d.clocks[side] = simnet.ClockSpec{OffsetUsec: d.r.Uint64(), SkewPPM: skew * float64(side), WanderPPM: wander * d.r.Float64()}
 	}
 	d.happens(0, "clocks", "%.1f ppm apart", skew)
 }
@@ -162,7 +163,7 @@ func mixedWorld(seed uint64) *drawn {
 		text := drawnJitters[jitter].name
 		if d.chance(0.25) {
 			lasting := d.logSpan(10*ms, sec)
-			w.delay = sim.Shared(lasting, w.delay)
+			w.delay = simnet.Shared(lasting, w.delay)
 			text += fmt.Sprintf(" shared for %v", lasting.Round(ms))
 		}
 		if d.chance(0.25) {
@@ -171,7 +172,7 @@ func mixedWorld(seed uint64) *drawn {
 		loss := 0.0
 		if d.chance(0.4) {
 			loss = d.logBetween(0.001, 0.3)
-			w.loss = append(w.loss, sim.GilbertElliott(loss, d.between(1, 10)))
+			w.loss = append(w.loss, simnet.GilbertElliott(loss, d.between(1, 10)))
 		}
 		d.happens(0, "way", "from %c: %v, %s of %v, %.1f/s in frames of %d, loss %.3f", 'A'+rune(side),
 			w.base.Round(10*us), text, size.Round(us), w.rate, w.frame, loss)
@@ -275,14 +276,14 @@ func (d *drawn) pathOf(p plan, at []time.Duration) {
 	})
 }
 
-func (d *drawn) clockEvent(side int, e sim.ClockEvent) {
+func (d *drawn) clockEvent(side int, e simnet.ClockEvent) {
 	d.clocks[side].Events = append(d.clocks[side].Events, e)
 	d.mark(ofClocks, e.At, e.At+e.For)
 	end := e.At + e.For
 	if e.PPM < -1e5 { // it stands still
-		d.sets = append(d.sets, sim.Window{From: e.At, To: end + 15*sec})
+		d.sets = append(d.sets, simnet.Window{From: e.At, To: end + 15*sec})
 	} else {
-		d.sets = append(d.sets, sim.Window{From: e.At, To: e.At + 15*sec}, sim.Window{From: end, To: end + 15*sec})
+		d.sets = append(d.sets, simnet.Window{From: e.At, To: e.At + 15*sec}, simnet.Window{From: end, To: end + 15*sec})
 	}
 	d.happens(e.At, "clock", "of %c by %v, %+.0f ppm for %v", 'A'+rune(side), e.Step, e.PPM, e.For)
 }
@@ -353,14 +354,14 @@ var drawnKinds = []struct {
 		d.pathOf(p, at)
 	}},
 	{"set", func(d *drawn, p plan) {
-		d.clockEvent(d.r.IntN(2), sim.ClockEvent{At: p.at, Step: time.Duration(-d.sign() * d.size(p, 1e6, 5e9))})
+		d.clockEvent(d.r.IntN(2), simnet.ClockEvent{At: p.at, Step: time.Duration(-d.sign() * d.size(p, 1e6, 5e9))})
 	}},
 	{"slew", func(d *drawn, p plan) {
-		d.clockEvent(d.r.IntN(2), sim.ClockEvent{At: p.at, PPM: -d.sign() * d.size(p, 50, 500), For: d.lasts(p, 5*sec, 100*sec)})
+		d.clockEvent(d.r.IntN(2), simnet.ClockEvent{At: p.at, PPM: -d.sign() * d.size(p, 50, 500), For: d.lasts(p, 5*sec, 100*sec)})
 	}},
 	{"silence", func(d *drawn, p plan) {
-		w := sim.Window{From: p.at, To: p.at + d.lasts(p, 2*sec, 60*sec)}
-		p.each(func(side int) { d.ways[side].loss = append(d.ways[side].loss, sim.Silence(w)) })
+		w := simnet.Window{From: p.at, To: p.at + d.lasts(p, 2*sec, 60*sec)}
+		p.each(func(side int) { d.ways[side].loss = append(d.ways[side].loss, simnet.Silence(w)) })
 		d.over = max(d.over, w.To)
 		d.happens(p.at, "silence", "of ways %02b until %.1f s", p.ways, w.To.Seconds())
 	}},
@@ -369,7 +370,7 @@ var drawnKinds = []struct {
 		n, side := 1+d.r.IntN(6), d.r.IntN(2)
 		for i := range n {
 			from := p.at + time.Duration(i)*(every+lasting)
-			d.stalls[side] = append(d.stalls[side], sim.Window{From: from, To: from + lasting})
+			d.stalls[side] = append(d.stalls[side], simnet.Window{From: from, To: from + lasting})
 		}
 		d.happens(p.at, "stalls", "of %c, %d of %v, every %v", 'A'+rune(side), n, lasting, every+lasting)
 	}},
@@ -391,12 +392,12 @@ var drawnKinds = []struct {
 	}},
 	{"suspend", func(d *drawn, p plan) {
 		side, lasting := d.r.IntN(2), d.lasts(p, sec, 60*sec)
-		d.asleep[side] = append(d.asleep[side], sim.Window{From: p.at, To: p.at + lasting})
+		d.asleep[side] = append(d.asleep[side], simnet.Window{From: p.at, To: p.at + lasting})
 		d.happens(p.at, "suspend", "of %c for %v", 'A'+rune(side), lasting)
 		if p.longer > 0 || p.longer == 0 && d.chance(0.5) {
 			return // its clock runs on
 		}
-		d.clockEvent(side, sim.ClockEvent{At: p.at, PPM: -1e6, For: lasting})
+		d.clockEvent(side, simnet.ClockEvent{At: p.at, PPM: -1e6, For: lasting})
 	}},
 }
 
@@ -500,14 +501,14 @@ func (f *family) world(seed uint64) *drawn {
 		w := &d.ways[side]
 		*w = drawnWay{base: d.logSpan(ms, 50*ms), rate: d.logBetween(15, 60), frame: 1, fifo: true}
 		size := d.logSpan(10*us, 300*us)
-		w.delay = sim.Exp(size)
+		w.delay = simnet.Exp(size)
 		switch f.jitter {
 		case "wide":
 			size = d.logSpan(ms, 10*ms)
-			w.delay = sim.Exp(size)
+			w.delay = simnet.Exp(size)
 		case "gamma":
 			size = d.logSpan(300*us, 3*ms)
-			w.delay = sim.Gamma(d.between(1.5, 4), size)
+			w.delay = simnet.Gamma(d.between(1.5, 4), size)
 		}
 		d.happens(0, "way", "from %c: %v, jitter %v, %.1f/s", 'A'+rune(side), w.base.Round(10*us), size.Round(us), w.rate)
 	}
@@ -544,7 +545,7 @@ type drawnAnswer struct {
 
 // drawnEnd is one of the two ends, and what it sends.
 type drawnEnd struct {
-	clock, steady *sim.Clock // steady has no wander: the oracle knows that
+	clock, steady *simnet.Clock // steady has no wander: the oracle knows that
 	flights       []flight
 	heard         bool
 	reportAt      time.Duration
@@ -559,17 +560,17 @@ func (d *drawn) sendAll(side int) (all []flight) {
 		for i := range w.frame {
 			at := t + time.Duration(i)*50*us + time.Duration(net.Float64()*min(period/5, float64(2*ms)))/time.Duration(w.frame)
 			at = max(at, sent)
-			if sim.Within(d.asleep[side], at) {
+			if simnet.Within(d.asleep[side], at) {
 				continue
 			}
 			sent, all = at, append(all, flight{sent: at})
-			lost := sim.AnyLoss(w.loss...)(net, at)
+			lost := simnet.AnyLoss(w.loss...)(net, at)
 			jitter := time.Duration(float64(w.delay(net, at)) * product(w.wide, at))
 			there := at + w.baseAt(at) + time.Duration(max(sum(w.queue, at), 0)) + jitter
 			if w.fifo && !lost {
 				there = max(there, last)
 			}
-			if lost || sim.Within(d.asleep[1-side], there) {
+			if lost || simnet.Within(d.asleep[1-side], there) {
 				continue
 			}
 			last = wakes(d.stalls[1-side], there)
@@ -581,7 +582,7 @@ func (d *drawn) sendAll(side int) (all []flight) {
 }
 
 // send lets the datagrams of a side flow to the other.
-func (d *drawn) send(w *sim.World, both *sim.Ends, ends *[2]drawnEnd, side sim.Side, flights []flight) {
+func (d *drawn) send(w *simnet.World, both *sim.Ends, ends *[2]drawnEnd, side sim.Side, flights []flight) {
 	if len(flights) == 0 {
 		return
 	}
@@ -607,9 +608,9 @@ func (d *drawn) send(w *sim.World, both *sim.Ends, ends *[2]drawnEnd, side sim.S
 // newEnds returns both ends, and an oracle of what they send.
 func (d *drawn) newEnds() (ends [2]drawnEnd, oracle *drawnOracle) {
 	for side, spec := range d.clocks {
-		clock := sim.NewClock(spec, d.seed^uint64(side))
+		clock := simnet.NewClock(spec, d.seed^uint64(side))
 		spec.WanderPPM = 0
-		ends[side] = drawnEnd{clock: clock, steady: sim.NewClock(spec, 0), flights: d.sendAll(side)}
+		ends[side] = drawnEnd{clock: clock, steady: simnet.NewClock(spec, 0), flights: d.sendAll(side)}
 	}
 	var points [2][]drawnPoint
 	for way := range points {
@@ -633,12 +634,12 @@ func (d *drawn) play() (answers []drawnAnswer) {
 	ends, oracle := d.newEnds()
 	both := sim.Ends{Pairs: scorePairs()}
 	half := func(t time.Duration) float64 { return float64(d.ways[0].baseAt(t)-d.ways[1].baseAt(t)) / 2e3 }
-	w, first := sim.NewWorld(d.seed), half(0)
+	w, first := simnet.NewWorld(d.seed), half(0)
 	w.Every(pollEvery, time.Duration(newRand(d.seed, 'p').Float64()*float64(pollEvery)), func() {
 		at := w.Now()
 		now, offset := half(at), oracle.offset(at.Seconds())-ends[1].steady.Reading(at)+ends[0].steady.Reading(at)
 		for side := range ends {
-			if sim.Within(d.asleep[side], at) {
+			if simnet.Within(d.asleep[side], at) {
 				continue
 			}
 			local, remote := ends[side].clock.Usec(at), ends[1-side].clock.Usec(at)

@@ -13,6 +13,7 @@ import (
 
 	"timesync"
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 )
 
 const (
@@ -32,8 +33,8 @@ type duel struct {
 	reports time.Duration // time between reports; 0 is TimeSync's advice
 	poll    time.Duration // time between questions to each end
 	askAt   [2]time.Duration
-	changes []sim.Window // when a clock jumps, or runs at another rate
-	swaps   float64      // share of the datagrams that are handed over after the next one
+	changes []simnet.Window // when a clock jumps, or runs at another rate
+	swaps   float64         // share of the datagrams that are handed over after the next one
 	events
 	planned []planned // in the order of time; the last is never
 
@@ -53,14 +54,14 @@ type planned struct {
 
 // duelEnd is one of the two computers.
 type duelEnd struct {
-	clock  sim.ClockSpec
+	clock  simnet.ClockSpec
 	rate   float64       // datagrams a second
 	base   time.Duration // of the way to the other, without any queue
-	routes []sim.RouteStep
-	delays []sim.Delay
-	losses []sim.Loss
-	out    sim.Link     // what else there is to say of that way
-	off    []sim.Window // when the computer sleeps
+	routes []simnet.RouteStep
+	delays []simnet.Delay
+	losses []simnet.Loss
+	out    simnet.Link     // what else there is to say of that way
+	off    []simnet.Window // when the computer sleeps
 
 	s        subject
 	c        readable
@@ -137,11 +138,11 @@ func (q *query) in(d *duel) string {
 }
 
 func (d *duel) run() {
-	w := sim.NewWorld(d.seed)
+	w := simnet.NewWorld(d.seed)
 	for side := range d.ends {
 		e := &d.ends[side]
 		name := string(rune('A' + side))
-		e.c = sim.NewClock(e.clock, w.Rand("clock "+name).Uint64())
+		e.c = simnet.NewClock(e.clock, w.Rand("clock "+name).Uint64())
 		e.link, e.phase = w.Rand("link "+name), w.Rand("phase "+name)
 		e.build()
 		e.inbox = []datagram{{at: forever}}
@@ -154,9 +155,9 @@ func (d *duel) run() {
 
 // build builds the way to the other end from what is said of it.
 func (e *duelEnd) build() {
-	path, least := sim.Route(e.base, e.routes...), e.base/20
+	path, least := simnet.Route(e.base, e.routes...), e.base/20
 	e.out.Base = func(t time.Duration) time.Duration { return max(path(t), least) }
-	e.out.Delay, e.out.Loss = sim.Sum(e.delays...), sim.AnyLoss(e.losses...)
+	e.out.Delay, e.out.Loss = simnet.Sum(e.delays...), simnet.AnyLoss(e.losses...)
 }
 
 // goOn plays what happens up to and including the true time until.
@@ -196,17 +197,17 @@ func (d *duel) at(t time.Duration, happens func()) {
 }
 
 // bothDelay lets datagrams queue like that on both ways. delays must keep no state.
-func (d *duel) bothDelay(delays ...sim.Delay) { d.ends[0].delays, d.ends[1].delays = delays, delays }
+func (d *duel) bothDelay(delays ...simnet.Delay) { d.ends[0].delays, d.ends[1].delays = delays, delays }
 
 // offset returns the remote minus the local clock, microseconds.
 func (d *duel) offset(side int) int64 {
 	return int64(d.ends[1-side].c.Exact(d.now) - d.ends[side].c.Exact(d.now))
 }
 
-func (d *duel) asleep(side int) bool { return sim.Within(d.ends[side].off, d.now) }
+func (d *duel) asleep(side int) bool { return simnet.Within(d.ends[side].off, d.now) }
 
 // wakes returns t, or the end of the window that it lies in.
-func wakes(windows []sim.Window, t time.Duration) time.Duration {
+func wakes(windows []simnet.Window, t time.Duration) time.Duration {
 	for _, w := range windows {
 		if t >= w.From && t < w.To {
 			t = w.To
@@ -342,14 +343,14 @@ func (d *duel) String() string {
 }
 
 // clockEvent lets something happen to the clock of an end.
-func (d *duel) clockEvent(side int, e sim.ClockEvent) {
+func (d *duel) clockEvent(side int, e simnet.ClockEvent) {
 	c := &d.ends[side].clock
 	c.Events = append(c.Events, e)
-	d.changes = append(d.changes, sim.Window{From: e.At, To: e.At + e.For})
+	d.changes = append(d.changes, simnet.Window{From: e.At, To: e.At + e.For})
 }
 
 // jump is a clockEvent that no datagram from before it could tell.
-func (d *duel) jump(side int, event sim.ClockEvent) {
+func (d *duel) jump(side int, event simnet.ClockEvent) {
 	d.clockEvent(side, event)
 	each := func(at time.Duration, happens func(e *duelEnd, offset int64)) {
 		d.at(at, func() {
@@ -381,15 +382,15 @@ func (d *duel) outlier(side int, at time.Duration, ts24 uint32) {
 
 // step lets the clock of an end jump by size.
 func (d *duel) step(side int, at, size time.Duration) {
-	d.jump(side, sim.ClockEvent{At: at, Step: size})
+	d.jump(side, simnet.ClockEvent{At: at, Step: size})
 	d.happens(at, "step", "of %c by %v", 'A'+rune(side), size)
 }
 
 // suspend lets an end sleep, with a clock that stands still. The other end sleeps
 // with a clock that runs if both is set: the cheap way to sleep for days.
 func (d *duel) suspend(side int, at, lasting time.Duration, both bool) {
-	d.jump(side, sim.ClockEvent{At: at, For: lasting, PPM: -1e6})
-	w := sim.Window{From: at, To: at + lasting}
+	d.jump(side, simnet.ClockEvent{At: at, For: lasting, PPM: -1e6})
+	w := simnet.Window{From: at, To: at + lasting}
 	d.ends[side].off = append(d.ends[side].off, w)
 	if both {
 		d.ends[1-side].off = append(d.ends[1-side].off, w)
@@ -399,7 +400,7 @@ func (d *duel) suspend(side int, at, lasting time.Duration, both bool) {
 
 // restart replaces an end by another with its own clock. The other one may forget everything, too.
 func (d *duel) restart(side int, at, size time.Duration, reset bool) {
-	d.jump(side, sim.ClockEvent{At: at, Step: size})
+	d.jump(side, simnet.ClockEvent{At: at, Step: size})
 	d.at(at, func() { d.anew(side, reset) })
 	d.happens(at, "restart", "of %c, clock off by %v, the other resets %v", 'A'+rune(side), size, reset)
 }
@@ -416,25 +417,25 @@ func (d *duel) anew(side int, reset bool) {
 
 // slew lets the clock of an end run at another rate for some time.
 func (d *duel) slew(side int, at, lasting time.Duration, ppm float64) {
-	d.clockEvent(side, sim.ClockEvent{At: at, For: lasting, PPM: ppm})
+	d.clockEvent(side, simnet.ClockEvent{At: at, For: lasting, PPM: ppm})
 	d.happens(at, "slew", "of %c by %.0f ppm for %v", 'A'+rune(side), ppm, lasting)
 }
 
 // route changes the delay of the way from an end.
 func (d *duel) route(side int, at, change time.Duration) {
-	d.ends[side].routes = append(d.ends[side].routes, sim.RouteStep{At: at, Change: change})
+	d.ends[side].routes = append(d.ends[side].routes, simnet.RouteStep{At: at, Change: change})
 	d.happens(at, "route", "from %c by %v", 'A'+rune(side), change)
 }
 
 // queue lets others fill a queue on the way from an end.
 func (d *duel) queue(side int, at, lasting, height time.Duration) {
-	d.ends[side].delays = append(d.ends[side].delays, sim.StandingQueue(at, lasting, height))
+	d.ends[side].delays = append(d.ends[side].delays, simnet.StandingQueue(at, lasting, height))
 	d.happens(at, "queue", "from %c of %v for %v", 'A'+rune(side), height, lasting)
 }
 
 // silence loses what is sent from an end, or from both.
 func (d *duel) silence(side int, at, lasting time.Duration, both bool) {
-	loss := sim.Silence(sim.Window{From: at, To: at + lasting})
+	loss := simnet.Silence(simnet.Window{From: at, To: at + lasting})
 	d.ends[side].losses = append(d.ends[side].losses, loss)
 	if both {
 		d.ends[1-side].losses = append(d.ends[1-side].losses, loss)

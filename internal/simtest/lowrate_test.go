@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 )
 
@@ -22,8 +23,8 @@ func lowRateWorld(seed uint64) *duel {
 		if side == 1 && r.r.IntN(3) == 0 {
 			rate = r.logBetween(1, 20)
 		}
-		clock := sim.ClockSpec{OffsetUsec: r.r.Uint64(), SkewPPM: ppm * (0.5 - float64(side))}
-		d.ends[side] = duelEnd{rate: rate, base: base, clock: clock, delays: []sim.Delay{sim.Exp(jitter)}}
+		clock := simnet.ClockSpec{OffsetUsec: r.r.Uint64(), SkewPPM: ppm * (0.5 - float64(side))}
+		d.ends[side] = duelEnd{rate: rate, base: base, clock: clock, delays: []simnet.Delay{simnet.Exp(jitter)}}
 		d.happens(0, "start", "%c sends %.1f/s, %+.0f ppm, %v and %v", 'A'+rune(side), rate, clock.SkewPPM, base, jitter)
 	}
 	return d

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 )
 
 // peers are a duel that is quick to play. Its clocks have a constant rate until something changes it, its ways a constant
@@ -59,10 +59,10 @@ func newPeers(r *rand.Rand) *peers {
 		p.clocks[side] = rateClock{reading: r.Uint64(), rate: p.between(-50e-6, 50e-6)}
 		e.c, e.link = &p.clocks[side], r
 		e.base, w.jitter = usecs(p.logBetween(100, 100e3)), usecs(p.between(0, 3e3))
-		e.delays = []sim.Delay{func(r *rand.Rand, _ time.Duration) time.Duration {
+		e.delays = []simnet.Delay{func(r *rand.Rand, _ time.Duration) time.Duration {
 			return w.queue + usecs(r.ExpFloat64()*float64(w.jitter/us))
 		}}
-		e.losses = []sim.Loss{func(r *rand.Rand, _ time.Duration) bool { return w.loss > 0 && r.Float64() < w.loss }}
+		e.losses = []simnet.Loss{func(r *rand.Rand, _ time.Duration) bool { return w.loss > 0 && r.Float64() < w.loss }}
 		e.build()
 		e.inbox = []datagram{{at: forever}}
 		e.period = usecs(1e6 / rate)

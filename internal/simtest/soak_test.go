@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"timesync"
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 )
 
@@ -57,7 +57,7 @@ var soakFaults = []attack{
 	{name: "sleep", begin: upset(1e6, 3600e6, func(s *siege, side int) func() {
 		rate := s.clocks[side].rate
 		s.runs(side, -1)
-		s.ends[side].off = []sim.Window{{From: s.now, To: s.to}}
+		s.ends[side].off = []simnet.Window{{From: s.now, To: s.to}}
 		return func() { s.runs(side, rate) }
 	})},
 	{name: "restart", begin: atOnce(func(s *siege, side int) {
