@@ -27,7 +27,7 @@ import (
 type wire struct {
 	*simnet.World
 	links  [2]link.Link
-	clocks [2]*simnet.Clock
+	clocks [2]simnet.Clock
 	out    [2]*simnet.Link
 	rng    *rand.Rand
 	now    time.Duration // of the last thing that happened

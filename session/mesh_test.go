@@ -24,7 +24,7 @@ type mesh struct {
 	w       *simnet.World
 	peers   []*peer
 	apart   func(i, j int) bool
-	founder *simnet.Clock    // nil if session time is no longer by it
+	founder simnet.Clock    // nil if session time is no longer by it
 	zero    uint64        // session time is zero more than the founder's clock, us
 	set     time.Duration // when a clock was set last; Bound may be wrong for 15 s then
 	judge   judge
@@ -111,7 +111,7 @@ func newMesh(t *testing.T, seed uint64, in setting) *mesh {
 func (x *mesh) meet() { x.apart = func(int, int) bool { return false } }
 
 // clock draws a clock that is up to ppm off, and wanders a little.
-func (x *mesh) clock(ppm float64) *simnet.Clock {
+func (x *mesh) clock(ppm float64) simnet.Clock {
 	return simnet.NewClock(simnet.ClockSpec{
 		OffsetUsec: x.rng.Uint64(), SkewPPM: ppm * (2*x.rng.Float64() - 1),
 		SinePPM: 0.2, SinePeriod: 300 * sec, SinePhase: 6 * x.rng.Float64(), WanderPPM: 0.01,

@@ -131,7 +131,7 @@ type figuresAt [4]time.Duration
 // end is an end of the connection between a client and the host.
 type end struct {
 	sync  timesync.TimeSynchronizer
-	clock *simnet.Clock
+	clock simnet.Clock
 }
 
 // peer is a client in the simulated world.
@@ -146,7 +146,7 @@ type peer struct {
 type game struct {
 	*simnet.World
 	rule         rule
-	clock        *simnet.Clock // the host's
+	clock        simnet.Clock // the host's
 	server       *tick.Server
 	inputs       map[tick.Tick]figuresAt // by the tick for which clients sent them
 	peers        [2]*peer
@@ -156,7 +156,7 @@ type game struct {
 // play lets a host and two clients play for 10 s and returns what is seen on client 1
 // and on the host.
 func play(r rule) (client, host [3]lag) {
-	clock := func(i int) *simnet.Clock {
+	clock := func(i int) simnet.Clock {
 		return simnet.NewClock(simnet.ClockSpec{OffsetUsec: uint64(i) * 7_777_777_777, SkewPPM: float64(20 * i)}, 1)
 	}
 	g := &game{World: simnet.NewWorld(1), rule: r, clock: clock(0), inputs: map[tick.Tick]figuresAt{}}
@@ -179,7 +179,7 @@ func play(r rule) (client, host [3]lag) {
 	return g.client, g.host
 }
 
-func (g *game) usec(c *simnet.Clock) uint64 { return c.Usec(g.Now()) }
+func (g *game) usec(c simnet.Clock) uint64 { return c.Usec(g.Now()) }
 
 // send lets something happen when a datagram arrives.
 func (g *game) send(from, to *end, happens func()) {

@@ -141,7 +141,7 @@ type flow struct {
 	r        *receiver
 	ends     [2]link.Link // sender, receiver
 	receiver simnet.ClockSpec
-	clocks   [2]*simnet.Clock
+	clocks   [2]simnet.Clock
 
 	stamps int    // 0: synchronized; the controls: 1: raw, and slowdowns are not believed; 2: raw
 	first  uint64 // the difference of the first two raw stamps, less 5 s; 0: none yet

@@ -25,7 +25,7 @@ var boundWorlds = testkit.Count("bound.worlds", "random worlds of TestErrorBound
 // average and an eighth ever, no loss, at least 20 datagrams a second, a quartz each.
 func randomWorld(seed uint64) (d *duel, calm bool) {
 	r := newRand(seed, 'w')
-	between, logBetween, logTime := dice{r}.span, dice{r}.logBetween, dice{r}.logSpan
+	between, logBetween, logTime := simnet.Dice{R: r}.Span, simnet.Dice{R: r}.LogBetween, simnet.Dice{R: r}.LogSpan
 	d = newDuel(seed, between(8*sec, 24*sec))
 	if r.IntN(4) == 0 {
 		d.until = between(24*sec, 40*sec)
@@ -42,7 +42,7 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 	if calm {
 		rate = logBetween(20, 120)
 	}
-	d.happens(0, "start", "%.2f ms there, %.2f ms back, calm %v", there.Seconds()*1e3, (rtt-there).Seconds()*1e3, calm)
+	d.Happens(0, "start", "%.2f ms there, %.2f ms back, calm %v", there.Seconds()*1e3, (rtt-there).Seconds()*1e3, calm)
 
 	for side := range d.ends {
 		e := &d.ends[side]
@@ -91,7 +91,7 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 			e.delays[0] = func(r *rand.Rand, t time.Duration) time.Duration { return min(queue(r, t), rtt/8) }
 		}
 		e.out.FIFO = r.IntN(2) == 0
-		d.happens(0, "start", "%c sends %.0f/s, jitter %d of %v, %.0f ppm", name, e.rate, jitter, size, e.clock.SkewPPM)
+		d.Happens(0, "start", "%c sends %.0f/s, jitter %d of %v, %.0f ppm", name, e.rate, jitter, size, e.clock.SkewPPM)
 		if calm {
 			continue
 		}
@@ -157,7 +157,7 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 			d.silence(side, at, logTime(sec/5, 10*sec), r.IntN(2) == 0)
 		case 9:
 			d.outlier(side, at, r.Uint32()&0xffffff)
-			d.happens(at, "outlier", "stamp to %c", 'A'+rune(side))
+			d.Happens(at, "outlier", "stamp to %c", 'A'+rune(side))
 		}
 	}
 	return d, calm

@@ -67,7 +67,7 @@ func coarsen(d *duel) {
 		if step := []time.Duration{0, 5 * us, 100 * us, ms, 15600 * us}[r.IntN(5)]; step > 0 {
 			phase := time.Duration(r.Int64N(int64(step))).Truncate(us)
 			d.ends[side].clock.Coarse = simnet.Coarse{Step: step, Phase: phase, Jittered: r.IntN(4) == 0}
-			d.happens(0, "start", "the clock of %c is coarse: %+v", 'A'+rune(side), d.ends[side].clock.Coarse)
+			d.Happens(0, "start", "the clock of %c is coarse: %+v", 'A'+rune(side), d.ends[side].clock.Coarse)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func playCoarse(seed uint64, coarse bool) (verdict, *duel) {
 // 3 ms or that of Wi-Fi.
 func steadyWorld(seed uint64, usual bool) *duel {
 	r := newRand(seed, 'y')
-	logBetween, logTime := dice{r}.logBetween, dice{r}.logSpan
+	logBetween, logTime := simnet.Dice{R: r}.LogBetween, simnet.Dice{R: r}.LogSpan
 	d := newDuel(seed, logTime(10*sec, 200*sec))
 	rtt, rate := logTime(200*us, 300*ms), logBetween(2, 200)
 	if r.IntN(3) == 0 {
@@ -111,7 +111,7 @@ func steadyWorld(seed uint64, usual bool) *duel {
 		if r.IntN(3) == 0 {
 			e.losses = []simnet.Loss{simnet.Bernoulli(0.2 * r.Float64())}
 		}
-		d.happens(0, "start", "%c sends %.1f/s, %v, jitter of %v, %.0f ppm", 'A'+rune(side), rate, base, size, e.clock.SkewPPM)
+		d.Happens(0, "start", "%c sends %.1f/s, %v, jitter of %v, %.0f ppm", 'A'+rune(side), rate, base, size, e.clock.SkewPPM)
 	}
 	return d
 }

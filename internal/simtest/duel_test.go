@@ -35,7 +35,7 @@ type duel struct {
 	askAt   [2]time.Duration
 	changes []simnet.Window // when a clock jumps, or runs at another rate
 	swaps   float64         // share of the datagrams that are handed over after the next one
-	events
+	sim.Happenings
 	planned []planned // in the order of time; the last is never
 
 	// deliver hands over a datagram that arrived at a side, as take does.
@@ -101,20 +101,6 @@ func newDuel(seed uint64, until time.Duration) *duel {
 	return d
 }
 
-// events describe a world, for reports.
-type events []event
-
-// event is something that happens in a world.
-type event struct {
-	at         time.Duration
-	kind, text string
-}
-
-// happens adds a line to the description of the world.
-func (e *events) happens(at time.Duration, kind, format string, args ...any) {
-	*e = append(*e, event{at, kind, fmt.Sprintf(format, args...)})
-}
-
 // query is one question to an end.
 type query struct {
 	side  int
@@ -148,7 +134,7 @@ func (d *duel) run() {
 		e.inbox = []datagram{{at: forever}}
 		e.period = time.Duration(float64(sec) / e.rate)
 		e.plan(time.Duration(e.phase.Float64() * float64(e.period)))
-		d.askAt[side] = wakes(e.off, time.Duration(e.phase.Float64()*float64(d.poll)))
+		d.askAt[side] = simnet.Resumes(e.off, time.Duration(e.phase.Float64()*float64(d.poll)))
 	}
 	d.goOn(d.until)
 }
@@ -206,22 +192,12 @@ func (d *duel) offset(side int) int64 {
 
 func (d *duel) asleep(side int) bool { return simnet.Within(d.ends[side].off, d.now) }
 
-// wakes returns t, or the end of the window that it lies in.
-func wakes(windows []simnet.Window, t time.Duration) time.Duration {
-	for _, w := range windows {
-		if t >= w.From && t < w.To {
-			t = w.To
-		}
-	}
-	return t
-}
-
 // plan plans the next datagram for the true time at, or when the computer wakes: up to a fifth of a period or 2 ms late.
 func (e *duelEnd) plan(at time.Duration) {
 	if e.phase != nil {
 		e.late = time.Duration(e.phase.Float64() * float64(min(e.period/5, 2*ms)))
 	}
-	e.sendAt = wakes(e.off, at) + e.late
+	e.sendAt = simnet.Resumes(e.off, at) + e.late
 }
 
 func (d *duel) send(side int) {
@@ -292,7 +268,7 @@ func (d *duel) queued(side int, got datagram) int64 {
 }
 
 func (d *duel) ask(side int) {
-	d.askAt[side] = wakes(d.ends[side].off, d.now+d.poll)
+	d.askAt[side] = simnet.Resumes(d.ends[side].off, d.now+d.poll)
 	if !d.asleep(side) {
 		d.query(side)
 	}
@@ -329,15 +305,10 @@ func (d *duel) since(t time.Duration) time.Duration {
 	return since
 }
 
-// inOrder returns them in the order of time.
-func (e events) inOrder() events {
-	return slices.SortedStableFunc(slices.Values(e), func(a, b event) int { return cmp.Compare(a.at, b.at) })
-}
-
 func (d *duel) String() string {
 	var s strings.Builder
-	for _, e := range d.inOrder() {
-		fmt.Fprintf(&s, "\n\t%9.3f s: %s %s", e.at.Seconds(), e.kind, e.text)
+	for _, e := range d.InOrder() {
+		fmt.Fprintf(&s, "\n\t%9.3f s: %s %s", e.At.Seconds(), e.Kind, e.Text)
 	}
 	return s.String()
 }
@@ -383,7 +354,7 @@ func (d *duel) outlier(side int, at time.Duration, ts24 uint32) {
 // step lets the clock of an end jump by size.
 func (d *duel) step(side int, at, size time.Duration) {
 	d.jump(side, simnet.ClockEvent{At: at, Step: size})
-	d.happens(at, "step", "of %c by %v", 'A'+rune(side), size)
+	d.Happens(at, "step", "of %c by %v", 'A'+rune(side), size)
 }
 
 // suspend lets an end sleep, with a clock that stands still. The other end sleeps
@@ -395,14 +366,14 @@ func (d *duel) suspend(side int, at, lasting time.Duration, both bool) {
 	if both {
 		d.ends[1-side].off = append(d.ends[1-side].off, w)
 	}
-	d.happens(at, "suspend", "of %c for %v, both asleep %v", 'A'+rune(side), lasting, both)
+	d.Happens(at, "suspend", "of %c for %v, both asleep %v", 'A'+rune(side), lasting, both)
 }
 
 // restart replaces an end by another with its own clock. The other one may forget everything, too.
 func (d *duel) restart(side int, at, size time.Duration, reset bool) {
 	d.jump(side, simnet.ClockEvent{At: at, Step: size})
 	d.at(at, func() { d.anew(side, reset) })
-	d.happens(at, "restart", "of %c, clock off by %v, the other resets %v", 'A'+rune(side), size, reset)
+	d.Happens(at, "restart", "of %c, clock off by %v, the other resets %v", 'A'+rune(side), size, reset)
 }
 
 // anew lets an end begin anew, and the other one, too, if it resets.
@@ -418,19 +389,19 @@ func (d *duel) anew(side int, reset bool) {
 // slew lets the clock of an end run at another rate for some time.
 func (d *duel) slew(side int, at, lasting time.Duration, ppm float64) {
 	d.clockEvent(side, simnet.ClockEvent{At: at, For: lasting, PPM: ppm})
-	d.happens(at, "slew", "of %c by %.0f ppm for %v", 'A'+rune(side), ppm, lasting)
+	d.Happens(at, "slew", "of %c by %.0f ppm for %v", 'A'+rune(side), ppm, lasting)
 }
 
 // route changes the delay of the way from an end.
 func (d *duel) route(side int, at, change time.Duration) {
 	d.ends[side].routes = append(d.ends[side].routes, simnet.RouteStep{At: at, Change: change})
-	d.happens(at, "route", "from %c by %v", 'A'+rune(side), change)
+	d.Happens(at, "route", "from %c by %v", 'A'+rune(side), change)
 }
 
 // queue lets others fill a queue on the way from an end.
 func (d *duel) queue(side int, at, lasting, height time.Duration) {
 	d.ends[side].delays = append(d.ends[side].delays, simnet.StandingQueue(at, lasting, height))
-	d.happens(at, "queue", "from %c of %v for %v", 'A'+rune(side), height, lasting)
+	d.Happens(at, "queue", "from %c of %v for %v", 'A'+rune(side), height, lasting)
 }
 
 // silence loses what is sent from an end, or from both.
@@ -440,5 +411,5 @@ func (d *duel) silence(side int, at, lasting time.Duration, both bool) {
 	if both {
 		d.ends[1-side].losses = append(d.ends[1-side].losses, loss)
 	}
-	d.happens(at, "silence", "from %c for %v, both ways %v", 'A'+rune(side), lasting, both)
+	d.Happens(at, "silence", "from %c for %v, both ways %v", 'A'+rune(side), lasting, both)
 }

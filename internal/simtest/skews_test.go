@@ -29,8 +29,8 @@ func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duratio
 	clock := func(ppm float64) func(uint64) simnet.ClockSpec {
 		spec := simnet.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: ppm, SinePPM: 2, SinePeriod: 900 * sec, SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
 		if slewed && events == nil {
-			from = dice{r}.span(40*sec, 60*sec)
-			to = from + dice{r}.span(5*sec, 40*sec)
+			from = simnet.Dice{R: r}.Span(40*sec, 60*sec)
+			to = from + simnet.Dice{R: r}.Span(5*sec, 40*sec)
 			events = []simnet.ClockEvent{{At: from, For: to - from, PPM: math.Copysign(500, ppm)}}
 			spec.Events = events
 		}

@@ -35,6 +35,18 @@ func Sum(delays ...Delay) Delay {
 	}
 }
 
+// Losing is a delay that drops what a loss loses. Unlike the Loss of a Link, it lets the delay see
+// those datagrams, too.
+func Losing(loss Loss, d Delay) Delay {
+	return func(r *rand.Rand, t time.Duration) time.Duration {
+		lost := loss(r, t)
+		if x := d(r, t); !lost {
+			return x
+		}
+		return Lost
+	}
+}
+
 // Exp is exponential jitter.
 func Exp(mean time.Duration) Delay {
 	return drawn(func(r *rand.Rand) float64 { return r.ExpFloat64() * float64(mean) })

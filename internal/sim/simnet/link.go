@@ -18,6 +18,16 @@ func Within(windows []Window, t time.Duration) bool {
 	return slices.ContainsFunc(windows, func(w Window) bool { return t >= w.From && t < w.To })
 }
 
+// Resumes returns t, or the end of the window that holds t.
+func Resumes(windows []Window, t time.Duration) time.Duration {
+	for _, w := range windows {
+		if t >= w.From && t < w.To {
+			t = w.To
+		}
+	}
+	return t
+}
+
 // Link is one direction of a path. The zero value delivers at once. A link holds
 // state: use it in one run only.
 type Link struct {

@@ -21,28 +21,43 @@ type Sample struct {
 // owd_us (-1 is lost) and direction. It returns the rows of each direction, in the
 // order of the file.
 func ReadTrace(path string) (series map[string][]Sample, err error) {
+	series = map[string][]Sample{}
+	err = eachRow(path, func(row string) error {
+		var at, owd int64
+		var to string
+		if _, err := fmt.Sscan(row, &at, &owd, &to); err != nil {
+			return err
+		}
+		delay := max(time.Duration(owd)*time.Microsecond, Lost)
+		series[to] = append(series[to], Sample{time.Duration(at) * time.Microsecond, delay})
+		return nil
+	})
+	return series, err
+}
+
+// eachRow hands over the rows of a gzip CSV file, with spaces instead of commas, but for the first
+// one, which has the names of the columns.
+func eachRow(path string, take func(row string) error) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
 	z, err := gzip.NewReader(f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	series = map[string][]Sample{}
 	lines := bufio.NewScanner(z)
-	lines.Scan() // names of the columns
+	lines.Scan()
 	for lines.Scan() {
-		var at, owd int64
-		var to string
-		if _, err := fmt.Sscan(strings.ReplaceAll(lines.Text(), ",", " "), &at, &owd, &to); err != nil {
-			return nil, fmt.Errorf("%s: row %q: %w", path, lines.Text(), err)
+		if err := take(strings.ReplaceAll(lines.Text(), ",", " ")); err != nil {
+			return fmt.Errorf("%s: row %q: %w", path, lines.Text(), err)
 		}
-		delay := max(time.Duration(owd)*time.Microsecond, Lost)
-		series[to] = append(series[to], Sample{time.Duration(at) * time.Microsecond, delay})
 	}
-	return series, lines.Err()
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // Recorded delays a datagram like the latest of the series that was sent no later.

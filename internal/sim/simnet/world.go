@@ -95,14 +95,14 @@ func (w *World) Rand(name string) *rand.Rand {
 // Node is a computer with a clock in a world.
 type Node struct {
 	Name      string
-	Clock     *Clock
+	Clock     Clock
 	OnReceive func(from *Node, payload []byte) // called on arrival; nil drops
 
 	world *World
 }
 
 // Node adds a node. Names should differ: they choose the random streams.
-func (w *World) Node(name string, c *Clock) *Node {
+func (w *World) Node(name string, c Clock) *Node {
 	return &Node{Name: name, Clock: c, world: w}
 }
 
