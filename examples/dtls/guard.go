@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/binary"
 	"net"
 	"slices"
 	"sync"
@@ -11,34 +10,24 @@ import (
 	"github.com/pion/dtls/v3"
 	dtlsnet "github.com/pion/dtls/v3/pkg/net"
 	"github.com/pion/transport/v5/udp"
+
+	"timesync/examples/channel"
 )
 
-// What a DTLS record begins with: a byte of its type, 2 of the version, 2 of the epoch, 6 of a
-// counter, and 2 of the length of the rest. What has epoch 0 is not encrypted.
+// A record of a handshake begins so; the byte behind its head says which message it holds.
 const (
-	typeChangeCipher, typeAlert, typeHandshake, typeData = 20, 21, 22, 23
-	epochAt, lengthAt, recordHead                        = 3, 11, 13
+	typeHandshake = 22
+	recordHead    = 13
+	serverHello   = 2
 )
 
-// handshakeTypeAt is where a handshake record says which message it holds.
-const (
-	handshakeTypeAt = recordHead
-	serverHello     = 2
-)
-
-// guard drops what nobody has authenticated and what does not come from the peer: any such record
-// would end the connection up to v3.1.15 of the library, so that one datagram with a forged address
-// would do. Those are alerts that are not encrypted, at any time; and once the peer encrypts, data and
-// types that nobody knows. A handshake that fails therefore ends by its timeout. A record that says
-// that encrypted ones follow ends the connection, too, if it is wrong. Handshakes that are not
-// encrypted, and that record, may be sent again, and stay.
+// guard drops what does not come from the peer, and what nobody has authenticated and would end the
+// connection, such as an alert that is not encrypted.
 type guard struct {
 	net.PacketConn
 	// peer is where all datagrams must come from. A listener's connections have one peer anyway, and
 	// know it as nil.
 	peer *net.UDPAddr
-	// encrypted: the peer encrypts. Only the library's one reader uses it.
-	encrypted bool
 	// proven is called when the peer has shown that it receives at its address. A client's is nil.
 	proven func()
 }
@@ -47,7 +36,7 @@ type guard struct {
 func (g *guard) ReadFrom(b []byte) (n int, from net.Addr, err error) {
 	for {
 		n, from, err = g.PacketConn.ReadFrom(b)
-		if err != nil || g.isPeer(from) && g.admits(b[:n]) {
+		if err != nil || g.isPeer(from) && channel.AdmitsDTLS(b[:n]) {
 			return n, from, err
 		}
 	}
@@ -56,7 +45,7 @@ func (g *guard) ReadFrom(b []byte) (n int, from net.Addr, err error) {
 // WriteTo implements net.PacketConn. A server says hello only after the client has sent back a cookie
 // that went to its address.
 func (g *guard) WriteTo(b []byte, to net.Addr) (int, error) {
-	saysHello := len(b) > handshakeTypeAt && b[0] == typeHandshake && b[handshakeTypeAt] == serverHello
+	saysHello := len(b) > recordHead && b[0] == typeHandshake && b[recordHead] == serverHello
 	if saysHello && g.proven != nil {
 		g.proven()
 	}
@@ -77,27 +66,6 @@ func (g *guard) isPeer(from net.Addr) bool {
 	}
 	udp, ok := from.(*net.UDPAddr)
 	return ok && udp.Port == g.peer.Port && udp.IP.Equal(g.peer.IP)
-}
-
-// admits looks at all records of a datagram.
-func (g *guard) admits(b []byte) bool {
-	for len(b) >= recordHead {
-		epoch := binary.BigEndian.Uint16(b[epochAt:])
-		g.encrypted = g.encrypted || epoch > 0
-		end := min(recordHead+int(binary.BigEndian.Uint16(b[lengthAt:])), len(b))
-		switch {
-		case b[0] == typeChangeCipher: // which the library never decrypts
-			if epoch > 0 || end != recordHead+1 || b[recordHead] != 1 {
-				return false
-			}
-		case b[0] == typeAlert && epoch == 0:
-			return false
-		case g.encrypted && epoch == 0 && b[0] != typeHandshake:
-			return false
-		}
-		b = b[end:]
-	}
-	return true
 }
 
 // mostUnproven is how many clients may have begun a handshake and not yet shown that they receive at
