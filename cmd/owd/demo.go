@@ -40,20 +40,20 @@ type world struct {
 // newWorld lets the attacker begin, and then the peers.
 func newWorld(c config) (w *world, err error) {
 	sockets := [2]*net.UDPConn{badnet.Loopback(), badnet.Loopback()}
-	w = &world{relay: badnet.New(c.Network, badnet.Addr(sockets[1]))}
-	files := [2]string{"udp-a-*.tsr", "udp-b-*.tsr"}
+	w = &world{relay: badnet.New(c.network, badnet.Addr(sockets[1]))}
+	files := [2]string{"owd-a-*.tsr", "owd-b-*.tsr"}
 	for i, dial := range [2]netip.AddrPort{w.relay.Addr(), {}} {
 		j := &judge{name: [...]string{"peer A", "peer B"}[i], way: badnet.Way(i)}
-		rng := rand.New(rand.NewPCG(c.Network.Seed, 1+uint64(i)))
+		rng := rand.New(rand.NewPCG(c.network.Seed, 1+uint64(i)))
 		// Its clock is its own: a process that counts from its start, or a machine that has booted,
 		// begins somewhere else. Half of the skew is A's, slow, and half B's, fast.
-		own := program.Clock{Start: rng.Uint64(), PPM: c.Skew * (float64(i) - 0.5)}
+		own := program.Clock{Start: rng.Uint64(), PPM: c.skew * (float64(i) - 0.5)}
 		if j.peer, err = newPeer(c, sockets[i], dial, own, files[i]); err != nil {
 			return nil, err
 		}
 		j.peer.judge, w.judges[i] = j, j
 		// An earlier life of the peer, of which the attacker has kept a datagram.
-		w.relay.Recordings[1-i] = seal.New(c.Key, uint64(i)).Seal(nil, make([]byte, payloadLen), 1)
+		w.relay.Recordings[1-i] = seal.New(c.key, uint64(i)).Seal(nil, make([]byte, payloadLen), 1)
 	}
 	w.judges[0].other, w.judges[1].other = w.judges[1], w.judges[0]
 	w.relay.Attack.Store(true)
@@ -71,17 +71,15 @@ func (w *world) close() error {
 }
 
 func demo(ctx context.Context, c config, stdout io.Writer) error {
-	n := c.Network
-	fmt.Fprintf(stdout, "%v of %d datagrams/s each way, %g %% lost, %g %% overtaken\n", c.For, rate, n.Loss, n.Reorder)
+	n := c.network
+	fmt.Fprintf(stdout, "%v of %d datagrams/s each way, %g %% lost, %g %% overtaken\n", c.lasting, rate, n.Loss, n.Reorder)
 	fmt.Fprintf(stdout, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(badnet.JitterFloor*float64(n.Jitter)), n.Jitter)
-	fmt.Fprintf(stdout, "clocks anywhere and %g ppm apart; -seed %d\n", c.Skew, n.Seed)
+	fmt.Fprintf(stdout, "clocks anywhere and %g ppm apart; -seed %d\n", c.skew, n.Seed)
 	w, err := newWorld(c)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(stdout, "each second: the error of each one's idea of the other's clock, and its bound")
-	ctx, stop := c.Limit(ctx)
-	defer stop()
 	program.Every(ctx.Done(), time.Second, func() { fmt.Fprintln(stdout, w.progress()) })
 	err = w.close()
 	w.table(stdout)

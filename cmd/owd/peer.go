@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"timesync"
 	"timesync/examples/seal"
 	"timesync/internal/program"
 )
@@ -22,25 +23,24 @@ const (
 	quiet = 3 * time.Second
 )
 
-// peer is one end: a socket, a clock, and the seal, which has the link.
+// peer is one end of the demo: a socket, a clock, and the seal, which has the link.
 type peer struct {
 	*program.Socket
 	end   *seal.End
 	clock program.Clock
 	// Where to send; not valid: it listens, and sends to who calls.
-	dial netip.AddrPort
-	// Nil between two machines: then the datagrams carry stamps only.
+	dial  netip.AddrPort
 	judge *judge
 	begun time.Duration // true time
 
 	sent atomic.Int64
 	mu   sync.Mutex
 	// By the error of Open; nil for those it took.
-	opened map[error]tally
+	opened map[error]taken
 }
 
-// tally is how many datagrams there were of a kind.
-type tally struct {
+// taken is how many datagrams there were of a kind.
+type taken struct {
 	n    int
 	last time.Duration // true time of the last
 }
@@ -48,12 +48,12 @@ type tally struct {
 // newPeer makes one. If it is to be recorded, the file has a name of that pattern.
 func newPeer(c config, udp *net.UDPConn, dial netip.AddrPort, own program.Clock, pattern string) (*peer, error) {
 	p := &peer{Socket: program.NewSocket(udp, own.Reads), clock: own, dial: dial, begun: program.True()}
-	p.opened = map[error]tally{}
+	p.opened = map[error]taken{}
 	direction := uint64(0)
 	if !dial.IsValid() {
 		direction = 1
 	}
-	p.end = seal.New(c.Key, direction)
+	p.end = seal.New(c.key, direction)
 	return p, p.Record(&p.end.Link, c.record, pattern)
 }
 
@@ -82,7 +82,7 @@ func (p *peer) send() {
 func (p *peer) take(d seal.Datagram, err error) {
 	recv := time.Duration(p.clock.True(d.RecvUsec)) * time.Microsecond
 	p.mu.Lock()
-	p.opened[err] = tally{p.opened[err].n + 1, recv}
+	p.opened[err] = taken{p.opened[err].n + 1, recv}
 	p.mu.Unlock()
 	if err == nil && p.judge != nil {
 		p.judge.delivered(d, recv)
@@ -90,25 +90,14 @@ func (p *peer) take(d seal.Datagram, err error) {
 }
 
 // tally returns how many datagrams met that error; nil: were taken.
-func (p *peer) tally(kind error) tally {
+func (p *peer) tally(kind error) taken {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.opened[kind]
 }
 
-// trouble says why nothing comes, if that is so for long.
-func (p *peer) trouble(now time.Duration) string {
-	heard, refused, forged := p.tally(nil), p.tally(seal.ErrRefused), p.tally(seal.ErrForged)
-	switch {
-	case refused.n > 0 && refused.last > heard.last:
-		return "refused: the listener serves another dialer"
-	case now-max(heard.last, p.begun) < quiet:
-		return ""
-	case forged.n > 0 && now-forged.last < quiet:
-		return "what comes is made with another key, or changed"
-	case p.dial.IsValid():
-		return "nothing comes: wrong address, wrong key, or no listener?"
-	default:
-		return "nothing comes: no dialer, wrong address, or a firewall?"
-	}
+// state returns what is known now.
+func (p *peer) state() timesync.Snapshot {
+	s, _ := p.end.Link.Snapshot(p.clock.Now())
+	return s
 }
