@@ -31,7 +31,7 @@ var (
 // from its cache.
 func node(t *testing.T) string {
 	t.Helper()
-	for _, name := range []string{"timesync.mjs", "vectors.mjs", "mutations.mjs", "client.mjs", "end.mjs", "play/play.mjs", "../../docs/BROWSER.md"} {
+	for _, name := range []string{"timesync.mjs", "vectors.mjs", "mutations.mjs", "client.mjs", "end.mjs", "play/play.mjs", "../docs/BROWSER.md"} {
 		_, err := os.ReadFile(name)
 		exampletest.Must(t, err)
 	}

@@ -4,7 +4,7 @@
 set -euo pipefail
 example=$1 what=$2 tool=$3
 shift 3
-cd "$(dirname "$0")/../../$example"
+cd "$(dirname "$0")/../../examples/$example"
 why() {
 	echo "NOT TESTED: $what: $1"
 	exit 0
