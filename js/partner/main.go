@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Plain is a partner to try a peer in another language with: package link on plain UDP. It prints
-// the headers of the first datagrams in and out, and then each second what it knows of the peer's
-// clock. Nothing is encrypted, so it listens on this machine only.
+// Partner is a Go peer to try a peer in another language with: package link on plain UDP. It prints
+// the headers of the first datagrams in and out, byte by byte, and then once a second what it knows
+// of your clock. It answers whoever sent last, 20 times a second.
+//
+// Nothing is encrypted, so it listens on this machine only. docs/WIRE.md describes what it speaks.
+//
+//	go run ./js/partner
 package main
 
 import (
@@ -17,89 +21,126 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/internal/badnet"
 	"timesync/internal/program"
 	"timesync/link"
 )
 
 const (
-	between = 50 * time.Millisecond // datagrams out
-	shown   = 10                    // headers
+	sendEvery  = 50 * time.Millisecond
+	printEvery = time.Second
+	shown      = 10                    // headers that are printed
+	tolerance  = 30 * time.Millisecond // what the printed verdict is about
 )
 
+type config struct {
+	listen string
+}
+
 func main() {
-	program.Main(program.New("plain", "usage: plain [flags]", flags, check, run))
+	program.Main(program.New("partner", "usage: partner [flags]", (*config).flags, (*config).check, run))
 }
 
-func flags(listen *string, f *flag.FlagSet) {
-	f.StringVar(listen, "listen", "127.0.0.1:9700", "loopback `address` to listen on")
+func (c *config) flags(f *flag.FlagSet) {
+	f.StringVar(&c.listen, "listen", "127.0.0.1:9700", "loopback `address` to listen on")
 }
 
-func check(_ *string, f *flag.FlagSet) error { return program.Arguments(f, 0) }
+func (c *config) check(f *flag.FlagSet) error { return program.Arguments(f, 0) }
 
-func run(ctx context.Context, listen string, stdout, _ io.Writer) error {
-	conn, _, err := program.Open(listen, "")
+func run(ctx context.Context, c config, stdout, _ io.Writer) error {
+	conn, _, err := program.Open(c.listen, "")
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if !badnet.Addr(conn).Addr().IsLoopback() {
+	if !conn.LocalAddr().(*net.UDPAddr).IP.IsLoopback() {
 		return fmt.Errorf("%v is not of this machine only", conn.LocalAddr())
 	}
 	fmt.Fprintln(stdout, "listening on", conn.LocalAddr())
-	return serve(ctx, conn, stdout)
+	p := partner{conn: conn, out: stdout}
+	return p.serve(ctx)
 }
 
-// serve answers whoever sent last, until ctx is done.
-func serve(ctx context.Context, conn *net.UDPConn, out io.Writer) error {
-	var (
-		peer    link.Link
-		address netip.AddrPort
-		headers int
-		buf     [2048]byte
-		spoke   time.Time // when the last line about the clock was printed
-	)
-	show := func(way string, header []byte, rest any) {
-		if headers++; headers <= shown {
-			fmt.Fprintf(out, "%-3s % x  %v\n", way, header, rest)
-		}
-	}
-	for next := time.Now(); ctx.Err() == nil; {
-		conn.SetReadDeadline(next)
-		n, from, err := conn.ReadFromUDPAddrPort(buf[:])
-		received := clock.Received()
-		if err == nil {
-			payload, delay, known, err := peer.Open(buf[:n], received)
-			if err != nil {
-				show("in", buf[:n], err)
-				continue
-			}
-			address = from
-			show("in", buf[:n-len(payload)], fmt.Sprintf("payload %q, delay %v, known %v", payload, delay, known))
-			continue
-		} else if !errors.Is(err, os.ErrDeadlineExceeded) {
+// partner is an end of a link with whoever sent last.
+type partner struct {
+	link    link.Link
+	conn    *net.UDPConn
+	out     io.Writer
+	peer    netip.AddrPort // not valid until somebody has sent
+	headers int            // printed so far
+	printed time.Time      // when the last line about the clock was
+}
+
+// serve receives and sends until ctx is done.
+func (p *partner) serve(ctx context.Context) error {
+	next := time.Now()
+	for ctx.Err() == nil {
+		p.conn.SetReadDeadline(next)
+		err := p.receive()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			next = time.Now().Add(sendEvery)
+			p.send()
+		} else if err != nil {
 			return err
-		}
-		next = time.Now().Add(between)
-		if !address.IsValid() {
-			continue
-		}
-		now := clock.Now()
-		header := peer.AppendHeader(nil, now)
-		if _, err := conn.WriteToUDPAddrPort(append(header, "go"...), address); err != nil {
-			peer.SendFailed()
-			continue
-		}
-		show("out", header, "")
-		if s, _ := peer.Snapshot(now); time.Since(spoke) >= time.Second {
-			spoke = time.Now()
-			reliable := "yes"
-			if err := s.Within(30 * time.Millisecond); err != nil {
-				reliable = "no, " + err.Error()
-			}
-			ago, _ := peer.Heard(now)
-			fmt.Fprintf(out, "%v; to be relied on to 30 ms: %s; heard %v ago\n", s, reliable, ago)
 		}
 	}
 	return nil
+}
+
+// receive takes a datagram and prints its header, or why it was refused.
+func (p *partner) receive() error {
+	var buf [2048]byte
+	n, from, err := p.conn.ReadFromUDPAddrPort(buf[:])
+	received := clock.Received()
+	if err != nil {
+		return err
+	}
+	payload, delay, known, err := p.link.Open(buf[:n], received)
+	if err != nil {
+		p.show("in", buf[:n], err.Error())
+		return nil
+	}
+	p.peer = from
+	header := buf[:n-len(payload)]
+	p.show("in", header, fmt.Sprintf("payload %q, delay %v, known %v", payload, delay, known))
+	return nil
+}
+
+// send sends a datagram, if anybody is there, and prints once a second what is known.
+func (p *partner) send() {
+	if !p.peer.IsValid() {
+		return
+	}
+	now := clock.Now()
+	header := p.link.AppendHeader(nil, now)
+	datagram := append(header, "go"...)
+	if _, err := p.conn.WriteToUDPAddrPort(datagram, p.peer); err != nil {
+		p.link.SendFailed()
+		return
+	}
+	p.show("out", header, "")
+	if time.Since(p.printed) >= printEvery {
+		p.printed = time.Now()
+		p.report(now)
+	}
+}
+
+// show prints a header, unless enough were printed.
+func (p *partner) show(way string, header []byte, rest string) {
+	if p.headers == shown {
+		return
+	}
+	p.headers++
+	fmt.Fprintf(p.out, "%-3s % x  %s\n", way, header, rest)
+}
+
+// report prints what is known of the peer's clock.
+func (p *partner) report(now uint64) {
+	snapshot, _ := p.link.Snapshot(now)
+	reliable := "yes"
+	if err := snapshot.Within(tolerance); err != nil {
+		reliable = "no, " + err.Error()
+	}
+	heard, _ := p.link.Heard(now)
+	fmt.Fprintf(p.out, "%v; to be relied on to %v: %s; heard %v ago\n",
+		snapshot, tolerance, reliable, heard)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -14,32 +15,33 @@ import (
 	"timesync/link"
 )
 
-// TestServe: a peer that sends to the program knows its clock soon, is known, and a datagram that is none is named.
+// ahead is what the peer's clock is ahead of the partner's, us.
+const ahead = 7_000_000_000
+
+// TestServe: a peer that sends to the program soon knows its clock, and is known. A datagram that is
+// none is printed with what is wrong.
 func TestServe(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	conn, peer := badnet.Loopback(), badnet.Loopback()
 	defer conn.Close()
 	defer peer.Close()
 	var out exampletest.Output
+	p := partner{conn: conn, out: &out}
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, conn, &out) }()
+	go func() { ended <- p.serve(ctx) }()
 
-	const ahead = 7_000_000_000 // us
+	to := badnet.Addr(conn)
+	peer.WriteToUDPAddrPort([]byte{1}, to)
 	var l link.Link
-	buf := make([]byte, 2048)
-	peer.WriteToUDPAddrPort([]byte{1}, badnet.Addr(conn))
 	exampletest.Eventually(t, "the peer's clock is known", func() bool {
-		peer.WriteToUDPAddrPort(append(l.AppendHeader(nil, clock.Now()+ahead), "hello"...), badnet.Addr(conn))
-		peer.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		if n, err := peer.Read(buf); err == nil {
-			payload, _, _, err := l.Open(buf[:n], clock.Received()+ahead)
-			if err != nil || string(payload) != "go" {
-				t.Fatalf("%q, %v", payload, err)
-			}
-		}
-		return strings.Contains(out.String(), "relied on to 30 ms: yes")
+		datagram := append(l.AppendHeader(nil, clock.Now()+ahead), "hello"...)
+		peer.WriteToUDPAddrPort(datagram, to)
+		receive(t, peer, &l)
+		return strings.Contains(out.String(), "relied on to 30ms: yes")
 	})
-	if s, ok := l.Snapshot(clock.Now() + ahead); !ok || s.OffsetUsec > -ahead+1_000_000 || s.OffsetUsec < -ahead-1_000_000 {
+	const tolerated = 1_000_000 // us: the machine may be busy
+	s, ok := l.Snapshot(clock.Now() + ahead)
+	if off := s.OffsetUsec + ahead; !ok || off > tolerated || off < -tolerated {
 		t.Errorf("%v: the peer should know that the program's clock is 7000 s behind", s)
 	}
 	for _, want := range []string{"too few bytes", "in ", "out ", `payload "hello"`} {
@@ -49,4 +51,19 @@ func TestServe(t *testing.T) {
 	}
 	stop()
 	exampletest.Must(t, <-ended)
+}
+
+// receive takes a datagram of the partner's, if one comes soon.
+func receive(t *testing.T, peer *net.UDPConn, l *link.Link) {
+	t.Helper()
+	buf := make([]byte, 2048)
+	peer.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	n, err := peer.Read(buf)
+	if err != nil {
+		return // none has come
+	}
+	payload, _, _, err := l.Open(buf[:n], clock.Received()+ahead)
+	if err != nil || string(payload) != "go" {
+		t.Fatalf("%q, %v", payload, err)
+	}
 }
