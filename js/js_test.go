@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/exampletest"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -36,7 +36,7 @@ func node(t *testing.T) string {
 		"play/play.mjs", "../docs/BROWSER.md",
 	} {
 		_, err := os.ReadFile(name)
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 	}
 	path, err := exec.LookPath("node")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestScripts(t *testing.T) {
 // TestOneFile: timesync.mjs imports nothing, so it can be copied alone.
 func TestOneFile(t *testing.T) {
 	source, err := os.ReadFile("timesync.mjs")
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	if strings.Contains(string(source), "import") {
 		t.Error("timesync.mjs has the word import")
 	}
@@ -104,7 +104,7 @@ func newJSEnd(t *testing.T) *jsEnd {
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
 	cmd.Stderr = os.Stderr
-	exampletest.Must(t, errors.Join(err1, err2, cmd.Start()))
+	testkit.Must(t, errors.Join(err1, err2, cmd.Start()))
 	t.Cleanup(func() {
 		in.Close() // which ends it
 		if err := cmd.Wait(); err != nil {
@@ -130,7 +130,7 @@ func (e *jsEnd) call(format string, args ...any) string {
 func (e *jsEnd) anew() { e.tell("new") }
 func (e *jsEnd) send(now uint64) []byte {
 	b, err := hex.DecodeString(e.call("send %d", now))
-	exampletest.Must(e.t, err)
+	testkit.Must(e.t, err)
 	return b
 }
 func (e *jsEnd) open(b []byte, now uint64) { e.call("open %d %x", now, b) }

@@ -17,12 +17,13 @@ import (
 	"github.com/pion/dtls/v3"
 
 	"timesync"
+	"timesync/examples/channel/channelbench"
 	"timesync/internal/badnet"
-	"timesync/internal/exampletest"
 	"timesync/internal/program"
+	"timesync/internal/testkit"
 )
 
-func TestBench(t *testing.T) { exampletest.Bench(t, connect) }
+func TestBench(t *testing.T) { channelbench.Test(t, connect) }
 
 const patience = time.Minute // a test that takes longer hangs
 
@@ -40,7 +41,7 @@ func serverUsec() uint64 { return timesync.NowUsec() + ahead }
 func server(t *testing.T, options []dtls.Option) (at netip.AddrPort, accepted chan *Peer, stop func()) {
 	t.Helper()
 	listener, err := Listen("127.0.0.1:0", options)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	accepted = make(chan *Peer, 10)
 	go func() {
@@ -70,7 +71,7 @@ func server(t *testing.T, options []dtls.Option) (at netip.AddrPort, accepted ch
 func dial(t *testing.T, at netip.AddrPort, options []dtls.Option) (*Peer, error) {
 	t.Helper()
 	conn, err := Dial(at.String(), options)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return NewPeer(t.Context(), conn, timesync.NowUsec)
 }
@@ -78,7 +79,7 @@ func dial(t *testing.T, at netip.AddrPort, options []dtls.Option) (*Peer, error)
 func client(t *testing.T, at netip.AddrPort, options []dtls.Option) *Peer {
 	t.Helper()
 	p, err := dial(t, at, options)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	return p
 }
 
@@ -113,7 +114,7 @@ func agree(t *testing.T, p *Peer, accepted chan *Peer, enough int) {
 	came := map[uint64]bool{}
 	for range enough {
 		r, err := p.Receive()
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 		n := binary.LittleEndian.Uint64(r.Payload)
 		if came[n] {
 			t.Errorf("datagram %d came twice", n)

@@ -35,7 +35,8 @@ import (
 
 const (
 	oneWay = 100 * time.Millisecond // each way
-	// buffers are those of tick: 1 tick before server time and 2 before the server, at 60 a second.
+	// buffers are those of tick: 1 tick before server time and 2 before the server, at 60 a
+	// second.
 	buffers = 50 * time.Millisecond
 	// gap is how far predicted time is ahead of server time.
 	gap       = 2*oneWay + buffers
@@ -96,8 +97,8 @@ var rules = []rule{
 	},
 }
 
-// TestElevator: the figures stand where the document says. The test would notice a platform that is
-// drawn at another time.
+// TestElevator: the figures stand where the document says. The test would notice a platform that
+// is drawn at another time.
 func TestElevator(t *testing.T) {
 	t.Logf("round trip %v, buffers %v: predicted time is %v ahead of server time",
 		2*oneWay, buffers, gap)
@@ -145,7 +146,8 @@ func (l lag) String() string {
 	return middle.Round(time.Millisecond).String()
 }
 
-// figuresAt holds where the figures are: the NPC, then the player of each peer. The host is peer 0.
+// figuresAt holds where the figures are: the NPC, then the player of each peer. The host is peer
+// 0.
 type figuresAt [4]time.Duration
 
 // end is an end of the connection between a client and the host.
@@ -231,7 +233,8 @@ func (g *game) send(from, to *end, happens func()) {
 	})
 }
 
-// hostPlays plays a tick. The three times of a host are equal: it does not matter which it samples.
+// hostPlays plays a tick. The three times of a host are equal: it does not matter which it
+// samples.
 func (g *game) hostPlays(s tick.Info) {
 	ground := platform(s.SharedTime)
 	at := g.inputs[s.Tick] // nothing yet at first

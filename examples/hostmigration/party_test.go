@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"timesync/internal/exampletest"
 	"timesync/internal/program"
+	"timesync/internal/program/programtest"
+	"timesync/internal/testkit"
 	"timesync/link"
 	"timesync/session"
 )
@@ -18,8 +19,8 @@ func TestDemo(t *testing.T) {
 		t.Skip("28 s")
 	}
 	t.Parallel()
-	x := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, ""), t.Output())
-	exampletest.Must(t, x.print(t.Output(), false))
+	x := demo(t.Context(), programtest.Config(t, (*config).flags, (*config).check, ""), t.Output())
+	testkit.Must(t, x.print(t.Output(), false))
 	if len(x.aparts) < 500 {
 		t.Errorf("%d moments", len(x.aparts))
 	}
@@ -32,7 +33,7 @@ func TestElect(t *testing.T) {
 		p := newPeer(2, [32]byte{}, program.Clock{Start: start}, nil)
 		host, now := session.New(1), p.started
 		var links [2]link.Link // the host's, and that of p
-		exampletest.Must(t, host.Found(now, 0))
+		testkit.Must(t, host.Found(now, 0))
 		for range 100 {
 			now += 20_000
 			for i := range links {
@@ -41,7 +42,7 @@ func TestElect(t *testing.T) {
 			p.elect(now)
 		}
 		announcement, _ := host.Announce(nil, now)
-		exampletest.Must(t, p.member.Accept(1, &links[1], announcement, now))
+		testkit.Must(t, p.member.Accept(1, &links[1], announcement, now))
 		p.elect(now)
 		p.heard.Store(now)
 		if r, ok := p.member.Read(now); !ok || r.Host != 1 {
@@ -60,7 +61,7 @@ func TestElect(t *testing.T) {
 // TestProcesses: three peers as three processes would run them.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
-	exampletest.Together(t, run, func(at []string) (processes []string) {
+	programtest.Together(t, run, func(at []string) (processes []string) {
 		for id := range 3 {
 			processes = append(processes, fmt.Sprintf("-id %d -peers %s -key %s -for 8s -skew %d",
 				id+1, strings.Join(at[:3], ","), strings.Repeat("49", 32), 20*id))
@@ -70,7 +71,7 @@ func TestProcesses(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	exampletest.Flags(t, "party", run, map[string]string{
+	programtest.Flags(t, "party", run, map[string]string{
 		"-peers a:1":                           "-id",
 		"-id 1":                                "-peers",
 		"-id 3 -peers 127.0.0.1:1,127.0.0.1:2": "-id",

@@ -19,8 +19,8 @@ import (
 
 	"timesync/examples/seal"
 	"timesync/internal/badnet"
-	"timesync/internal/exampletest"
 	"timesync/internal/program"
+	"timesync/internal/program/programtest"
 	"timesync/internal/testkit"
 )
 
@@ -54,11 +54,11 @@ func testAccuracy(t *testing.T, j *judge) {
 // TestDemo is the whole of it: synchronized, accurate, and nothing got through; and the judge would have noticed.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	w, err := newWorld(exampletest.Config(t, (*config).flags, (*config).check, "-seed 7"))
-	exampletest.Must(t, err)
+	w, err := newWorld(programtest.Config(t, (*config).flags, (*config).check, "-seed 7"))
+	testkit.Must(t, err)
 	begun, lost := time.Now(), time.Duration(0)
 	asked := begun
-	exampletest.Eventually(t, "each kind rejected, and enough to judge", func() bool {
+	testkit.Eventually(t, "each kind rejected, and enough to judge", func() bool {
 		if took := time.Since(asked); took > 15*time.Millisecond { // 5 ms are to be slept
 			lost += took
 		}
@@ -76,8 +76,8 @@ func TestDemo(t *testing.T) {
 	if share >= 0.1 { // what is read late tells how busy the machine is
 		t.Logf("NOT TESTED: the accuracy, as the machine stalled for %.0f %% of the time", 100*share)
 	}
-	exampletest.Must(t, w.close())
-	exampletest.Must(t, w.failure())
+	testkit.Must(t, w.close())
+	testkit.Must(t, w.failure())
 	var table strings.Builder
 	w.table(&table)
 	t.Log(table.String())
@@ -113,20 +113,20 @@ func TestLive(t *testing.T) {
 	t.Parallel()
 	wall := program.Clock{Start: uint64(time.Now().Add(-program.True()).UnixMicro())}
 	listener, err := newPeer(config{Flags: program.Flags{Key: testKey}}, badnet.Loopback(), netip.AddrPort{}, wall, "")
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	listener.start()
 	at := badnet.Addr(listener.UDP).String()
 	var first seal.Peer
 	for life := range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
-		var out, errs exampletest.Output
+		var out, errs testkit.Output
 		done := make(chan int)
 		go func() { done <- run(ctx, []string{"-dial", at, "-key", hexKey, "-json"}, &out, &errs) }()
 		var s state
-		exampletest.Eventually(t, "both know the other's clock", func() bool {
+		testkit.Eventually(t, "both know the other's clock", func() bool {
 			lines := strings.Split(out.String(), "\n")
 			if len(lines) > 1 { // the one after the last newline may be incomplete
-				exampletest.Must(t, json.Unmarshal([]byte(lines[len(lines)-2]), &s))
+				testkit.Must(t, json.Unmarshal([]byte(lines[len(lines)-2]), &s))
 			}
 			return s.ErrorBound > 0 && listener.end.Link.IsSynchronized()
 		})
@@ -150,7 +150,7 @@ func TestLive(t *testing.T) {
 			t.Errorf("the listener serves another %d us after it has heard the first", waited)
 		}
 	}
-	exampletest.Must(t, listener.Close())
+	testkit.Must(t, listener.Close())
 }
 
 // TestFailures: what cannot work ends with status 1 and says why; the waiting end says where it is.
@@ -159,7 +159,7 @@ func TestFailures(t *testing.T) {
 	busy := badnet.Loopback()
 	defer busy.Close()
 	nowhere := filepath.Join(t.TempDir(), "file")
-	exampletest.Must(t, os.WriteFile(nowhere, nil, 0o600)) // no folder can be there
+	testkit.Must(t, os.WriteFile(nowhere, nil, 0o600)) // no folder can be there
 	for _, c := range []struct{ args, stdout, stderr string }{
 		{"-record " + nowhere + " -for 200ms", "", "udp: "},
 		{"-loss 100 -for 200ms", "peer A", "synchronized false"},
@@ -168,7 +168,7 @@ func TestFailures(t *testing.T) {
 		{"-listen " + badnet.Addr(busy).String() + " -key " + hexKey, "", "udp: "},
 		{"-dial 127.0.0.1:x -key " + hexKey, "", "udp: "},
 	} {
-		var out, errs exampletest.Output
+		var out, errs testkit.Output
 		code := run(t.Context(), strings.Fields(c.args), &out, &errs)
 		if code != 1 || !strings.Contains(out.String(), c.stdout) || !strings.Contains(errs.String(), c.stderr) {
 			t.Errorf("%s: exit status %d\n%s%s", c.args, code, out.String(), errs.String())
@@ -232,14 +232,14 @@ func TestSignal(t *testing.T) {
 		"payload timestamp", "accepted, but never sent", "forged", "replayed", "One way takes 20ms longer",
 	}
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		var out exampletest.Output
+		var out testkit.Output
 		folder := t.TempDir()
 		command := exec.Command(os.Args[0], "-for", "1m", "-record", folder, "-down", "20ms@0s", "-seed", "7")
 		command.Env = append(os.Environ(), "UDP_TEST_MAIN=1")
 		command.Stdout, command.Stderr = &out, &out
-		exampletest.Must(t, command.Start())
+		testkit.Must(t, command.Start())
 		var files []string
-		exampletest.Eventually(t, "a line is printed, and some blocks are written", func() bool {
+		testkit.Eventually(t, "a line is printed, and some blocks are written", func() bool {
 			files, _ = filepath.Glob(filepath.Join(folder, "udp-[ab]-*.tsr"))
 			for _, name := range files {
 				if file, err := os.Stat(name); err != nil || file.Size() < 1000 {
@@ -248,7 +248,7 @@ func TestSignal(t *testing.T) {
 			}
 			return len(files) == 2 && strings.Contains(out.String(), ", bound ")
 		})
-		exampletest.Must(t, command.Process.Signal(signal))
+		testkit.Must(t, command.Process.Signal(signal))
 		err := command.Wait()
 		for _, want := range said {
 			if signal == syscall.SIGTERM && (err != nil || !strings.Contains(out.String(), want)) {
@@ -257,7 +257,7 @@ func TestSignal(t *testing.T) {
 		}
 		for _, name := range files {
 			// A block of a busy machine may have one only.
-			if datagrams := exampletest.Recording(t, name); datagrams < 10 {
+			if datagrams := programtest.Recording(t, name); datagrams < 10 {
 				t.Errorf("%v: %d datagrams", signal, datagrams)
 			}
 		}
@@ -266,7 +266,7 @@ func TestSignal(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	t.Parallel()
-	exampletest.Flags(t, "udp", run, map[string]string{
+	programtest.Flags(t, "udp", run, map[string]string{
 		"-json": "-json: needs -listen or -dial",
 	})
 }

@@ -10,19 +10,20 @@ import (
 
 	"github.com/pion/webrtc/v4"
 
-	"timesync/internal/exampletest"
+	"timesync/examples/channel/channelbench"
+	"timesync/internal/testkit"
 )
 
-func TestBench(t *testing.T) { exampletest.Bench(t, connect) }
+func TestBench(t *testing.T) { channelbench.Test(t, connect) }
 
 // TestUnreliable: reliable or ordered messages would be late, and look like a longer path.
 func TestUnreliable(t *testing.T) {
 	conn, err := loopback().NewPeerConnection(webrtc.Configuration{})
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	defer conn.Close()
 	options := Unreliable()
 	channel, err := conn.CreateDataChannel("timed", &options)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	if again := channel.MaxRetransmits(); channel.Ordered() || again == nil || *again != 0 {
 		t.Errorf("ordered: %v, sent again: %v", channel.Ordered(), again)
 	}

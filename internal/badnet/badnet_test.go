@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"timesync/internal/badnet"
-	"timesync/internal/exampletest"
+	"timesync/internal/testkit"
 )
 
 const ms = time.Millisecond
@@ -22,9 +22,9 @@ func pass(t *testing.T, from *net.UDPConn, data string, to netip.AddrPort, at *n
 	start, buf := time.Now(), make([]byte, 2048)
 	at.SetReadDeadline(start.Add(20 * time.Second))
 	_, err := from.WriteToUDPAddrPort([]byte(data), to)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	n, back, err := at.ReadFromUDPAddrPort(buf)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	return string(buf[:n]), back, time.Since(start)
 }
 
@@ -66,7 +66,7 @@ func TestOrder(t *testing.T) {
 	}
 	for i := range came {
 		_, err := server.Read(came[i : i+1])
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 	}
 	if slices.IsSorted(came) {
 		t.Errorf("%d come as they were sent", came)

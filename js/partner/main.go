@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Partner is a Go peer to try a peer in another language with: package link on plain UDP. It prints
-// the headers of the first datagrams in and out, byte by byte, and then once a second what it knows
-// of your clock. It answers whoever sent last, 20 times a second.
+// Partner is a Go peer to try a peer in another language with: package link on plain UDP. It
+// prints the headers of the first datagrams in and out, byte by byte, and then once a second what
+// it knows of your clock. It answers whoever sent last, 20 times a second.
 //
 // Nothing is encrypted, so it listens on this machine only. docs/WIRE.md describes what it speaks.
 //
@@ -36,9 +36,9 @@ type config struct {
 	listen string
 }
 
-func main() {
-	program.Main(program.New("partner", "usage: partner [flags]", (*config).flags, (*config).check, run))
-}
+const usage = "usage: partner [flags]"
+
+func main() { program.Main(program.New("partner", usage, (*config).flags, (*config).check, run)) }
 
 func (c *config) flags(f *flag.FlagSet) {
 	f.StringVar(&c.listen, "listen", "127.0.0.1:9700", "loopback `address` to listen on")

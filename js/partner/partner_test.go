@@ -11,21 +11,21 @@ import (
 
 	"timesync/clock"
 	"timesync/internal/badnet"
-	"timesync/internal/exampletest"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
 // ahead is what the peer's clock is ahead of the partner's, us.
 const ahead = 7_000_000_000
 
-// TestServe: a peer that sends to the program soon knows its clock, and is known. A datagram that is
-// none is printed with what is wrong.
+// TestServe: a peer that sends to the program soon knows its clock, and is known. A datagram that
+// is none is printed with what is wrong.
 func TestServe(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	conn, peer := badnet.Loopback(), badnet.Loopback()
 	defer conn.Close()
 	defer peer.Close()
-	var out exampletest.Output
+	var out testkit.Output
 	p := partner{conn: conn, out: &out}
 	ended := make(chan error, 1)
 	go func() { ended <- p.serve(ctx) }()
@@ -33,7 +33,7 @@ func TestServe(t *testing.T) {
 	to := badnet.Addr(conn)
 	peer.WriteToUDPAddrPort([]byte{1}, to)
 	var l link.Link
-	exampletest.Eventually(t, "the peer's clock is known", func() bool {
+	testkit.Eventually(t, "the peer's clock is known", func() bool {
 		datagram := append(l.AppendHeader(nil, clock.Now()+ahead), "hello"...)
 		peer.WriteToUDPAddrPort(datagram, to)
 		receive(t, peer, &l)
@@ -50,7 +50,7 @@ func TestServe(t *testing.T) {
 		}
 	}
 	stop()
-	exampletest.Must(t, <-ended)
+	testkit.Must(t, <-ended)
 }
 
 // receive takes a datagram of the partner's, if one comes soon.
