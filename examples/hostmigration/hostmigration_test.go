@@ -19,17 +19,20 @@ func TestDemo(t *testing.T) {
 		t.Skip("28 s")
 	}
 	t.Parallel()
-	x := demo(t.Context(), programtest.Config(t, (*config).flags, (*config).check, ""), t.Output())
-	testkit.Must(t, x.print(t.Output(), false))
-	if len(x.aparts) < 500 {
-		t.Errorf("%d moments", len(x.aparts))
+	g := demo(t.Context(), programtest.Config(t, (*config).flags, (*config).check, ""), t.Output())
+	testkit.Must(t, g.print(t.Output(), false))
+	if len(g.aparts) < 500 {
+		t.Errorf("%d moments", len(g.aparts))
 	}
 }
 
-// TestElect, whatever a peer's own clock shows: who asks for an election while the first announcement is being
-// accepted does not make itself host, but does when the host has been silent.
+// TestElect, whatever a peer's own clock shows: who asks for an election while the first
+// announcement is being accepted does not make itself host, but does when the host has been
+// silent.
 func TestElect(t *testing.T) {
-	for _, start := range []uint64{0, 1 << 40, 1 << 62, 1<<63 - 5_000_000, 1<<63 + 1<<62, 1<<64 - 1_000_000} {
+	for _, start := range []uint64{
+		0, 1 << 40, 1 << 62, 1<<63 - 5_000_000, 1<<63 + 1<<62, 1<<64 - 1_000_000,
+	} {
 		p := newPeer(2, [32]byte{}, program.Clock{Start: start}, nil)
 		host, now := session.New(1), p.started
 		var links [2]link.Link // the host's, and that of p
@@ -46,14 +49,14 @@ func TestElect(t *testing.T) {
 		p.elect(now)
 		p.heard.Store(now)
 		if r, ok := p.member.Read(now); !ok || r.Host != 1 {
-			t.Errorf("a clock that starts at %d: the host is %d at the first announcement", start, r.Host)
+			t.Errorf("from %d on: the host is %d at the first announcement", start, r.Host)
 		}
 		for range 100 {
 			now += 50_000
 			p.elect(now)
 		}
 		if r, ok := p.member.Read(now); !ok || r.Host != 2 {
-			t.Errorf("a clock that starts at %d: after 5 s of silence the host is %d, %v", start, r.Host, ok)
+			t.Errorf("from %d on: after 5 s of silence the host is %d, %v", start, r.Host, ok)
 		}
 	}
 }
@@ -71,7 +74,7 @@ func TestProcesses(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	programtest.Flags(t, "party", run, map[string]string{
+	programtest.Flags(t, "hostmigration", run, map[string]string{
 		"-peers a:1":                           "-id",
 		"-id 1":                                "-peers",
 		"-id 3 -peers 127.0.0.1:1,127.0.0.1:2": "-id",
