@@ -18,8 +18,8 @@ import (
 
 	"timesync/examples/seal"
 	"timesync/internal/badnet"
-	"timesync/internal/exampletest"
 	"timesync/internal/program"
+	"timesync/internal/program/programtest"
 	"timesync/internal/testkit"
 )
 
@@ -53,11 +53,11 @@ func testAccuracy(t *testing.T, j *judge) {
 // TestDemo is the whole of it: synchronized, accurate, and nothing got through; and the judge would have noticed.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	w, err := newWorld(exampletest.Config(t, (*config).flags, (*config).check, "-seed 7"))
-	exampletest.Must(t, err)
+	w, err := newWorld(programtest.Config(t, (*config).flags, (*config).check, "-seed 7"))
+	testkit.Must(t, err)
 	begun, lost := time.Now(), time.Duration(0)
 	asked := begun
-	exampletest.Eventually(t, "each kind rejected, and enough to judge", func() bool {
+	testkit.Eventually(t, "each kind rejected, and enough to judge", func() bool {
 		if took := time.Since(asked); took > 15*time.Millisecond { // 5 ms are to be slept
 			lost += took
 		}
@@ -75,8 +75,8 @@ func TestDemo(t *testing.T) {
 	if share >= 0.1 { // what is read late tells how busy the machine is
 		t.Logf("NOT TESTED: the accuracy, as the machine stalled for %.0f %% of the time", 100*share)
 	}
-	exampletest.Must(t, w.close())
-	exampletest.Must(t, w.failure())
+	testkit.Must(t, w.close())
+	testkit.Must(t, w.failure())
 	var table strings.Builder
 	w.table(&table)
 	t.Log(table.String())
@@ -106,10 +106,10 @@ func TestDemo(t *testing.T) {
 }
 
 // start runs the program, and returns what it prints and a way to wait for its end.
-func start(t *testing.T, args ...string) (out, errs *exampletest.Output, stop func() (code int)) {
+func start(t *testing.T, args ...string) (out, errs *testkit.Output, stop func() (code int)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	out, errs = &exampletest.Output{}, &exampletest.Output{}
+	out, errs = &testkit.Output{}, &testkit.Output{}
 	done := make(chan int, 1)
 	go func() { done <- run(ctx, args, out, errs) }()
 	return out, errs, func() int { cancel(); return <-done }
@@ -123,20 +123,20 @@ func objects(t *testing.T, text string) (all []line) {
 			break // it is being written
 		}
 		var l line
-		exampletest.Must(t, json.Unmarshal([]byte(text), &l))
+		testkit.Must(t, json.Unmarshal([]byte(text), &l))
 		all = append(all, l)
 	}
 	return all
 }
 
 // listening starts a listener and returns where it is.
-func listening(t *testing.T, args ...string) (at string, out *exampletest.Output, stop func() int) {
+func listening(t *testing.T, args ...string) (at string, out *testkit.Output, stop func() int) {
 	t.Helper()
 	free := badnet.Loopback()
 	at = badnet.Addr(free).String()
 	free.Close()
 	out, errs, stop := start(t, append([]string{"-listen", at}, args...)...)
-	exampletest.Eventually(t, "the listener is there", func() bool {
+	testkit.Eventually(t, "the listener is there", func() bool {
 		return out.String() != "" || errs.String() != ""
 	})
 	return at, out, stop
@@ -147,13 +147,13 @@ func listening(t *testing.T, args ...string) (at string, out *exampletest.Output
 func TestLive(t *testing.T) {
 	t.Setenv(program.KeyVariable, hexKey)
 	at, heard, stop := listening(t)
-	var callers [2]*exampletest.Output
+	var callers [2]*testkit.Output
 	var stops [2]func() int
 	for i := range callers {
 		callers[i], _, stops[i] = start(t, "-json", "-interval", "10ms", at)
 	}
 	for i, out := range callers {
-		exampletest.Eventually(t, "both ways are known", func() bool {
+		testkit.Eventually(t, "both ways are known", func() bool {
 			for _, l := range objects(t, out.String()) {
 				if l.SendDelay != nil && l.ReceiveDelay != nil && l.UpstreamCame > 0 {
 					return true
@@ -187,7 +187,7 @@ func TestCount(t *testing.T) {
 	t.Setenv(program.KeyVariable, hexKey)
 	at, _, stop := listening(t)
 	defer stop()
-	var out, errs exampletest.Output
+	var out, errs testkit.Output
 	code := run(t.Context(), []string{"-count", "30", "-interval", "5ms", "-size", "1000", "-json", at}, &out, &errs)
 	all := objects(t, out.String())
 	if code != 0 || len(all) == 0 || all[len(all)-1].Sent != 30 {
@@ -211,12 +211,12 @@ func TestRestart(t *testing.T) {
 			return false
 		}
 	}
-	exampletest.Eventually(t, "the first listener is known", knows(0))
+	testkit.Eventually(t, "the first listener is known", knows(0))
 	stop()
 	before := len(objects(t, out.String())) + 1
 	_, _, stop = start(t, "-listen", at)
 	defer stop()
-	exampletest.Eventually(t, "the next one is known", knows(before))
+	testkit.Eventually(t, "the next one is known", knows(before))
 	end()
 }
 
@@ -234,7 +234,7 @@ func TestWhy(t *testing.T) {
 		tests = append(tests, test{nobody, "nothing listens at that port"})
 	}
 	for _, c := range tests {
-		var out, errs exampletest.Output
+		var out, errs testkit.Output
 		code := run(t.Context(), []string{"-for", "300ms", "-interval", "10ms", c.to}, &out, &errs)
 		if code != 1 || !strings.Contains(errs.String(), c.want) {
 			t.Errorf("exit status %d\n%s%swant %q", code, out.String(), errs.String(), c.want)
@@ -248,7 +248,7 @@ func TestOtherKey(t *testing.T) {
 	at, heard, stop := listening(t)
 	t.Setenv(program.KeyVariable, strings.Repeat("ab", 32))
 	out, _, end := start(t, "-interval", "10ms", at)
-	exampletest.Eventually(t, "the listener says so", func() bool {
+	testkit.Eventually(t, "the listener says so", func() bool {
 		return strings.Contains(heard.String(), "made with another key")
 	})
 	if code := end(); code != 1 || !strings.Contains(out.String(), "0 came") {
@@ -263,13 +263,13 @@ func TestOtherKey(t *testing.T) {
 func TestNewKey(t *testing.T) {
 	var printed [2]string
 	for i := range printed {
-		var out, errs exampletest.Output
+		var out, errs testkit.Output
 		if code := run(t.Context(), []string{"-newkey"}, &out, &errs); code != 0 {
 			t.Fatalf("exit status %d, %s", code, errs.String())
 		}
 		printed[i] = strings.TrimSpace(out.String())
 		_, err := program.Key(printed[i])
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 	}
 	if printed[0] == printed[1] {
 		t.Error("twice the same key")
@@ -282,7 +282,7 @@ func TestFailures(t *testing.T) {
 	busy := badnet.Loopback()
 	defer busy.Close()
 	nowhere := filepath.Join(t.TempDir(), "file")
-	exampletest.Must(t, os.WriteFile(nowhere, nil, 0o600)) // no folder can be there
+	testkit.Must(t, os.WriteFile(nowhere, nil, 0o600)) // no folder can be there
 	for _, c := range []struct{ args, stdout, stderr string }{
 		{"-record " + nowhere + " -for 200ms", "", "owd: "},
 		{"-loss 100 -for 200ms", "peer A", "synchronized false"},
@@ -292,7 +292,7 @@ func TestFailures(t *testing.T) {
 		{"example.org", "", "needs a host and a port"},
 		{"-record " + nowhere + " -for 50ms " + badnet.Addr(busy).String(), "", "owd: "},
 	} {
-		var out, errs exampletest.Output
+		var out, errs testkit.Output
 		code := run(t.Context(), strings.Fields(c.args), &out, &errs)
 		if code != 1 || !strings.Contains(out.String(), c.stdout) || !strings.Contains(errs.String(), c.stderr) {
 			t.Errorf("%s: exit status %d\n%s%s", c.args, code, out.String(), errs.String())
@@ -323,14 +323,14 @@ func TestSignal(t *testing.T) {
 		"payload timestamp", "accepted, but never sent", "forged", "replayed", "One way takes 20ms longer",
 	}
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		var out exampletest.Output
+		var out testkit.Output
 		folder := t.TempDir()
 		command := exec.Command(os.Args[0], "-for", "1m", "-record", folder, "-down", "20ms@0s", "-seed", "7")
 		command.Env = append(os.Environ(), "OWD_TEST_MAIN=1")
 		command.Stdout, command.Stderr = &out, &out
-		exampletest.Must(t, command.Start())
+		testkit.Must(t, command.Start())
 		var files []string
-		exampletest.Eventually(t, "a line is printed, and some blocks are written", func() bool {
+		testkit.Eventually(t, "a line is printed, and some blocks are written", func() bool {
 			files, _ = filepath.Glob(filepath.Join(folder, "owd-[ab]-*.tsr"))
 			for _, name := range files {
 				if file, err := os.Stat(name); err != nil || file.Size() < 1000 {
@@ -339,7 +339,7 @@ func TestSignal(t *testing.T) {
 			}
 			return len(files) == 2 && strings.Contains(out.String(), ", bound ")
 		})
-		exampletest.Must(t, command.Process.Signal(signal))
+		testkit.Must(t, command.Process.Signal(signal))
 		err := command.Wait()
 		for _, want := range said {
 			if signal == syscall.SIGTERM && (err != nil || !strings.Contains(out.String(), want)) {
@@ -348,7 +348,7 @@ func TestSignal(t *testing.T) {
 		}
 		for _, name := range files {
 			// A block of a busy machine may have one only.
-			if datagrams := exampletest.Recording(t, name); datagrams < 10 {
+			if datagrams := programtest.Recording(t, name); datagrams < 10 {
 				t.Errorf("%v: %d datagrams", signal, datagrams)
 			}
 		}
@@ -357,7 +357,7 @@ func TestSignal(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	t.Setenv(program.KeyVariable, "")
-	exampletest.Flags(t, "owd", run, map[string]string{
+	programtest.Flags(t, "owd", run, map[string]string{
 		"-json":                        "needs -listen or HOST:PORT",
 		"-count 5":                     "needs -listen or HOST:PORT",
 		"-listen :0":                   "run owd -newkey",
@@ -374,5 +374,5 @@ func TestFlags(t *testing.T) {
 		"-newkey -listen :0":           "-newkey",
 	})
 	t.Setenv(program.KeyVariable, "abc")
-	exampletest.Flags(t, "owd", run, map[string]string{"-listen :0": "must be 64 hex digits"})
+	programtest.Flags(t, "owd", run, map[string]string{"-listen :0": "must be 64 hex digits"})
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/exampletest"
 	"timesync/internal/netns"
 	"timesync/internal/program"
+	"timesync/internal/testkit"
 )
 
 var hostsFor = flag.Duration("hosts", 0, "for how long TestTwoHosts runs, as root; 0: not at all")
@@ -55,11 +55,11 @@ func TestTwoHosts(t *testing.T) {
 	}
 	var table bytes.Buffer
 	shows.Stdout = &table
-	exampletest.Must(t, listens.Start())
-	exampletest.Must(t, shows.Start())
+	testkit.Must(t, listens.Start())
+	testkit.Must(t, shows.Start())
 	out, err := calls.Output()
-	exampletest.Must(t, err)
-	exampletest.Must(t, shows.Wait())
+	testkit.Must(t, err)
+	testkit.Must(t, shows.Wait())
 	t.Logf("docs/OWD.md shows this:\n%s", table.String())
 	_ = listens.Process.Signal(os.Interrupt)
 	_ = listens.Wait()

@@ -18,12 +18,13 @@ import (
 	"github.com/pion/dtls/v3"
 
 	"timesync"
+	"timesync/examples/channel/channelbench"
 	"timesync/internal/badnet"
-	"timesync/internal/exampletest"
 	"timesync/internal/program"
+	"timesync/internal/testkit"
 )
 
-func TestBench(t *testing.T) { exampletest.Bench(t, connect) }
+func TestBench(t *testing.T) { channelbench.Test(t, connect) }
 
 const patience = time.Minute // a test that takes longer hangs
 
@@ -41,7 +42,7 @@ func serverUsec() uint64 { return timesync.NowUsec() + ahead }
 func server(t *testing.T, options []dtls.Option) (at netip.AddrPort, accepted chan *Peer, stop func()) {
 	t.Helper()
 	listener, err := Listen("127.0.0.1:0", options)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	accepted = make(chan *Peer, 10)
 	go func() {
@@ -71,7 +72,7 @@ func server(t *testing.T, options []dtls.Option) (at netip.AddrPort, accepted ch
 func dial(t *testing.T, at netip.AddrPort, options []dtls.Option) (*Peer, error) {
 	t.Helper()
 	conn, err := Dial(at.String(), options)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return NewPeer(t.Context(), conn, timesync.NowUsec)
 }
@@ -79,7 +80,7 @@ func dial(t *testing.T, at netip.AddrPort, options []dtls.Option) (*Peer, error)
 func client(t *testing.T, at netip.AddrPort, options []dtls.Option) *Peer {
 	t.Helper()
 	p, err := dial(t, at, options)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	return p
 }
 
@@ -114,7 +115,7 @@ func agree(t *testing.T, p *Peer, accepted chan *Peer, enough int) {
 	came := map[uint64]bool{}
 	for range enough {
 		r, err := p.Receive()
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 		n := binary.LittleEndian.Uint64(r.Payload)
 		if came[n] {
 			t.Errorf("datagram %d came twice", n)
@@ -209,17 +210,17 @@ var alert = []byte{21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, 40}
 func TestOffPath(t *testing.T) {
 	at, accepted, _ := server(t, shared("key"))
 	conn, err := Dial(at.String(), shared("key"))
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	elsewhere, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)})
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	defer elsewhere.Close()
 	victim := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: conn.LocalAddr().(*net.UDPAddr).Port}
 	for range 100 { // they are read before the server's answer
 		_, err := elsewhere.WriteToUDP(alert, victim)
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 	}
 	p, err := NewPeer(t.Context(), conn, timesync.NowUsec)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	defer p.Close()
 	agree(t, p, accepted, 50)
 }
@@ -259,7 +260,7 @@ func TestOnPath(t *testing.T) {
 		}
 	}()
 	p, err := dial(t, badnet.Addr(front), shared("key"))
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	agree(t, p, accepted, 200)
 }
 
@@ -282,7 +283,7 @@ func TestForgedHellos(t *testing.T) {
 		// The kernel lets a socket use each address of 127/8: that is as good as a forged one.
 		from := net.IPv4(127, 1, byte(sent>>16), byte(sent>>8))
 		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: from})
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 		_, _ = conn.WriteToUDP(hello, to)
 		conn.Close()
 		sent++
@@ -303,13 +304,13 @@ func clientHello(t *testing.T) []byte {
 	nobody := badnet.Loopback()
 	defer nobody.Close()
 	conn, err := Dial(nobody.LocalAddr().String(), shared("key"))
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { _, _ = NewPeer(ctx, conn, timesync.NowUsec) }()
 	b := make([]byte, longest)
-	exampletest.Must(t, nobody.SetReadDeadline(time.Now().Add(patience)))
+	testkit.Must(t, nobody.SetReadDeadline(time.Now().Add(patience)))
 	n, err := nobody.Read(b)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	return b[:n]
 }

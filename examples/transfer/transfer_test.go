@@ -19,7 +19,8 @@ import (
 	"time"
 	"unicode"
 
-	"timesync/internal/exampletest"
+	"timesync/internal/program/programtest"
+	"timesync/internal/testkit"
 )
 
 const hexKey = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -256,8 +257,8 @@ func TestLoopback(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	file := random(3_000_000)
 	path := filepath.Join(from, "file")
-	exampletest.Must(t, os.WriteFile(path, file, 0o666))
-	exampletest.Together(t, run, func(at []string) []string {
+	testkit.Must(t, os.WriteFile(path, file, 0o666))
+	programtest.Together(t, run, func(at []string) []string {
 		return []string{
 			"-listen " + at[0] + " -key " + hexKey + " -in " + to,
 			"-dial " + at[0] + " -key " + hexKey + " " + path,
@@ -290,7 +291,7 @@ func TestNamesEverywhere(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	exampletest.Flags(t, "transfer", run, map[string]string{
+	programtest.Flags(t, "transfer", run, map[string]string{
 		"":                                    "-listen or -dial",
 		"-listen :0 -dial :1":                 "-listen or -dial",
 		"-listen :0 -key " + hexKey + " file": "1 arguments behind the flags, 0 expected",
@@ -305,7 +306,7 @@ func TestFlags(t *testing.T) {
 		{"-dial 127.0.0.1:1 -key " + hexKey + " /", "no regular file"},
 		{"-dial :0 -mb 1 -key " + hexKey, "needs a host and a port"},
 	} {
-		var stdout, stderr exampletest.Output
+		var stdout, stderr testkit.Output
 		code := run(context.Background(), strings.Fields(c.args), &stdout, &stderr)
 		if code != 1 || !strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%s: exit status %d, %s", c.args, code, stderr.String())

@@ -14,21 +14,22 @@ import (
 	"github.com/pion/transport/v4/stdnet"
 	"github.com/pion/webrtc/v4"
 
-	"timesync/internal/exampletest"
+	"timesync/examples/channel/channelbench"
+	"timesync/internal/testkit"
 )
 
-func TestBench(t *testing.T) { exampletest.Bench(t, connect) }
+func TestBench(t *testing.T) { channelbench.Test(t, connect) }
 
 // TestUnreliable: reliable or ordered messages would be late, and look like a longer path.
 func TestUnreliable(t *testing.T) {
 	api, err := loopback()
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	conn, err := api.NewPeerConnection(webrtc.Configuration{})
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	defer conn.Close()
 	options := Unreliable()
 	channel, err := conn.CreateDataChannel("timed", &options)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	if again := channel.MaxRetransmits(); channel.Ordered() || again == nil || *again != 0 {
 		t.Errorf("ordered: %v, sent again: %v", channel.Ordered(), again)
 	}
@@ -38,12 +39,12 @@ func TestUnreliable(t *testing.T) {
 // STUN messages, handshakes and encrypted records pass.
 func TestGuard(t *testing.T) {
 	network, err := stdnet.NewNet()
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	conn, err := guardedNet{network}.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	defer conn.Close()
 	sender, err := net.DialUDP("udp4", nil, conn.LocalAddr().(*net.UDPAddr))
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	defer sender.Close()
 	alert := []byte{21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 99, 0, 2, 2, 40}
 	encrypted := slices.Clone(alert)
@@ -53,13 +54,13 @@ func TestGuard(t *testing.T) {
 	stun := make([]byte, 20)
 	for _, datagram := range [][]byte{stun, alert, handshake, alert, encrypted, alert, stun} {
 		_, err := sender.Write(datagram)
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 	}
-	exampletest.Must(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
+	testkit.Must(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
 	var b [100]byte
 	for i, want := range [][]byte{stun, handshake, encrypted, stun} {
 		n, _, err := conn.ReadFrom(b[:])
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 		if !slices.Equal(b[:n], want) {
 			t.Errorf("datagram %d is % x, want % x", i, b[:n], want)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/pion/ice/v4"
 	"github.com/pion/webrtc/v4"
 
-	"timesync/internal/channelbench"
+	"timesync/examples/channel/channelbench"
 )
 
 // connect is a channelbench.Connect: a server that answers each of its clients, on loopback.

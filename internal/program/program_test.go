@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"timesync/internal/badnet"
-	"timesync/internal/exampletest"
 	"timesync/internal/program"
+	"timesync/internal/program/programtest"
 )
 
 // TestKey: it comes from the command line or the environment.
@@ -53,7 +53,7 @@ func TestFlags(t *testing.T) {
 		c = flags
 		return errors.New("done")
 	})
-	exampletest.Flags(t, "test", run, map[string]string{
+	programtest.Flags(t, "test", run, map[string]string{
 		"-listen :1 -dial :2": "one or the other",
 		"-listen=":            "empty address",
 		"-for 0":              "-for 0s: must be positive",

@@ -116,8 +116,8 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 	return r, nil
 }
 
-// Go runs task in a goroutine that ends when ctx of the Connect is done. It fails with its error, unless the
-// measurement is over.
+// Go runs task in a goroutine that ends when ctx of the Connect is done. It fails with its error,
+// unless the measurement is over.
 func (r *Run) Go(task func() error) {
 	r.tasks.Go(func() { r.fail(task()) })
 }

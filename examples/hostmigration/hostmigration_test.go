@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"timesync/internal/exampletest"
 	"timesync/internal/program"
+	"timesync/internal/program/programtest"
+	"timesync/internal/testkit"
 	"timesync/link"
 	"timesync/session"
 )
@@ -18,21 +19,24 @@ func TestDemo(t *testing.T) {
 		t.Skip("28 s")
 	}
 	t.Parallel()
-	x := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, ""), t.Output())
-	exampletest.Must(t, x.print(t.Output(), false))
-	if len(x.aparts) < 500 {
-		t.Errorf("%d moments", len(x.aparts))
+	g := demo(t.Context(), programtest.Config(t, (*config).flags, (*config).check, ""), t.Output())
+	testkit.Must(t, g.print(t.Output(), false))
+	if len(g.aparts) < 500 {
+		t.Errorf("%d moments", len(g.aparts))
 	}
 }
 
-// TestElect, whatever a peer's own clock shows: who asks for an election while the first announcement is being
-// accepted does not make itself host, but does when the host has been silent.
+// TestElect, whatever a peer's own clock shows: who asks for an election while the first
+// announcement is being accepted does not make itself host, but does when the host has been
+// silent.
 func TestElect(t *testing.T) {
-	for _, start := range []uint64{0, 1 << 40, 1 << 62, 1<<63 - 5_000_000, 1<<63 + 1<<62, 1<<64 - 1_000_000} {
+	for _, start := range []uint64{
+		0, 1 << 40, 1 << 62, 1<<63 - 5_000_000, 1<<63 + 1<<62, 1<<64 - 1_000_000,
+	} {
 		p := newPeer(2, [32]byte{}, program.Clock{Start: start}, nil)
 		host, now := session.New(1), p.started
 		var links [2]link.Link // the host's, and that of p
-		exampletest.Must(t, host.Found(now, 0))
+		testkit.Must(t, host.Found(now, 0))
 		for range 100 {
 			now += 20_000
 			for i := range links {
@@ -41,18 +45,18 @@ func TestElect(t *testing.T) {
 			p.elect(now)
 		}
 		announcement, _ := host.Announce(nil, now)
-		exampletest.Must(t, p.member.Accept(1, &links[1], announcement, now))
+		testkit.Must(t, p.member.Accept(1, &links[1], announcement, now))
 		p.elect(now)
 		p.heard.Store(now)
 		if r, ok := p.member.Read(now); !ok || r.Host != 1 {
-			t.Errorf("a clock that starts at %d: the host is %d at the first announcement", start, r.Host)
+			t.Errorf("from %d on: the host is %d at the first announcement", start, r.Host)
 		}
 		for range 100 {
 			now += 50_000
 			p.elect(now)
 		}
 		if r, ok := p.member.Read(now); !ok || r.Host != 2 {
-			t.Errorf("a clock that starts at %d: after 5 s of silence the host is %d, %v", start, r.Host, ok)
+			t.Errorf("from %d on: after 5 s of silence the host is %d, %v", start, r.Host, ok)
 		}
 	}
 }
@@ -60,7 +64,7 @@ func TestElect(t *testing.T) {
 // TestProcesses: three peers as three processes would run them.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
-	exampletest.Together(t, run, func(at []string) (processes []string) {
+	programtest.Together(t, run, func(at []string) (processes []string) {
 		for id := range 3 {
 			processes = append(processes, fmt.Sprintf("-id %d -peers %s -key %s -for 8s -skew %d",
 				id+1, strings.Join(at[:3], ","), strings.Repeat("49", 32), 20*id))
@@ -70,7 +74,7 @@ func TestProcesses(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	exampletest.Flags(t, "party", run, map[string]string{
+	programtest.Flags(t, "hostmigration", run, map[string]string{
 		"-peers a:1":                           "-id",
 		"-id 1":                                "-peers",
 		"-id 3 -peers 127.0.0.1:1,127.0.0.1:2": "-id",

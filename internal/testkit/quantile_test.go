@@ -6,7 +6,9 @@ import "testing"
 func TestSpread(t *testing.T) {
 	errs := make([]int64, 0, 100)
 	for i := range int64(100) {
-		errs = append(errs, (i*37%100-99)*(i%2*2-1)) // 0 to 99 with changing signs, in no order
+		size := 99 - i*37%100 // 0 to 99, each once, in no order
+		sign := i%2*2 - 1
+		errs = append(errs, size*sign)
 	}
 	if got, want := SpreadOf(errs), (Spread{100, 50, 98, 99}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package stat sums up what tests, benchmarks and examples have measured.
 package testkit
 
 import (

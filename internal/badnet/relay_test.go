@@ -1,5 +1,5 @@
-// The tests prove that the network is as bad as it is told to be. That the attacker injects what he says, the tests of
-// cmd/owd and examples/dtls prove.
+// These tests prove that the network is as bad as it is told to be. That the attacker injects what
+// he says, the tests of cmd/owd and examples/dtls prove.
 package badnet_test
 
 import (
@@ -11,21 +11,25 @@ import (
 	"time"
 
 	"timesync/internal/badnet"
-	"timesync/internal/exampletest"
+	"timesync/internal/testkit"
 )
 
 const ms = time.Millisecond
 
-// pass sends a datagram from a socket to an address, and returns what arrives at another, from where and after what time.
-func pass(t *testing.T, from *net.UDPConn, data string, to netip.AddrPort, at *net.UDPConn) (string, netip.AddrPort, time.Duration) {
+// pass sends a datagram from a socket to an address, and returns what arrives at another, from
+// where and after what time.
+func pass(
+	t *testing.T, from *net.UDPConn, data string, to netip.AddrPort, at *net.UDPConn,
+) (came string, sender netip.AddrPort, took time.Duration) {
 	t.Helper()
-	start, buf := time.Now(), make([]byte, 2048)
+	start := time.Now()
+	buf := make([]byte, 2048)
 	at.SetReadDeadline(start.Add(20 * time.Second))
 	_, err := from.WriteToUDPAddrPort([]byte(data), to)
-	exampletest.Must(t, err)
-	n, back, err := at.ReadFromUDPAddrPort(buf)
-	exampletest.Must(t, err)
-	return string(buf[:n]), back, time.Since(start)
+	testkit.Must(t, err)
+	n, sender, err := at.ReadFromUDPAddrPort(buf)
+	testkit.Must(t, err)
+	return string(buf[:n]), sender, time.Since(start)
 }
 
 // TestDelays: no datagram is early, and each way has its own delay.
@@ -34,7 +38,13 @@ func TestDelays(t *testing.T) {
 	server, client := badnet.Loopback(), badnet.Loopback()
 	defer server.Close()
 	defer client.Close()
-	r := badnet.New(badnet.Config{Delay: 10 * ms, Jitter: 10 * ms, Up: badnet.Extra{By: 40 * ms}, Down: badnet.Extra{By: 80 * ms}, Seed: 1}, badnet.Addr(server))
+	r := badnet.New(badnet.Config{
+		Delay:  10 * ms,
+		Jitter: 10 * ms,
+		Up:     badnet.Extra{By: 40 * ms},
+		Down:   badnet.Extra{By: 80 * ms},
+		Seed:   1,
+	}, badnet.Addr(server))
 	defer r.Close()
 	there, back := time.Hour, time.Hour
 	for range 10 {
@@ -66,7 +76,7 @@ func TestOrder(t *testing.T) {
 	}
 	for i := range came {
 		_, err := server.Read(came[i : i+1])
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 	}
 	if slices.IsSorted(came) {
 		t.Errorf("%d come as they were sent", came)
@@ -76,7 +86,8 @@ func TestOrder(t *testing.T) {
 // TestDraw counts what is lost and what is held back, so that others overtake.
 func TestDraw(t *testing.T) {
 	const sent = 4000
-	c, rng := badnet.Config{Delay: 50 * ms, Jitter: 10 * ms, Loss: 20, Reorder: 10}, rand.New(rand.NewPCG(2, 0))
+	c := badnet.Config{Delay: 50 * ms, Jitter: 10 * ms, Loss: 20, Reorder: 10}
+	rng := rand.New(rand.NewPCG(2, 0))
 	lost, held := 0, 0
 	for range sent {
 		delay, gone := c.Draw(rng)
@@ -90,7 +101,11 @@ func TestDraw(t *testing.T) {
 			t.Errorf("one takes %v", delay)
 		}
 	}
-	if lost < sent*18/100 || lost > sent*22/100 || held < sent*8/100 || held > sent*12/100 {
-		t.Errorf("of %d %d are lost and %d held back, want 20 and 10 %%", sent, lost, held)
+	percent := func(n int) float64 { return 100 * float64(n) / sent }
+	if p := percent(lost); p < 18 || p > 22 {
+		t.Errorf("%.1f %% are lost, want 20", p)
+	}
+	if p := percent(held); p < 8 || p > 12 {
+		t.Errorf("%.1f %% are held back, want 10", p)
 	}
 }

@@ -27,16 +27,22 @@ type End struct {
 
 // Ends returns both ends of a connection; clock is the client's.
 func (r *Run) Ends(clock program.Clock) (client, server *End) {
-	return &End{Run: r, Clock: clock, other: ServerClock, Fill: r.up, found: &r.client},
-		&End{Run: r, Clock: ServerClock, other: clock, Fill: r.down, found: &r.server}
+	client = &End{Run: r, Clock: clock, other: ServerClock, Fill: r.up, found: &r.client}
+	server = &End{Run: r, Clock: ServerClock, other: clock, Fill: r.down, found: &r.server}
+	return client, server
 }
 
-// A payload is the sender's clock, for the judge, and the same instant as a TS23, once the
+// A payload is the sender's clock, for the judge. The same instant as a TS23 follows once the
 // sender knows the receiver's clock.
-const plainPayload, stampedPayload = 8, 8 + 3
+const (
+	plainPayload   = 8
+	stampedPayload = plainPayload + 3
+)
 
-// Serve sends, and judges what receive returns, until ctx is done, and then closes the connection.
-func (e *End) Serve(ctx context.Context, receive func() (channel.Received, error), closes func() error) {
+// Serve sends, and judges what receive returns, until ctx is done. Then it closes the connection.
+func (e *End) Serve(
+	ctx context.Context, receive func() (channel.Received, error), closes func() error,
+) {
 	e.Send(ctx)
 	e.Go(func() error {
 		for {
@@ -57,7 +63,8 @@ func (e *End) Serve(ctx context.Context, receive func() (channel.Received, error
 func (e *End) Send(ctx context.Context) {
 	e.Every(ctx, every, func() error {
 		now := e.Clock.Now()
-		payload := binary.LittleEndian.AppendUint64(make([]byte, 0, stampedPayload), now)
+		payload := make([]byte, 0, stampedPayload)
+		payload = binary.LittleEndian.AppendUint64(payload, now)
 		if ts, ok := e.Peer.ToRemoteTime23(now); ok {
 			payload, _ = ts.AppendBinary(payload) // which never fails
 		}
@@ -78,31 +85,40 @@ func (e *End) Judge(r channel.Received) {
 		return
 	}
 	sent := e.other.True(binary.LittleEndian.Uint64(r.Payload))
-	received := e.Clock.True(r.At)
+	delay := e.Clock.True(r.At) - sent
 	event := timesync.FromLocalTime23(r.At, timesync.ReadCounter23(r.Payload[plainPayload:]))
-	offset := size(int64(remote - e.other.At(now)))
+	offsetError := size(int64(remote - e.other.At(now)))
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if !e.settledWith(bound) {
+		return
+	}
+	f := e.found
+	f.OffsetError = append(f.OffsetError, offsetError)
+	f.OneWayDelay = append(f.OneWayDelay, delay)
+	f.OneWayDelayError = append(f.OneWayDelayError, size(r.Delay.Microseconds()-delay))
+	f.TS23Error = append(f.TS23Error, size(int64(event-e.Clock.At(sent))))
+	f.ErrorBound = append(f.ErrorBound, bound.Microseconds())
+	if offsetError > bound.Microseconds()+1 { // 1: its rounding
+		f.Outside++
+	}
+}
+
+// settledWith reports whether the end has known the other's clock for long enough to be judged. mu
+// is held.
+func (e *End) settledWith(bound time.Duration) bool {
 	if e.knows.IsZero() && bound <= vague {
 		e.knows = time.Now()
 	}
 	if e.knows.IsZero() || time.Since(e.knows) < settle {
-		return
+		return false
 	}
 	if !e.judged {
 		e.judged = true
 		e.settled <- struct{}{}
 	}
-	delay, f := received-sent, e.found
-	f.OffsetError = append(f.OffsetError, offset)
-	f.OneWayDelay = append(f.OneWayDelay, delay)
-	f.OneWayDelayError = append(f.OneWayDelayError, size(r.Delay.Microseconds()-delay))
-	f.TS23Error = append(f.TS23Error, size(int64(event-e.Clock.At(sent))))
-	f.ErrorBound = append(f.ErrorBound, bound.Microseconds())
-	if offset > bound.Microseconds()+1 {
-		f.Outside++
-	}
+	return true
 }
 
 func size(v int64) int64 { return max(v, -v) }
