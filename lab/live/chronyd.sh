@@ -24,4 +24,4 @@ clknetsim=$(realpath "$1")
 shift
 make -s -C "$clknetsim" >/dev/null
 cd "$(dirname "$0")/.."
-go run ./lab -out kept "$@" chronyd "$clknetsim"
+go run ./live -out kept "$@" chronyd "$clknetsim"

@@ -23,5 +23,5 @@ shift $(($# < 2 ? $# : 2))
 cd "$(dirname "$0")/.."
 peer=$(mktemp)
 trap 'rm -f "$peer"' EXIT
-g++ -O2 -std=c++11 -I"$source/inc" -o "$peer" lab/original/peer.cpp "$source/src/TimeSync.cpp"
-go run ./lab -lasting 60s -out "$out" "$@" original "$peer"
+g++ -O2 -std=c++11 -I"$source/inc" -o "$peer" live/original/peer.cpp "$source/src/TimeSync.cpp"
+go run ./live -lasting 60s -out "$out" "$@" original "$peer"

@@ -285,5 +285,5 @@ func measureOriginal(o options) {
 	if mismatches > 0 {
 		check(errors.New("the port in internal/sim/rivals is not equal to the original"))
 	}
-	check(page.Write("../lab/results/ORIGINAL.md", o.out, map[string]string{"live": part}))
+	check(page.Write("results/ORIGINAL.md", o.out, map[string]string{"live": part}))
 }

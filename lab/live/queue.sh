@@ -33,7 +33,7 @@ clean() {
 	rm -f "$program"
 }
 trap clean EXIT
-go build -o "$program" ./lab
+go build -o "$program" ./live
 
 for ns in "$a" "$b" "$r"; do
 	ip netns add "$ns" 2>/dev/null || why "ip netns add failed: no privilege for it, as in many containers"

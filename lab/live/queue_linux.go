@@ -38,7 +38,7 @@ const linkSettled = 30 * time.Second
 // measureLink runs the experiments between two namespaces and writes QUEUE.md, and if the folder is
 // that of the project's documents, its part of README.md.
 func measureLink(o options) {
-	committed := filepath.Clean(o.out) == filepath.Clean("../docs")
+	committed := filepath.Clean(o.out) == "results"
 	if o.only != "" && committed {
 		check(errors.New("the project's documents need all loads, without -only"))
 	}
@@ -144,7 +144,7 @@ func writeQueue(folder string, done []*link) error {
 			alike = append(alike, l.row(name, i, 0, linkWarmup, lasts))
 		}
 	}
-	return errors.Join(page.Draw(folder, pictures), page.Write("../lab/results/QUEUE.md", folder, map[string]string{
+	return errors.Join(page.Draw(folder, pictures), page.Write("results/QUEUE.md", folder, map[string]string{
 		"wins": linkWins(done), "tcp": page.Table(tcp),
 		"cross": page.Table(cross), "start": page.Table(start), "alike": page.Table(alike),
 		"versions": page.Text("%.0f s for each load, seed %d. Versions: chronyd %s, ptp4l %s.", lasts.Seconds(), done[0].seed, version("chronyd"), version("ptp4l")),

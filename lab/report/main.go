@@ -54,8 +54,8 @@ func writeReport(folder, traces string) error {
 		path := filepath.Join(root, name)
 		err = errors.Join(err, page.Write(path, cmp.Or(folder, filepath.Dir(path)), parts))
 	}
-	docs := cmp.Or(folder, filepath.Join(root, "docs"))
-	err = errors.Join(err, page.Draw(docs, f.pictures()), f.writeCSV(filepath.Join(docs, "report.csv")))
+	out := cmp.Or(folder, "results")
+	err = errors.Join(err, page.Draw(out, f.pictures()), f.writeCSV(filepath.Join(out, "report.csv")))
 	if err == nil && folder != "" {
 		err = page.HTML(filepath.Join(folder, "REPORT.md"), filepath.Join(folder, "index.html"), "Every method on identical packets")
 	}

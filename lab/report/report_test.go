@@ -104,7 +104,7 @@ func TestCSV(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.csv")
 	must(path, figuresOf(t).writeCSV(path))
 	rows, by := 0, map[string]float64{} // by how much the logarithms of the means differ
-	for sign, path := range map[int]string{1: filepath.Join(root, "docs", "report.csv"), -1: path} {
+	for sign, path := range map[int]string{1: filepath.Join("results", "report.csv"), -1: path} {
 		for _, r := range must(kept.Read[row](path)) {
 			rows += sign
 			if r.Set == play.Simulated && r.P99 != 0 {
@@ -125,7 +125,7 @@ func TestCSV(t *testing.T) {
 // TestPictures: all pictures are part of the project, and show something.
 func TestPictures(t *testing.T) {
 	for name, charts := range figuresOf(t).pictures() {
-		read(filepath.Join(root, "docs", "pictures", name+"-light.png"))
+		read(filepath.Join("results", "pictures", name+"-light.png"))
 		for _, c := range charts {
 			if len(c.Curves) == 0 || len(c.Curves[0].Parts) == 0 {
 				t.Errorf("%s, %s: no curve, or an empty one", name, c.Title)
@@ -137,7 +137,7 @@ func TestPictures(t *testing.T) {
 // TestReasons: where another method wins by a quarter or more, REPORT.md says why.
 func TestReasons(t *testing.T) {
 	f := figuresOf(t)
-	_, why, _ := strings.Cut(read(filepath.Join(root, "docs", "REPORT.md")), "<!-- end core -->")
+	_, why, _ := strings.Cut(read(filepath.Join("results", "REPORT.md")), "<!-- end core -->")
 	why, _, _ = strings.Cut(why, "\n## ")
 	for _, w := range append(f.of(play.Simulated), f.of(play.Skewed)...) {
 		mine := w.value(play.Ours)
