@@ -1,6 +1,6 @@
 // These tests prove that pictures can be read on a telephone, on light and on dark pages.
 
-package graph
+package results
 
 import (
 	"bytes"
@@ -17,7 +17,20 @@ import (
 
 // TestMicros: a time is written with the digits that count, and never with an exponent.
 func TestMicros(t *testing.T) {
-	for us, want := range map[float64]string{300e6: "300 s", 1.5e6: "1.5 s", 999.4e6: "999 s", 999.6e6: "1000 s", 4000e6: "4000 s", 86400e6: "86400 s"} {
+	for us, want := range map[float64]string{
+		math.NaN(): "never",
+		0.4:        "0 us",
+		99.4:       "99 us",
+		99.6:       "0.1 ms",
+		9949:       "9.9 ms",
+		9951:       "10 ms",
+		1.5e6:      "1.5 s",
+		300e6:      "300 s",
+		999.4e6:    "999 s",
+		999.6e6:    "1000 s",
+		4000e6:     "4000 s",
+		86400e6:    "86400 s",
+	} {
 		if got := Micros(us); got != want {
 			t.Errorf("%g us: %s, want %s", us, got, want)
 		}
@@ -28,15 +41,31 @@ func TestMicros(t *testing.T) {
 // letters that are legible there, in the theme's colours.
 func TestPictures(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "picture.png")
-	lines := []Curve{{Name: "x", Color: RGB(0x0060df), Parts: Split(plotter.XYs{{X: 0, Y: 3}, {X: 1, Y: 5e3}, {X: 2, Y: math.NaN()}, {X: 3, Y: 2}}, 1)}}
+	gap := plotter.XYs{{X: 0, Y: 3}, {X: 1, Y: 5e3}, {X: 2, Y: math.NaN()}, {X: 3, Y: 2}}
+	lines := &Chart{
+		Title:  "lines",
+		X:      Axis{Max: 4},
+		Y:      ErrorAxis(1e4),
+		Curves: []Curve{{Name: "x", Color: RGB(0x0060df), Parts: Split(gap, 1)}},
+		Events: []Event{{1, 1, "set"}, {2, 3, "full"}},
+	}
 	xys := plotter.XYs{{X: 3, Y: 0}, {X: 1e9, Y: 0}}
-	dots := []Curve{{Name: "x", Color: RGB(0x0060df), Dots: 2, Parts: []plotter.XYs{xys}, At: &xys[0], Above: true}}
-	for _, chart := range []*Chart{
-		{Title: "lines", X: Axis{Max: 4}, Y: ErrorAxis(1e4), Curves: lines, Events: []Event{{1, 1, "set"}, {2, 3, "full"}}},
-		{Title: "dots", X: ErrorAxis(1e4), Y: Axis{Max: 1}, Curves: dots},
-	} {
+	dots := &Chart{
+		Title: "dots",
+		X:     ErrorAxis(1e4),
+		Y:     Axis{Max: 1},
+		Curves: []Curve{{
+			Name:  "x",
+			Color: RGB(0x0060df),
+			Dots:  2,
+			Parts: []plotter.XYs{xys},
+			At:    &xys[0],
+			Above: true,
+		}},
+	}
+	for _, chart := range []*Chart{lines, dots} {
 		for _, th := range Themes {
-			err := Charts(path, th, chart)
+			err := Draw(path, th, chart)
 			b, bad := os.ReadFile(path)
 			img, worse := png.Decode(bytes.NewReader(b))
 			if err := errors.Join(err, bad, worse); err != nil {
@@ -47,7 +76,8 @@ func TestPictures(t *testing.T) {
 			}
 			const phone = 375
 			if letters := textSize * phone / narrow; letters < 10 || img.Bounds().Dx() < 2*phone {
-				t.Errorf("%s, %s: letters of %d pixels, %d pixels wide", chart.Title, th.Name, letters, img.Bounds().Dx())
+				t.Errorf("%s, %s: letters of %d pixels, %d pixels wide",
+					chart.Title, th.Name, letters, img.Bounds().Dx())
 			}
 		}
 	}

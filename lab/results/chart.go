@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package graph draws what the programs here, and the viewer of recordings, show over time, over
-// something that is turned up, or by method.
-package graph
+package results
 
 import (
 	"cmp"
@@ -23,49 +21,67 @@ import (
 
 // Theme is how a picture looks.
 type Theme struct {
-	Name                    string
-	Paper, ink, faint, soft color.NRGBA
-	width                   vg.Length
+	Name  string
+	Paper color.NRGBA // the background
+	ink   color.NRGBA // letters
+	faint color.NRGBA // the grid
+	soft  color.NRGBA // axes and events
+	width vg.Length
 }
 
-// A point is a pixel of a telephone that is 375 pixels wide, so that letters are legible there.
+// Sizes in points. A point is a pixel of a phone that is 375 pixels wide, so that letters are
+// legible there.
 const (
-	narrow        = 354 // points: as wide as that
-	wide          = 700 // as a screen
+	narrow        = 354 // as wide as a phone, less its margins
+	wide          = 700 // as wide as a screen
 	pictureHeight = 230
-	pictureDPI    = 200
 	textSize      = 10
+	pictureDPI    = 200
 )
 
 // Themes are those of light and of dark pages. The colours of the backgrounds are GitHub's.
 var Themes = [...]Theme{
-	{Name: "light", Paper: RGB(0xffffff), ink: RGB(0x1f2328), faint: RGB(0xe6e8eb), soft: RGB(0x8c959f), width: narrow},
-	{Name: "dark", Paper: RGB(0x0d1117), ink: RGB(0xe6edf3), faint: RGB(0x262c36), soft: RGB(0x7d8590), width: narrow},
+	{
+		Name:  "light",
+		Paper: RGB(0xffffff),
+		ink:   RGB(0x1f2328),
+		faint: RGB(0xe6e8eb),
+		soft:  RGB(0x8c959f),
+		width: narrow,
+	},
+	{
+		Name:  "dark",
+		Paper: RGB(0x0d1117),
+		ink:   RGB(0xe6edf3),
+		faint: RGB(0x262c36),
+		soft:  RGB(0x7d8590),
+		width: narrow,
+	},
 }
 
-// Screen is that of pictures that are looked at one at a time.
+// Screen returns the theme of pictures that are looked at one at a time, as wide as a screen.
 func Screen() Theme {
 	t := Themes[0]
 	t.width = wide
 	return t
 }
 
-// Tone makes a colour that is chosen for white paper legible on this theme's.
+// Tone makes a colour that was chosen for white paper legible on this theme's paper.
 func (t Theme) Tone(c color.NRGBA) color.NRGBA {
+	if t.Name != "dark" {
+		return c
+	}
+	if nearBlack := max(c.R, c.G, c.B) < 0x40; nearBlack {
+		return color.NRGBA{R: t.ink.R, G: t.ink.G, B: t.ink.B, A: c.A}
+	}
 	const lighter = 0.42
-	switch {
-	case t.Name != "dark":
-	case max(c.R, c.G, c.B) < 0x40:
-		return color.NRGBA{t.ink.R, t.ink.G, t.ink.B, c.A}
-	default:
-		for _, v := range []*uint8{&c.R, &c.G, &c.B} {
-			*v += uint8(lighter * float64(255-*v))
-		}
+	for _, v := range []*uint8{&c.R, &c.G, &c.B} {
+		*v += uint8(lighter * float64(255-*v))
 	}
 	return c
 }
 
-// RGB is an opaque colour.
+// RGB returns the opaque colour 0xRRGGBB.
 func RGB(v uint32) color.NRGBA {
 	return color.NRGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
 }
@@ -76,9 +92,13 @@ func Fade(c color.NRGBA) color.NRGBA {
 	return c
 }
 
-// style is that of a text, which begins at its place and stands above it.
-func style(size vg.Length, c color.NRGBA) draw.TextStyle {
-	return draw.TextStyle{Color: c, Font: font.From(plot.DefaultFont, size), Handler: plot.DefaultTextHandler}
+// textStyle is the style of a text, which begins at its place and stands above it.
+func textStyle(size vg.Length, c color.NRGBA) draw.TextStyle {
+	return draw.TextStyle{
+		Color:   c,
+		Font:    font.From(plot.DefaultFont, size),
+		Handler: plot.DefaultTextHandler,
+	}
 }
 
 // Axis describes an axis.
@@ -89,7 +109,8 @@ type Axis struct {
 	Ticks    []plot.Tick // nil chooses
 }
 
-// ErrorAxis is a logarithmic axis from a microsecond to a power of ten, with words at those and lines between.
+// ErrorAxis returns a logarithmic axis from one microsecond to a power of ten of them. The powers
+// of ten have labels, and there are lines between them.
 func ErrorAxis(to float64) Axis {
 	a := Axis{Label: "error (floor: 1 us)", Log: true, Min: 1, Max: to}
 	for d := 1.0; d < to*1.001; d *= 10 {
@@ -101,8 +122,8 @@ func ErrorAxis(to float64) Axis {
 	return a
 }
 
-// Fixed returns ticks at the values, which are their labels.
-func Fixed(values ...float64) (ticks []plot.Tick) {
+// TicksAt returns ticks at the values, which are their labels.
+func TicksAt(values ...float64) (ticks []plot.Tick) {
 	for _, v := range values {
 		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf("%.4g", v)})
 	}
@@ -124,10 +145,11 @@ type Curve struct {
 // Bold is the width of the line that matters most.
 const Bold = 1.6
 
-// Event is something that happens in a world, at a time or from one to another, s.
+// Event is something that happens at a time, or from one time to another. It is drawn as a line
+// or as a grey area.
 type Event struct {
-	From, To float64
-	Name     string // "" is not named again
+	From, To float64 // s
+	Name     string  // "" if an event of that name is drawn already
 }
 
 // Chart is a plot of curves.
@@ -166,10 +188,15 @@ func (c *Chart) plot(t Theme) *plot.Plot {
 
 // axis makes an axis as it is described.
 func (f frame) axis(a *plot.Axis, spec Axis) {
-	a.Label.Text, a.Min, a.Max = spec.Label, spec.Min, spec.Max
-	a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size = textSize, textSize
-	a.Label.TextStyle.Color, a.Tick.Label.Color, a.Color, a.Tick.Color = f.ink, f.ink, f.soft, f.soft
+	a.Label.Text = spec.Label
+	a.Min, a.Max = spec.Min, spec.Max
 	a.Padding = 2
+	a.Color = f.soft
+	a.Tick.Color = f.soft
+	for _, style := range []*draw.TextStyle{&a.Label.TextStyle, &a.Tick.Label} {
+		style.Font.Size = textSize
+		style.Color = f.ink
+	}
 	if spec.Log {
 		a.Scale = plot.LogScale{}
 	}
@@ -180,31 +207,34 @@ func (f frame) axis(a *plot.Axis, spec Axis) {
 
 // mark shades an event, or draws a line where it has no length, and names it.
 func (f frame) mark(e Event) {
-	low, high := plotter.XY{X: e.From, Y: f.Y.Min}, plotter.XY{X: e.From, Y: f.Y.Max}
+	low := plotter.XY{X: e.From, Y: f.Y.Min}
+	high := plotter.XY{X: e.From, Y: f.Y.Max}
 	if e.To > e.From {
 		area := plotter.XYs{low, {X: e.To, Y: f.Y.Min}, {X: e.To, Y: f.Y.Max}, high}
 		f.Add(&plotter.Polygon{XYs: []plotter.XYs{f.inside(area)}, Color: Fade(f.soft)})
 	} else {
-		f.line(draw.LineStyle{Color: f.soft, Width: 1, Dashes: []vg.Length{2, 2}}, plotter.XYs{low, high})
+		dashed := draw.LineStyle{Color: f.soft, Width: 1, Dashes: []vg.Length{2, 2}}
+		f.line(dashed, plotter.XYs{low, high})
 	}
-	f.write(" "+e.Name, high, textSize-1, f.ink, draw.XLeft, draw.YTop)
+	f.write(" "+e.Name, high, textStyle(textSize-1, f.ink), draw.XLeft, draw.YTop)
 }
 
 // curve adds a curve, and its name if that has a place.
 func (f frame) curve(c Curve) {
 	for _, part := range c.Parts {
 		if c.Dots > 0 {
-			dots := draw.GlyphStyle{Color: f.Tone(c.Color), Radius: c.Dots, Shape: draw.CircleGlyph{}}
-			f.Add(&plotter.Scatter{XYs: f.inside(part), GlyphStyle: dots})
+			dot := draw.GlyphStyle{Color: f.Tone(c.Color), Radius: c.Dots, Shape: draw.CircleGlyph{}}
+			f.Add(&plotter.Scatter{XYs: f.inside(part), GlyphStyle: dot})
 		} else {
 			f.line(c.style(f.Theme, 0), part)
 		}
 	}
+	style := textStyle(textSize, f.Tone(c.Color))
 	switch {
 	case c.Above:
-		f.write(c.Name, *c.At, textSize, f.Tone(c.Color), draw.XCenter, draw.YBottom)
+		f.write(c.Name, *c.At, style, draw.XCenter, draw.YBottom)
 	case c.At != nil:
-		f.write(c.Name, *c.At, textSize, f.Tone(c.Color), draw.XLeft, draw.YCenter)
+		f.write(c.Name, *c.At, style, draw.XLeft, draw.YCenter)
 	}
 }
 
@@ -223,32 +253,49 @@ func (f frame) line(style draw.LineStyle, xys plotter.XYs) {
 }
 
 // write writes a word at a place.
-func (f frame) write(word string, at plotter.XY, size vg.Length, c color.NRGBA, x draw.XAlignment, y draw.YAlignment) {
-	text := style(size, c)
-	text.XAlign, text.YAlign = x, y
-	f.Add(&plotter.Labels{XYs: plotter.XYs{at}, Labels: []string{word}, TextStyle: []draw.TextStyle{text}})
+func (f frame) write(
+	word string, at plotter.XY, style draw.TextStyle, x draw.XAlignment, y draw.YAlignment,
+) {
+	style.XAlign, style.YAlign = x, y
+	f.Add(&plotter.Labels{
+		XYs:       plotter.XYs{at},
+		Labels:    []string{word},
+		TextStyle: []draw.TextStyle{style},
+	})
 }
 
-// Charts draws charts below each other into a picture, each below its title and the names
-// of its lines.
-func Charts(path string, t Theme, charts ...*Chart) error {
+// Draw draws charts below each other into a PNG file, each below its title and the names of its
+// lines.
+func Draw(path string, t Theme, charts ...*Chart) error {
 	var height vg.Length
 	var plots [][]*plot.Plot
 	for _, c := range charts {
 		height += cmp.Or(c.Height, pictureHeight)
 		plots = append(plots, []*plot.Plot{c.plot(t)})
 	}
-	img := vgimg.NewWith(vgimg.UseWH(t.width, height), vgimg.UseDPI(pictureDPI), vgimg.UseBackgroundColor(t.Paper))
-	all := draw.New(img)
-	tiles := draw.Tiles{Rows: len(plots), Cols: 1, PadTop: 34, PadBottom: 4, PadLeft: 4, PadRight: 12, PadY: 38}
-	for i, row := range plot.Align(plots, tiles, all) {
-		// The plot leaves room above itself for a vertical label that is not so long.
+	img := vgimg.NewWith(
+		vgimg.UseWH(t.width, height),
+		vgimg.UseDPI(pictureDPI),
+		vgimg.UseBackgroundColor(t.Paper),
+	)
+	canvas := draw.New(img)
+	tiles := draw.Tiles{
+		Rows:      len(plots),
+		Cols:      1,
+		PadTop:    34,
+		PadBottom: 4,
+		PadLeft:   4,
+		PadRight:  12,
+		PadY:      38,
+	}
+	for i, row := range plot.Align(plots, tiles, canvas) {
+		// A plot leaves room above itself for a vertical label that is longer than ours.
 		const letters = 9
-		p, where := plots[i][0], row[0]
-		top := where.Max.Y
-		where.Max.Y += top - p.DataCanvas(where).Max.Y - letters
-		p.Draw(where)
-		charts[i].head(t, all, top)
+		p, tile := plots[i][0], row[0]
+		top := tile.Max.Y
+		tile.Max.Y += top - p.DataCanvas(tile).Max.Y - letters
+		p.Draw(tile)
+		charts[i].head(t, canvas, top)
 	}
 	f, err := os.Create(path)
 	if err != nil {
@@ -258,7 +305,7 @@ func Charts(path string, t Theme, charts ...*Chart) error {
 	return errors.Join(err, f.Close())
 }
 
-// style is how a line is drawn in a picture, wider by so much.
+// style is how a line is drawn in a picture, wider than it is by some points.
 func (c Curve) style(t Theme, wider vg.Length) draw.LineStyle {
 	s := draw.LineStyle{Color: t.Tone(c.Color), Width: cmp.Or(c.Width, 1.1) + wider}
 	if c.Dash {
@@ -268,18 +315,18 @@ func (c Curve) style(t Theme, wider vg.Length) draw.LineStyle {
 }
 
 // head writes the title and the names above a plot that ends at y.
-func (c *Chart) head(t Theme, all draw.Canvas, y vg.Length) {
+func (c *Chart) head(t Theme, canvas draw.Canvas, y vg.Length) {
 	const left, sample, gap = 8, 14, 12
-	at := all.Min.X + left
-	text := style(textSize, t.ink)
-	all.FillText(style(textSize+1, t.ink), vg.Point{X: at, Y: y + 17}, c.Title)
-	all.FillText(text, vg.Point{X: at, Y: y + 3}, c.About)
+	at := canvas.Min.X + left
+	text := textStyle(textSize, t.ink)
+	canvas.FillText(textStyle(textSize+1, t.ink), vg.Point{X: at, Y: y + 17}, c.Title)
+	canvas.FillText(text, vg.Point{X: at, Y: y + 3}, c.About)
 	for _, line := range c.Curves {
 		if line.Dots > 0 || line.At != nil || len(line.Parts) == 0 {
 			continue // the axis names them, or they stand beside their lines
 		}
-		all.StrokeLine2(line.style(t, 0.6), at, y+8, at+sample, y+8)
-		all.FillText(text, vg.Point{X: at + sample + 3, Y: y + 3}, line.Name)
+		canvas.StrokeLine2(line.style(t, 0.6), at, y+8, at+sample, y+8)
+		canvas.FillText(text, vg.Point{X: at + sample + 3, Y: y + 3}, line.Name)
 		at += sample + 3 + text.Width(line.Name) + gap
 	}
 }
@@ -305,7 +352,7 @@ func Split(points plotter.XYs, gap float64) (parts []plotter.XYs) {
 // Micros prints microseconds for people: three digits and a unit.
 func Micros(us float64) string {
 	switch {
-	case us != us:
+	case math.IsNaN(us):
 		return "never"
 	case us < 99.5:
 		return fmt.Sprintf("%.0f us", us)
@@ -319,5 +366,5 @@ func Micros(us float64) string {
 	return fmt.Sprintf("%.0f s", us/1e6)
 }
 
-// Millis returns milliseconds.
+// Millis returns a duration in milliseconds.
 func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
