@@ -21,6 +21,7 @@ import (
 	"timesync"
 	"timesync/internal/sim"
 	"timesync/internal/sim/inputs"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 	"timesync/lab/play"
 	"timesync/lab/results"
@@ -244,13 +245,13 @@ func inputChart() *results.Chart {
 func floorsCharts() []*results.Chart {
 	const delay, longer, ahead = 30 * time.Millisecond, 20 * time.Millisecond, 10 * time.Millisecond
 	const changed, set, back, lasts = 35 * time.Second, 70 * time.Second, 95 * time.Second, 120 * time.Second
-	toA := sim.Route(delay, sim.RouteStep{At: changed, Change: longer}, sim.RouteStep{At: back, Change: -longer})
+	toA := simnet.Route(delay, simnet.RouteStep{At: changed, Change: longer}, simnet.RouteStep{At: back, Change: -longer})
 	world := sim.Scenario{
 		Duration: lasts, RateAB: 20, RateBA: 20,
-		A:  func(uint64) sim.ClockSpec { return sim.ClockSpec{} },
-		B:  func(uint64) sim.ClockSpec { return sim.ClockSpec{Events: []sim.ClockEvent{{At: set, Step: ahead}}} },
-		AB: func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(delay)} },
-		BA: func(uint64) *sim.Link { return &sim.Link{Base: toA} },
+		A:  func(uint64) simnet.ClockSpec { return simnet.ClockSpec{} },
+		B:  func(uint64) simnet.ClockSpec { return simnet.ClockSpec{Events: []simnet.ClockEvent{{At: set, Step: ahead}}} },
+		AB: func(uint64) *simnet.Link { return &simnet.Link{Base: simnet.Fixed(delay)} },
+		BA: func(uint64) *simnet.Link { return &simnet.Link{Base: toA} },
 	}
 	var fastest, own, peer, trip, middle, truth, offset plotter.XYs
 	a := new(sim.Core)

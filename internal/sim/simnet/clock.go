@@ -1,4 +1,4 @@
-package sim
+package simnet
 
 import (
 	"math"
@@ -10,6 +10,17 @@ import (
 // far below the seconds in which estimators measure a frequency.
 const wanderStep = 100 * time.Millisecond
 
+// Clock is the clock of an end. It shows microseconds modulo 2^64.
+type Clock interface {
+	// Usec returns what the clock shows at the true time t.
+	Usec(t time.Duration) uint64
+	// Exact returns what it would show at t if it were not coarse, rounded down.
+	Exact(t time.Duration) uint64
+	// Received returns the time that a program notes for a datagram that arrives at t. A coarse
+	// clock rounds it up, as package clock does.
+	Received(t time.Duration) uint64
+}
+
 // ClockSpec says how a clock errs. The zero value is a perfect clock that reads 0
 // at the start. Rates are in parts per million; positive is fast.
 type ClockSpec struct {
@@ -20,6 +31,7 @@ type ClockSpec struct {
 	SinePhase  float64       // its phase at true time 0, radians
 	WanderPPM  float64       // random walk of the rate: standard deviation after one second
 	Events     []ClockEvent  // steps, slews and suspends
+	Recorded   *ClockTrace   // what a real clock showed, added to the rest; nil is nothing
 	Coarse     Coarse
 }
 
@@ -42,9 +54,9 @@ type ClockEvent struct {
 	PPM  float64       // additional rate, relative to the clock's own; -1e6 stands still
 }
 
-// Clock is a clock with known errors. It may be read at any true time in any
+// DriftingClock is the clock of a ClockSpec. It may be read at any true time in any
 // order, but not from several goroutines at once.
-type Clock struct {
+type DriftingClock struct {
 	spec   ClockSpec
 	skew   float64 // 1 + the constant error
 	sine   float64 // microseconds of phase per unit of cosine
@@ -69,8 +81,8 @@ type slew struct {
 }
 
 // NewClock returns the clock of spec. The seed chooses its random walk.
-func NewClock(spec ClockSpec, seed uint64) *Clock {
-	c := &Clock{spec: spec, skew: 1 + spec.SkewPPM*1e-6, jitter: seed}
+func NewClock(spec ClockSpec, seed uint64) *DriftingClock {
+	c := &DriftingClock{spec: spec, skew: 1 + spec.SkewPPM*1e-6, jitter: seed}
 	if spec.SinePeriod > 0 {
 		c.omega = 2 * math.Pi / spec.SinePeriod.Seconds()
 		c.sine = spec.SinePPM / c.omega
@@ -91,14 +103,13 @@ func NewClock(spec ClockSpec, seed uint64) *Clock {
 
 func usec(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// Exact returns the clock's reading at the true time t, as if it were not coarse: whole
-// microseconds, rounded down, modulo 2^64.
-func (c *Clock) Exact(t time.Duration) uint64 {
+// Exact implements Clock.
+func (c *DriftingClock) Exact(t time.Duration) uint64 {
 	return c.spec.OffsetUsec + uint64(int64(math.Floor(c.Reading(t))))
 }
 
-// Usec returns what the clock shows at the true time t: Exact, or less if it is coarse.
-func (c *Clock) Usec(t time.Duration) uint64 {
+// Usec implements Clock: Exact, or less if the clock is coarse.
+func (c *DriftingClock) Usec(t time.Duration) uint64 {
 	step := c.spec.Coarse.Step.Microseconds()
 	if step == 0 {
 		return c.Exact(t)
@@ -115,9 +126,8 @@ func (c *Clock) Usec(t time.Duration) uint64 {
 	return c.spec.OffsetUsec + uint64(steps*step-phase)
 }
 
-// Received returns the time of a datagram that is received at the true time t: what the clock
-// shows, rounded up.
-func (c *Clock) Received(t time.Duration) uint64 {
+// Received implements Clock: what the clock shows, rounded up.
+func (c *DriftingClock) Received(t time.Duration) uint64 {
 	lag := c.spec.Coarse.Step // by so much less does the clock show at most
 	switch {
 	case c.spec.Coarse.RoundDown:
@@ -130,7 +140,7 @@ func (c *Clock) Received(t time.Duration) uint64 {
 
 // Reading returns the clock's reading at the true time t relative to its
 // OffsetUsec, in microseconds with their fraction. It neither rounds nor wraps.
-func (c *Clock) Reading(t time.Duration) float64 {
+func (c *DriftingClock) Reading(t time.Duration) float64 {
 	base := c.undisturbed(t)
 	sum := base
 	for _, e := range c.slews {
@@ -142,7 +152,7 @@ func (c *Clock) Reading(t time.Duration) float64 {
 }
 
 // undisturbed is Reading without the events.
-func (c *Clock) undisturbed(t time.Duration) float64 {
+func (c *DriftingClock) undisturbed(t time.Duration) float64 {
 	sum := usec(t) * c.skew
 	if c.sine != 0 {
 		sum += c.sine * (c.cosine - math.Cos(c.omega*t.Seconds()+c.spec.SinePhase))
@@ -151,12 +161,15 @@ func (c *Clock) undisturbed(t time.Duration) float64 {
 		s, within := c.segment(t)
 		sum += s.phase + s.rate*within
 	}
+	if c.spec.Recorded != nil {
+		sum += c.spec.Recorded.Phase(t)
+	}
 	return sum
 }
 
 // segment returns the piece of the random walk that holds t, and the seconds of
 // t within it. Before true time 0 there is no walk.
-func (c *Clock) segment(t time.Duration) (segment, float64) {
+func (c *DriftingClock) segment(t time.Duration) (segment, float64) {
 	if t < 0 {
 		return segment{}, 0
 	}

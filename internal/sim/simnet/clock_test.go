@@ -1,7 +1,7 @@
 // These tests prove that a simulated clock shows what its offset, rate, steps and wander
 // say.
 
-package sim
+package simnet
 
 import (
 	"math"

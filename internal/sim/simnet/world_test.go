@@ -1,6 +1,6 @@
 // This test proves that a world lets things happen in the order of time.
 
-package sim
+package simnet
 
 import (
 	"fmt"

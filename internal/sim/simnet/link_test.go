@@ -1,6 +1,6 @@
 // These tests prove that a simulated link delays, queues, loses and reorders as it is told.
 
-package sim
+package simnet
 
 import (
 	"math"
@@ -11,7 +11,7 @@ import (
 
 // delays sends 60 datagrams a second for 2000 s.
 func delays(d Delay) []float64 {
-	r := stream(1, "test")
+	r := Rand(1, "test")
 	var out []float64
 	for i := range 120_000 {
 		at := time.Duration(i) * sec / 60
@@ -98,7 +98,7 @@ func TestLosses(t *testing.T) {
 		{"AnyLoss", AnyLoss(Bernoulli(0.1), Bernoulli(0.1)), 0.19, 0},
 	}
 	for _, tt := range tests {
-		r := stream(1, "test")
+		r := Rand(1, "test")
 		lost, runs, before := 0, 0, false
 		for i := range 120_000 {
 			now := tt.loss(r, time.Duration(i)*sec/60)
@@ -118,7 +118,7 @@ func TestLosses(t *testing.T) {
 }
 
 func TestLink(t *testing.T) {
-	r := stream(1, "test")
+	r := Rand(1, "test")
 	var nothing Link
 	if got := nothing.Arrivals(r, sec); !slices.Equal(got, []time.Duration{sec}) {
 		t.Errorf("the zero link delivers at %v", got)

@@ -1,4 +1,4 @@
-package sim
+package simnet
 
 import (
 	"hash/fnv"
@@ -13,8 +13,8 @@ type event struct {
 	happens func()
 }
 
-// stream returns a random generator of its own for a seed and a name.
-func stream(seed uint64, name string) *rand.Rand {
+// Rand returns a random generator of its own for a seed and a name.
+func Rand(seed uint64, name string) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
@@ -86,7 +86,7 @@ func (w *World) Pass(l *Link, r *rand.Rand, happens func()) {
 func (w *World) Rand(name string) *rand.Rand {
 	r := w.streams[name]
 	if r == nil {
-		r = stream(w.seed, name)
+		r = Rand(w.seed, name)
 		w.streams[name] = r
 	}
 	return r
@@ -95,14 +95,14 @@ func (w *World) Rand(name string) *rand.Rand {
 // Node is a computer with a clock in a world.
 type Node struct {
 	Name      string
-	Clock     *Clock
+	Clock     Clock
 	OnReceive func(from *Node, payload []byte) // called on arrival; nil drops
 
 	world *World
 }
 
 // Node adds a node. Names should differ: they choose the random streams.
-func (w *World) Node(name string, c *Clock) *Node {
+func (w *World) Node(name string, c Clock) *Node {
 	return &Node{Name: name, Clock: c, world: w}
 }
 
