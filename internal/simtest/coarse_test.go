@@ -19,7 +19,7 @@ import (
 var coarseLimits = map[string][2]float64{"coarse-100us": {40, 25}, "coarse-1ms": {120, 60}, "coarse-15.6ms": {700, 450}}
 
 // coarseMisses are known misses, us: what the 99th percentile must be, and where it stands. Where
-// both clocks are coarse it must be 1.5 times what an oracle of folder compare reaches that has seen no
+// both clocks are coarse it must be 1.5 times what an oracle of folder lab reaches that has seen no
 // more than had arrived (TestCausalOracle): it does, but at some seeds. At 4 datagrams a second the
 // original is better, and where a clock is set by a third of its step, at some seeds.
 var coarseMisses = map[string][2]float64{

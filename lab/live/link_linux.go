@@ -26,8 +26,8 @@ import (
 	"timesync/clock/rxtime"
 	"timesync/internal/sim"
 	"timesync/internal/sim/simnet"
-	"timesync/lab/graph"
 	"timesync/lab/play"
+	"timesync/lab/results"
 )
 
 // The real link: two hosts and a router in network namespaces, which queue.sh sets up. Both ends are in
@@ -231,7 +231,7 @@ func (s *linkStream) world(times int, skew float64, lasting time.Duration) play.
 func (s *linkStream) delays(side sim.Side) (xy plotter.XYs) {
 	for _, x := range s.trace[side] {
 		if delay := x.under[kernel]; delay != simnet.Lost {
-			xy = append(xy, plotter.XY{X: x.sent.Seconds(), Y: graph.Millis(delay)})
+			xy = append(xy, plotter.XY{X: x.sent.Seconds(), Y: results.Millis(delay)})
 		}
 	}
 	return xy

@@ -22,7 +22,7 @@ import (
 	"timesync/internal/sim/rivals"
 	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
-	"timesync/lab/page"
+	"timesync/lab/results"
 )
 
 // The C++ original, live: processes of original/peer.cpp and ends of this package exchange
@@ -274,17 +274,21 @@ func measureOriginal(o options) {
 		if testkit.OrNaN(errs[twoOurs], 0.99) > testkit.OrNaN(errs[twoCPP], 0.99) {
 			worse++
 		}
-		fmt.Fprintln(os.Stderr, "lab:", strings.Join(row, " | "))
+		fmt.Fprintln(os.Stderr, "live:", strings.Join(row, " | "))
 		rows = append(rows, row)
 	}
-	part := page.Text("Seed %d, %.0f s each row, from %.0f s on:", o.seed, o.lasting.Seconds(), liveWarmup.Seconds()) + page.Table(rows) +
-		page.Text("In %d of %d rows the 99th percentile of two C++ ends is below that of two of ours.", worse, len(rows)-1) +
-		page.Text("The port of the original in `internal/sim/rivals`, with which other tables compare, was "+
+	part := results.Text("Seed %d, %.0f s each row, from %.0f s on:",
+		o.seed, o.lasting.Seconds(), liveWarmup.Seconds()) +
+		results.Table(rows) +
+		results.Text("In %d of %d rows the 99th percentile of two C++ ends is below that of two of ours.",
+			worse, len(rows)-1) +
+		results.Text("The port of the original in `internal/sim/rivals`, with which other tables compare, was "+
 			"given what the C++ ends were given: of %d delays, reports and readings of the remote "+
 			"clock, %d differ.", compared, mismatches)
 	fmt.Print(part)
 	if mismatches > 0 {
 		check(errors.New("the port in internal/sim/rivals is not equal to the original"))
 	}
-	check(page.Write("../lab/results/ORIGINAL.md", o.out, map[string]string{"live": part}))
+	page := results.Page{Path: "lab/results/ORIGINAL.md", Parts: map[string]string{"live": part}}
+	check(page.Write(o.out))
 }

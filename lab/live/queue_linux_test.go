@@ -53,7 +53,7 @@ func TestRealLink(t *testing.T) {
 		t.Skip("takes 6 s")
 	}
 	out := t.TempDir()
-	log, err := exec.Command("lab/queue.sh", out, "-lasting", "6s", "-only", "tcp", "-record", out).CombinedOutput()
+	log, err := exec.Command("live/queue.sh", out, "-lasting", "6s", "-only", "tcp", "-record", out).CombinedOutput()
 	if strings.Contains(string(log), "does not run here") {
 		t.Skip(strings.TrimSpace(string(log)))
 	}

@@ -1,4 +1,4 @@
-// Package ontime measures whether the inputs of players come in time: how many come after their
+// Package inputs measures whether the inputs of players come in time: how many come after their
 // tick has run, and how far ahead of the server a client plays for that. A client and a server
 // exchange a datagram each tick, over a link of package sim, by the rule of package tick or one
 // of those in package rivals.
@@ -211,7 +211,7 @@ func (p *play) finish() Result {
 	r := p.result
 	r.Lead = time.Duration(p.lead(from, p.w.Duration) * float64(second))
 	if o, ok := p.rule.(*ours); ok {
-		r.Unreported = int(o.ledger.Counts.Unreported)
+		r.Unreported = o.unreported
 	}
 	if p.w.Change > 0 {
 		const half = second / 2
