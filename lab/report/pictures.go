@@ -248,8 +248,10 @@ func floorsCharts() []*results.Chart {
 	toA := simnet.Route(delay, simnet.RouteStep{At: changed, Change: longer}, simnet.RouteStep{At: back, Change: -longer})
 	world := sim.Scenario{
 		Duration: lasts, RateAB: 20, RateBA: 20,
-		A:  func(uint64) simnet.ClockSpec { return simnet.ClockSpec{} },
-		B:  func(uint64) simnet.ClockSpec { return simnet.ClockSpec{Events: []simnet.ClockEvent{{At: set, Step: ahead}}} },
+		A: func(uint64) simnet.ClockSpec { return simnet.ClockSpec{} },
+		B: func(uint64) simnet.ClockSpec {
+			return simnet.ClockSpec{Events: []simnet.ClockEvent{{At: set, Step: ahead}}}
+		},
 		AB: func(uint64) *simnet.Link { return &simnet.Link{Base: simnet.Fixed(delay)} },
 		BA: func(uint64) *simnet.Link { return &simnet.Link{Base: toA} },
 	}
