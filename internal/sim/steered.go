@@ -52,7 +52,8 @@ func (k SteeredKind) Scenario(path PathKind, rate float64, lasting time.Duration
 
 // RecordedScenario returns the worlds of two recorded clocks on such a path. They last as long as
 // the recordings at most.
-func RecordedScenario(pair simnet.ClockPair, path PathKind, rate float64, lasting time.Duration) Scenario {
+func RecordedScenario(pair simnet.ClockPair, path PathKind, rate float64,
+	lasting time.Duration) Scenario {
 	for _, trace := range []*simnet.ClockTrace{pair.A, pair.B} {
 		if trace != nil {
 			lasting = min(lasting, fromRecording(trace).Duration())
