@@ -329,7 +329,7 @@ check(ts.clockStep >= 1 && ts.clockStep <= 2000, 'own step', ts.clockStep);
 
 // The code in docs/BROWSER.md: the first is of play.mjs, the second is run on a channel.
 const text = path => readFileSync(new URL(path, import.meta.url)).toString();
-const [first, second, ...more] = [...text('../../docs/BROWSER.md').matchAll(/```js\n([^]*?)```/g)].map(m => m[1]);
+const [first, second, ...more] = [...text('../docs/BROWSER.md').matchAll(/```js\n([^]*?)```/g)].map(m => m[1]);
 check(text('play/play.mjs').includes(first.replace(/^(?=.)/gm, '\t')) && more.length === 0, 'BROWSER.md: the first code is not in play.mjs');
 const channel = {send: b => { channel.sent = b; }}, peer = new ts.Link();
 const {game, send} = new Function(...Object.keys(ts), 'channel', second + 'return {game, send};')(...Object.values(ts), channel);

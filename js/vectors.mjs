@@ -9,7 +9,7 @@ import {readFileSync} from 'node:fs';
 import {fileURLToPath} from 'node:url';
 import {gunzipSync} from 'node:zlib';
 
-const folder = new URL('../../testdata/', import.meta.url);
+const folder = new URL('../testdata/', import.meta.url);
 const text = name => {
 	const bytes = readFileSync(new URL(name, folder));
 	return (name.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString().trimEnd().split('\n');

@@ -23,7 +23,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"timesync/internal/exampletest"
+	"timesync/internal/program/programtest"
 	"timesync/internal/testkit"
 )
 
@@ -75,7 +75,7 @@ func TestMain(m *testing.M) {
 func startServer(t *testing.T, record string) *server {
 	t.Helper()
 	s, err := serve("127.0.0.1:0", built, record)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(s.close)
 	return s
 }
@@ -103,7 +103,7 @@ func startBrowser(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	exampletest.Must(t, chromedp.Do(ctx))
+	testkit.Must(t, chromedp.Do(ctx))
 	return ctx
 }
 
@@ -129,7 +129,7 @@ func open(t *testing.T, browser context.Context, address string) *tab {
 	t.Cleanup(cancel)
 	w := &tab{t, ctx}
 	w.do(chromedp.Steps()) // so that the tab is there
-	exampletest.Must(t, chromedp.Listen(ctx, func(ev any) {
+	testkit.Must(t, chromedp.Listen(ctx, func(ev any) {
 		if e, ok := ev.(*runtime.EventExceptionThrown); ok {
 			t.Errorf("%s: %s", e.ExceptionDetails.Text, e.ExceptionDetails.Exception.Description)
 		}
@@ -140,7 +140,7 @@ func open(t *testing.T, browser context.Context, address string) *tab {
 
 func (w *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	w.t.Helper()
-	exampletest.Must(w.t, chromedp.Do(w.ctx, steps...))
+	testkit.Must(w.t, chromedp.Do(w.ctx, steps...))
 }
 
 // eval returns what an expression is in the page.
@@ -406,7 +406,7 @@ func TestServerRestart(t *testing.T) {
 	addr := s.listener.Addr().String()
 	s.close()
 	w.wait("the loss is noticed", "demo.transport === ''", 15*time.Second)
-	exampletest.Eventually(t, "another server has the port", func() bool {
+	testkit.Eventually(t, "another server has the port", func() bool {
 		again, err := serve(addr, built, folder)
 		if err == nil {
 			s = again
@@ -423,7 +423,7 @@ func TestServerRestart(t *testing.T) {
 	names, _ := filepath.Glob(filepath.Join(folder, "*.tsr"))
 	datagrams := 0
 	for _, name := range names {
-		datagrams = max(datagrams, exampletest.Recording(t, name))
+		datagrams = max(datagrams, programtest.Recording(t, name))
 	}
 	if len(names) < 2 || datagrams < 30 {
 		t.Errorf("%q, of at most %d datagrams", names, datagrams)
@@ -470,7 +470,7 @@ func TestBackground(t *testing.T) {
 	for _, state := range []cdppage.SetWebLifecycleStateState{"frozen", "active"} { // but still hidden
 		time.Sleep(3 * time.Second)
 		_, err := chromedp.Call(w.ctx, cdppage.SetWebLifecycleState, cdppage.SetWebLifecycleStateParams{State: state})
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 		time.Sleep(3 * time.Second)
 	}
 	back := w.now()
@@ -528,7 +528,7 @@ func setScheme(w *tab, scheme string) {
 	_, err := chromedp.Call(w.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
-	exampletest.Must(w.t, err)
+	testkit.Must(w.t, err)
 }
 
 // The pictures of the documents: go test -run TestScreenshots -screenshots ../../docs
@@ -547,7 +547,7 @@ func TestScreenshots(t *testing.T) {
 		w.do(chromedp.EmulateViewport(960, 1240))
 		w.wait("it goes up", "demo.frame.levels.every((l, i, all) => l > 1 && l < 2 && (i === 0 || l > all[i-1]))", patience)
 		png, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
-		exampletest.Must(t, err)
-		exampletest.Must(t, os.WriteFile(strings.TrimSuffix(*screenshots, "/")+"/browser-"+scheme+".png", png, 0o644))
+		testkit.Must(t, err)
+		testkit.Must(t, os.WriteFile(strings.TrimSuffix(*screenshots, "/")+"/browser-"+scheme+".png", png, 0o644))
 	}
 }

@@ -101,7 +101,7 @@ func (d *demo) kill(n *node) {
 	d.failed = errors.Join(d.failed, n.Close())
 	d.inTime += n.counts.InTime
 	d.late += n.counts.Late
-	if wrong := n.ledger.Counts.Unreported; wrong > 0 {
+	if wrong := n.ledger.ticks.unreported; wrong > 0 {
 		untold := fmt.Errorf("%s: %d ticks were skipped or repeated, and no event told", n.who, wrong)
 		d.failed = errors.Join(d.failed, untold)
 	}

@@ -156,5 +156,5 @@ func (s *serverSide) send(n tick.Tick) {
 func (s *serverSide) report() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.say("%v; inputs: %d in time, %d late", s.ledger.Counts, s.counts.InTime, s.counts.Late)
+	s.say("%v; inputs: %d in time, %d late", s.ledger.ticks, s.counts.InTime, s.counts.Late)
 }

@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"timesync/internal/badnet"
-	"timesync/internal/exampletest"
+	"timesync/internal/program/programtest"
+	"timesync/internal/testkit"
 )
 
 // wire is the network of the demo, without sockets.
@@ -56,7 +57,7 @@ func (w *wire) join(n *node, at netip.AddrPort, take func([]byte, netip.AddrPort
 // players see the others move, all are soon in step, and what is over takes no memory.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := exampletest.Config(t, (*config).flags, (*config).check, "-seed 50100001 -for 60s")
+		c := programtest.Config(t, (*config).flags, (*config).check, "-seed 50100001 -for 60s")
 		w := &wire{Config: c.Network, rng: rand.New(rand.NewPCG(c.Network.Seed, 0)), ends: map[netip.AddrPort]func([]byte, netip.AddrPort){}}
 		d := demo{config: c, out: log.New(t.Output(), "", 0)}
 		node := func(server netip.AddrPort) *node {
@@ -92,7 +93,7 @@ func TestLate(t *testing.T) {
 				t.Errorf("player %d: %d ticks are remembered; %+v", i+1, n, c)
 			}
 		}
-		exampletest.Must(t, d.failed)
+		testkit.Must(t, d.failed)
 		if d.late*100 > d.inTime || d.inTime < 2*60*58 {
 			t.Errorf("%d inputs in time, %d late", d.inTime, d.late)
 		}

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Party is five peers with one session clock that outlives its host. Each is connected to each,
-// over a bad network. The host is killed, and the next one takes over. It comes back with another
+// Hostmigration prints for 28 s what five peers think the time of their session is, while their
+// host is killed and they are cut in two; then how far they were apart, judged by the true time.
+//
+// Each peer is connected to each over a bad network, and all have one session clock that outlives
+// its host. The host is killed, and the next one takes over. The first comes back with another
 // clock and joins. Then two halves are cut off from each other, each with a host, and meet again.
 //
-// The program prints what each peer thinks the time is, and judges by the true time. With -id,
-// the process is one peer, and the others run elsewhere.
+// What is worth a copy is in peer.go: the method elect chooses the next host. The clock is package
+// session. With -id the process is one peer, and the others run elsewhere:
 //
-// The clock is package session. How the next host is chosen is in peer.go, in the method elect.
+//	go run ./examples/hostmigration
+//	go run ./examples/hostmigration -id 1 -peers A:9000,B:9000,C:9000 -key HEX
 package main
 
 import (
@@ -36,23 +40,34 @@ type config struct {
 
 func main() { program.Main(run) }
 
-var run = program.New("party", "usage: party [flags]", (*config).flags, (*config).check, play)
+const usage = "usage: hostmigration [flags]"
+
+var run = program.New("hostmigration", usage, (*config).flags, (*config).check, play)
 
 func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	if c.id > 0 {
 		return live(ctx, c, stdout)
 	}
-	// With unequal ways nobody can agree better than by these.
-	return demo(ctx, c, stdout).print(stdout, c.Network.Up.By == 0 && c.Network.Down.By == 0)
+	// With unequal ways nobody can agree better than by half their difference.
+	equal := c.Network.Up.By == 0 && c.Network.Down.By == 0
+	return demo(ctx, c, stdout).print(stdout, equal)
 }
 
 func (c *config) flags(f *flag.FlagSet) {
-	c.Network = badnet.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}
-	f.Uint64Var(&c.id, "id", 0, "be one peer, the `number` so many of -peers; the others run elsewhere")
-	f.StringVar(&c.peers, "peers", "", "the `addresses` of all peers, as in a:9000,b:9000; the same for all")
+	c.Network = badnet.Config{
+		Delay:   30 * time.Millisecond,
+		Jitter:  10 * time.Millisecond,
+		Loss:    1,
+		Reorder: 2,
+	}
+	f.Uint64Var(&c.id, "id", 0,
+		"be one peer, the `number` so many of -peers; the others run elsewhere")
+	f.StringVar(&c.peers, "peers", "",
+		"the `addresses` of all peers, as in a:9000,b:9000; the same for all")
 	program.KeyFlag(f, &c.digits, "all peers share, with -id")
 	f.DurationVar(&c.For, "for", 0, "how long to run, with -id; 0: until interrupted")
-	f.Float64Var(&c.Skew, "skew", 50, "how many `ppm` clocks are faster or slower than true time, at most")
+	f.Float64Var(&c.Skew, "skew", 50,
+		"how many `ppm` clocks are faster or slower than true time, at most")
 	c.Network.Flags(f)
 }
 
@@ -104,12 +119,14 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 			wait = passed(at, p.clock.Now())
 		}
 		program.Sleep(ctx, wait)
-		if r, known = p.member.Read(p.clock.Now()); known {
-			fmt.Fprintf(stdout, "%.6f s +-%v, from the host's +-%v; host %d, generation %d, %d steps\n",
-				float64(r.Usec)/1e6, r.Bound, r.HostBound, r.Host, r.Generation, r.Steps)
-		} else {
+		r, known = p.member.Read(p.clock.Now())
+		if !known {
 			fmt.Fprintln(stdout, "no session yet")
+			continue
 		}
+		seconds := float64(r.Usec) / 1e6
+		fmt.Fprintf(stdout, "%.6f s +-%v, from the host's +-%v; ", seconds, r.Bound, r.HostBound)
+		fmt.Fprintf(stdout, "host %d, generation %d, %d steps\n", r.Host, r.Generation, r.Steps)
 	}
 	if !known {
 		return errors.New("no session")

@@ -39,12 +39,14 @@ type peer struct {
 
 	started uint64        // local time, us
 	heard   atomic.Uint64 // when the last announcement was accepted
-	changed atomic.Uint64 // the identity of a host that announced another session time than before, or 0
+	changed atomic.Uint64 // which host announced another session time than before; 0: none
 	old     atomic.Uint64 // when another host was refused since the own one counts more
-	// When the last one was sent, and when elect was called; of the goroutine that sends.
-	announced, asked uint64
-	awake            uint64 // since then elect was called in time
-	known            bool   // it has seen that this peer is in a session
+
+	// What follows belongs to the goroutine that sends.
+	announced uint64 // when the last announcement was sent
+	asked     uint64 // when elect was called last
+	awake     uint64 // since when elect was called in time
+	known     bool   // elect has seen that this peer is in a session
 }
 
 // other is another peer, as one knows it.
@@ -56,27 +58,35 @@ type other struct {
 }
 
 // pairKey is the key of two peers, so that nobody can pass for a third: who has come tells the
-// key, not what the datagram says. All peers know the key of the party, and so trust each other
+// key, not what the datagram says. All peers know the key of the group, and so trust each other
 // not to calculate those of other pairs; where they do not, give each pair a key of its own.
-func pairKey(party [32]byte, a, b uint64) (key [32]byte) {
-	return program.SubKey(party, fmt.Sprint(min(a, b), max(a, b)))
+func pairKey(group [32]byte, a, b uint64) (key [32]byte) {
+	return program.SubKey(group, fmt.Sprint(min(a, b), max(a, b)))
 }
 
-// newPeer makes one that calls the others at these addresses: 1 at the first, and so on. Of two, the one with the
-// higher identity calls.
+// newPeer makes one that calls the others at these addresses: 1 at the first, and so on. Of two,
+// the one with the higher identity calls.
 func newPeer(id uint64, key [32]byte, clock program.Clock, at []netip.AddrPort) *peer {
-	p := &peer{id: id, clock: clock, member: session.New(id), started: clock.Now()}
-	// A clock may show any time.
-	p.asked, p.awake, p.announced = p.started, p.started, p.started
-	p.old.Store(p.started - uint64(silent.Microseconds()))
-	p.cut = func(uint64, uint64) bool { return false }
+	now := clock.Now() // which may be any time, so none of those below may stay 0
+	p := &peer{
+		id:        id,
+		clock:     clock,
+		member:    session.New(id),
+		cut:       func(uint64, uint64) bool { return false },
+		started:   now,
+		announced: now,
+		asked:     now,
+		awake:     now,
+	}
+	p.old.Store(now - uint64(silent.Microseconds()))
 	for i, to := range at {
 		whose := uint64(i) + 1
-		switch key := pairKey(key, id, whose); {
+		shared := pairKey(key, id, whose)
+		switch {
 		case whose < id:
-			p.others = append(p.others, &other{id: whose, end: seal.New(key, 0), to: to})
+			p.others = append(p.others, &other{id: whose, end: seal.New(shared, 0), to: to})
 		case whose > id:
-			p.others = append(p.others, &other{id: whose, end: seal.New(key, 1)})
+			p.others = append(p.others, &other{id: whose, end: seal.New(shared, 1)})
 		}
 	}
 	return p
@@ -94,38 +104,63 @@ func (p *peer) start(udp *net.UDPConn) {
 
 // elect lets this peer become host when the host is gone, if it has the lowest identity of all in
 // the session that are there. And it lets the peer with the lowest identity found a session if
-// nobody is in one. This is one way to choose. Others will do, also those that let two become host.
+// nobody is in one. This is one way to choose. Others will do, also those that let two become
+// host.
 func (p *peer) elect(now uint64) {
-	// A clock that was set, a sleep and a hang look like silence of all others, which comes at once.
+	// A clock that was set, a sleep and a hang look like silence of all others, which comes at
+	// once.
 	if passed(now, p.asked) > late {
 		p.awake = now
 	}
 	p.asked = now
 	r, known := p.member.Read(now)
 	if known && !p.known { // heard may not say yet that the first announcement was accepted
-		p.awake, p.known = now, true
+		p.awake = now
+		p.known = true
 	}
-	// Those that follow a host that counts less than ours do not take over from ours.
-	behind := passed(now, p.old.Load()) < silent
-	for _, o := range p.others {
-		from := o.end.Peer()
-		there := from.Addr.IsValid() && min(passed(now, from.HeardUsec), passed(now, p.awake)) < silent
-		// A peer that has started anew knows nothing that it could go on from, and a host that founded a
-		// session after that is none of this one.
-		knows := o.knows.Load() && o.id != p.changed.Load()
-		if there && (o.knows.Load() && !known || o.id < p.id && knows == known && !behind) {
-			return
-		}
+	if p.leftToAnother(now, known) {
+		return
 	}
+	hostSilent := p.silence(now, p.heard.Load()) > silent
 	switch {
 	case !known && passed(now, p.started) > alone:
 		_ = p.member.Found(now, 0) // which has no error: p is in no session
-	case known && r.Host != p.id && min(passed(now, p.heard.Load()), passed(now, p.awake)) > silent:
+	case known && r.Host != p.id && hostSilent:
 		_ = p.member.Host(now) // which has no error: p is in a session
 	default:
 		return
 	}
 	p.announced = now - uint64(announce.Microseconds()) // at once
+}
+
+// silence is for how long somebody has been silent who was heard last at a time. While this peer
+// could not listen, nobody was silent.
+func (p *peer) silence(now, heard uint64) time.Duration {
+	return min(passed(now, heard), passed(now, p.awake))
+}
+
+// leftToAnother reports whether another peer is there that has to found the session, or to become
+// its host, before this one. known says whether this peer is in a session.
+func (p *peer) leftToAnother(now uint64, known bool) bool {
+	// Those that follow a host that counts less than ours do not take over from ours.
+	behind := passed(now, p.old.Load()) < silent
+	for _, o := range p.others {
+		from := o.end.Peer()
+		if !from.Addr.IsValid() || p.silence(now, from.HeardUsec) >= silent {
+			continue // it is not there
+		}
+		inSession := o.knows.Load()
+		if inSession && !known {
+			return true // this peer will hear of that session
+		}
+		// A peer that has started anew knows nothing that it could go on from, and a host that
+		// founded a session after that is none of this one.
+		goesOn := inSession && o.id != p.changed.Load()
+		if o.id < p.id && goesOn == known && !behind {
+			return true
+		}
+	}
+	return false
 }
 
 // send sends each other peer a datagram, and what the host announces if it is time.
@@ -169,7 +204,8 @@ func (p *peer) receive(b []byte, from netip.AddrPort, recvUsec uint64) {
 		}
 		o.knows.Store(d.Payload[0] == 1)
 		if a := d.Payload[1:]; len(a) > 0 {
-			// Other errors say why the announcement is not followed: usually another host counts more.
+			// Other errors say why the announcement is not followed: usually another host counts
+			// more.
 			switch p.member.Accept(o.id, &o.end.Link, a, recvUsec) {
 			case nil:
 				p.heard.Store(recvUsec)
@@ -185,4 +221,6 @@ func (p *peer) receive(b []byte, from netip.AddrPort, recvUsec uint64) {
 }
 
 // passed returns the time from then to now on one clock.
-func passed(now, then uint64) time.Duration { return time.Duration(int64(now-then)) * time.Microsecond }
+func passed(now, then uint64) time.Duration {
+	return time.Duration(int64(now-then)) * time.Microsecond
+}

@@ -11,7 +11,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"timesync/examples/channel"
-	"timesync/internal/channelbench"
+	"timesync/examples/channel/channelbench"
 	"timesync/internal/program"
 )
 

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"timesync/examples/seal"
-	"timesync/internal/exampletest"
 	"timesync/internal/program"
-	"timesync/internal/sim"
+	"timesync/internal/program/programtest"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 )
 
@@ -26,7 +26,7 @@ var (
 // world is a speaker, the lives of a listener, and a network of 20 +- 5 ms.
 type world struct {
 	config
-	*sim.World
+	*simnet.World
 	rng     *rand.Rand
 	speaker *speaker
 	lives   []*listener
@@ -37,7 +37,7 @@ type world struct {
 }
 
 func newWorld(seed uint64, latency time.Duration) *world {
-	w := &world{World: sim.NewWorld(seed), rng: rand.New(rand.NewPCG(seed, 'w'))}
+	w := &world{World: simnet.NewWorld(seed), rng: rand.New(rand.NewPCG(seed, 'w'))}
 	w.latency, w.Skew = latency, 50
 	w.speakerBirth()
 	w.birth()
@@ -253,17 +253,17 @@ func TestFaults(t *testing.T) {
 }
 
 func TestDemo(t *testing.T) {
-	c := exampletest.Config(t, (*config).flags, (*config).check, "-for 12s")
+	c := programtest.Config(t, (*config).flags, (*config).check, "-for 12s")
 	r := demo(t.Context(), c)
-	exampletest.Must(t, r.print(t.Output(), c))
+	testkit.Must(t, r.print(t.Output(), c))
 	if r.InFlight < 90 || r.Captured < 500 || r.Played > r.Captured-90 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestFlags(t *testing.T) {
-	exampletest.Flags(t, "voice", run, map[string]string{
+	programtest.Flags(t, "voice", run, map[string]string{
 		"-for 1s": "at least", "-skew NaN": "-skew", "-loss 200": "-loss", "-latency 1h": "times must be",
-		"-latency -1s": "times must be", "x": "unexpected",
+		"-latency -1s": "times must be", "x": "behind the flags",
 	})
 }

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# measure.sh EXAMPLE WHAT TOOL ARGUMENT... runs what measures an example in network namespaces, or
-# says that WHAT was not tested, as without the TOOL. The measure.sh of the examples call it.
+# measure.sh FOLDER WHAT TOOL ARGUMENT... runs what measures the program in FOLDER, its program measure,
+# in network namespaces. Where that is impossible, as without the TOOL, it says that WHAT was not tested.
+# The measure.sh of the examples call it.
 set -euo pipefail
-example=$1 what=$2 tool=$3
+folder=$1 what=$2 tool=$3
 shift 3
-cd "$(dirname "$0")/../../$example"
+cd "$(dirname "$0")/../../$folder"
 why() {
 	echo "NOT TESTED: $what: $1"
 	exit 0

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"timesync/internal/badnet"
-	"timesync/internal/exampletest"
 	"timesync/internal/program"
+	"timesync/internal/program/programtest"
 )
 
 // TestKey: it comes from the command line or the environment.
@@ -53,7 +53,7 @@ func TestFlags(t *testing.T) {
 		c = flags
 		return errors.New("done")
 	})
-	exampletest.Flags(t, "test", run, map[string]string{
+	programtest.Flags(t, "test", run, map[string]string{
 		"-listen :1 -dial :2": "one or the other",
 		"-listen=":            "empty address",
 		"-for 0":              "-for 0s: must be positive",
@@ -71,7 +71,7 @@ func TestFlags(t *testing.T) {
 		"-listen :1 -loss 1":  "-loss: only without",
 		"-listen :1 -key 12":  "64 hex digits",
 		"-nonsense":           "not defined",
-		"what":                `unexpected argument "what"`,
+		"what":                "1 arguments behind the flags, 0 expected",
 		"-listen :1 -for 1x":  "invalid value",
 	})
 	printed := func(args ...string) string {

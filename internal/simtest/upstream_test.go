@@ -81,7 +81,7 @@ func (j *upJob) ratio() float64 { return max(j.p95[1], upLeast) / max(j.p95[0], 
 // TestUpstream plays all scenarios with clocks as published, and with clocks that integrate their rate, and CORE with
 // skew, too. How soon we are back after a step is in TestSteps, and who is how good in which scenario in lab/results/report.csv.
 func TestUpstream(t *testing.T) {
-	if !*testkit.Flag {
+	if !testkit.Long() {
 		t.Skip("its limits are for all seeds: with -long")
 	}
 	var jobs []upJob

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/internal/exampletest"
+	"timesync/internal/testkit"
 )
 
 // bot is a client without a page. Every 50 ms it says what it knows.
@@ -49,7 +49,7 @@ func client(t *testing.T, url string, timers int) *bufio.Scanner {
 	err2 := os.CopyFS(dir, page)
 	err3 := os.WriteFile(filepath.Join(dir, "timesync.mjs"), module, 0o666)
 	err4 := os.WriteFile(filepath.Join(dir, "bot.mjs"), []byte(bot), 0o666)
-	exampletest.Must(t, errors.Join(err1, err2, err3, err4))
+	testkit.Must(t, errors.Join(err1, err2, err3, err4))
 	const flag = "--experimental-websocket" // before Node 22
 	if exec.CommandContext(t.Context(), node, flag, "-e", "WebSocket").Run() != nil {
 		t.Skip("NOT TESTED in JavaScript: this Node has no WebSocket")
@@ -57,7 +57,7 @@ func client(t *testing.T, url string, timers int) *bufio.Scanner {
 	cmd := exec.CommandContext(t.Context(), node, flag, filepath.Join(dir, "bot.mjs"), url, strconv.Itoa(timers))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	exampletest.Must(t, errors.Join(err, cmd.Start()))
+	testkit.Must(t, errors.Join(err, cmd.Start()))
 	t.Cleanup(func() { _ = cmd.Wait() }) // it was killed
 	return bufio.NewScanner(out)
 }
@@ -65,7 +65,7 @@ func client(t *testing.T, url string, timers int) *bufio.Scanner {
 // listen serves a new game. stop ends it and its connections.
 func listen(t *testing.T, address string) (g *game, at string, stop func()) {
 	l, err := net.Listen("tcp", address)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	g = newGame()
 	go g.run()
 	s := &http.Server{Handler: g.handler()}
@@ -98,7 +98,7 @@ func (g *game) read(t *testing.T, client *bufio.Scanner) (sure bool) {
 		t.Fatal("Node has stopped")
 	}
 	_, err := fmt.Sscan(client.Text(), &wall, &doubt, &shared, &bound, &epoch, &players)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	if is, _ := g.server.Epoch(); doubt != "sure" || epoch != is || players != 1 {
 		return false
 	}
@@ -161,7 +161,7 @@ func TestFiles(t *testing.T) {
 	defer stop()
 	for name, kind := range map[string]string{"": "text/html", "play.mjs": "text/javascript", "timesync.mjs": "text/javascript"} {
 		r, err := http.Get("http://" + address + "/" + name)
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 		r.Body.Close()
 		if got := r.Header.Get("Content-Type"); r.StatusCode != http.StatusOK || !strings.HasPrefix(got, kind) {
 			t.Error(name, r.Status, got)

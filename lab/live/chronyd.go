@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 	"timesync/lab/play"
 	"timesync/lab/results"
@@ -110,8 +111,8 @@ func (r *chronyRun) once(clknetsim string, seed uint64) []play.Answer {
 func (r *chronyRun) rates(side sim.Side, seed uint64) (lines [2]string) {
 	// Its random walk has the seed that sim.Run gives it.
 	sc := &r.w.Scenario
-	spec, name := [...]func(uint64) sim.ClockSpec{sc.A, sc.B}[side](seed), [...]string{"clock A", "clock B"}[side]
-	c := sim.NewClock(spec, sim.NewWorld(seed).Rand(name).Uint64())
+	spec, name := [...]func(uint64) simnet.ClockSpec{sc.A, sc.B}[side](seed), [...]string{"clock A", "clock B"}[side]
+	c := simnet.NewClock(spec, simnet.NewWorld(seed).Rand(name).Uint64())
 	const (
 		step   = time.Second / play.ChronydRate
 		faster = 0.01 // than any clock: it is set
@@ -134,15 +135,15 @@ func (r *chronyRun) rates(side sim.Side, seed uint64) (lines [2]string) {
 // for a lost one. clknetsim takes them in turn, so a packet's time is where it would be if
 // chronyd polled evenly; it does, to some percent. A request that is lost has no response.
 func (r *chronyRun) delays(seed uint64) (lines [2]string) {
-	sc, world := &r.w.Scenario, sim.NewWorld(seed)
-	links := [2]*sim.Link{sc.AB(seed), sc.BA(seed)}
+	sc, world := &r.w.Scenario, simnet.NewWorld(seed)
+	links := [2]*simnet.Link{sc.AB(seed), sc.BA(seed)}
 	random := [2]*rand.Rand{world.Rand("delays A"), world.Rand("delays B")}
 	var out [2]strings.Builder
 	send := func(side sim.Side, at time.Duration) (arrives time.Duration) {
 		arrivals := links[side].Arrivals(random[side], at)
 		if len(arrivals) == 0 {
 			fmt.Fprintln(&out[side], "-1")
-			return sim.Lost
+			return simnet.Lost
 		}
 		fmt.Fprintf(&out[side], "%.9f\n", (arrivals[0] - at).Seconds())
 		return arrivals[0]
@@ -150,7 +151,7 @@ func (r *chronyRun) delays(seed uint64) (lines [2]string) {
 	var last time.Duration
 	for n := range int(1.2 * r.rate() * sc.Duration.Seconds()) { // some more, for polls that come early
 		at := time.Duration(float64(n) / r.rate() * float64(time.Second))
-		if arrives := send(sim.A, at); arrives != sim.Lost {
+		if arrives := send(sim.A, at); arrives != simnet.Lost {
 			last = max(last, arrives) // a response does not go back in time
 			send(sim.B, last)
 		}

@@ -25,6 +25,7 @@ import (
 
 	"timesync/clock"
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 	"timesync/lab/play"
 	"timesync/lab/results"
@@ -116,7 +117,7 @@ func (l *link) save(folder string) {
 		for side, direction := range [...]string{"down", "up"} {
 			for _, x := range stream.trace[side] {
 				owd := int64(-1)
-				if x.under[kernel] != sim.Lost {
+				if x.under[kernel] != simnet.Lost {
 					owd = x.under[kernel].Microseconds()
 				}
 				fmt.Fprintf(z, "%d,%d,%s\n", x.sent.Microseconds(), owd, direction)

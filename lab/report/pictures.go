@@ -21,6 +21,7 @@ import (
 	"timesync"
 	"timesync/internal/sim"
 	"timesync/internal/sim/inputs"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 	"timesync/lab/play"
 	"timesync/lab/results"
@@ -307,18 +308,18 @@ func floorsCharts() []*results.Chart {
 		back    = 95 * time.Second // the path is as before
 		lasts   = 120 * time.Second
 	)
-	toA := sim.Route(delay,
-		sim.RouteStep{At: changed, Change: longer},
-		sim.RouteStep{At: back, Change: -longer})
-	stepped := sim.ClockSpec{Events: []sim.ClockEvent{{At: set, Step: ahead}}}
+	toA := simnet.Route(delay,
+		simnet.RouteStep{At: changed, Change: longer},
+		simnet.RouteStep{At: back, Change: -longer})
+	stepped := simnet.ClockSpec{Events: []simnet.ClockEvent{{At: set, Step: ahead}}}
 	world := sim.Scenario{
 		Duration: lasts,
 		RateAB:   20,
 		RateBA:   20,
-		A:        func(uint64) sim.ClockSpec { return sim.ClockSpec{} },
-		B:        func(uint64) sim.ClockSpec { return stepped },
-		AB:       func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(delay)} },
-		BA:       func(uint64) *sim.Link { return &sim.Link{Base: toA} },
+		A:        func(uint64) simnet.ClockSpec { return simnet.ClockSpec{} },
+		B:        func(uint64) simnet.ClockSpec { return stepped },
+		AB:       func(uint64) *simnet.Link { return &simnet.Link{Base: simnet.Fixed(delay)} },
+		BA:       func(uint64) *simnet.Link { return &simnet.Link{Base: toA} },
 	}
 	var fastest, own, peer, trip, middle, truth, offset plotter.XYs
 	a := new(sim.Core)
