@@ -104,8 +104,8 @@ func (c *Clock) AppendRequest(dst []byte, nowUsec uint64) []byte {
 	return append(dst, nonce[:]...)
 }
 
-// Next returns how long to wait before the next request; zero means now. Who asks on a schedule of
-// its own need not call it.
+// Next returns how long to wait before the next request; zero means now. Call it again after each
+// reply, which may make that sooner. Who asks on a schedule of its own need not call it.
 func (c *Clock) Next(nowUsec uint64) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

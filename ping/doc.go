@@ -42,7 +42,7 @@
 // All requests must reach the same machine. Behind a name server or a balancer each of them may meet
 // another one, with another clock. HandleReply then returns ManyServers: of the last 8 exchanges three
 // contradicted what was known. The time is that of the machine that answered last, never a mean, and
-// Within fails. Keep one connection, or address one machine. Machines whose clocks differ by less than
+// Within fails for 15 s after each change. Keep one connection, or address one machine. Machines whose clocks differ by less than
 // the error bound look like jitter.
 //
 // # Accuracy

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/long"
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 )
 
 var (
 	seedFlag = flag.Uint64("seed", 1, "seed of the random worlds")
-	worlds   = long.Count("worlds", "drawn worlds for the error bound, half as many for clock steps", 300, 1000, 10_000)
+	worlds   = testkit.Count("worlds", "drawn worlds for the error bound, half as many for clock steps", 300, 1000, 10_000)
 )
 
 // random returns a generator and prints its seed.
@@ -57,7 +57,7 @@ const (
 // microseconds; the client's clock counts true time from base on, the server's
 // differs by offset and runs ppb faster, less what suspends and steps took away.
 type world struct {
-	events *sim.World
+	events *simnet.World
 	t      int64 // true time now
 	base   uint64
 	offset uint64
@@ -71,6 +71,7 @@ type world struct {
 
 	c     *Clock
 	heard func(exchange) // of each reply that arrives
+	loops bool           // keepPinging was called
 }
 
 // exchange is one whose reply has arrived: when the request was sent, in true time, and what became
@@ -98,7 +99,7 @@ func exponential(r *rand.Rand, base, mean int64) func() int64 {
 // newWorld is a world with odd offsets in which both ways take 30 ms.
 func newWorld(c *Clock) *world {
 	return &world{
-		events: sim.NewWorld(0),
+		events: simnet.NewWorld(0),
 		base:   1 << 40,
 		offset: 0xfedc_ba98_7654_3210,
 		up:     constant(30 * usMs),
@@ -153,6 +154,9 @@ func (w *world) ping() {
 				x.T4 = w.local()
 				x.verdict = w.c.HandleReply(reply, x.T4)
 				w.heard(x)
+				if w.loops { // it may be time sooner than it was
+					w.after(w.c.Next(w.local()).Microseconds()+1, w.pingIfDue)
+				}
 			})
 		})
 	})
@@ -160,10 +164,15 @@ func (w *world) ping() {
 
 // keepPinging is what a client's loop does.
 func (w *world) keepPinging() {
+	w.loops = true
+	w.pingIfDue()
+	w.after(max(w.c.Next(w.local()).Microseconds(), 1), w.keepPinging)
+}
+
+func (w *world) pingIfDue() {
 	if w.c.Next(w.local()) == 0 {
 		w.ping()
 	}
-	w.after(max(w.c.Next(w.local()).Microseconds(), 1), w.keepPinging)
 }
 
 // every calls do every d from now on.

@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 )
 
-var tableWorlds = long.Count("table.worlds", "worlds for each figure of TestWorlds", 2, 12, 40)
+var tableWorlds = testkit.Count("table.worlds", "worlds for each figure of TestWorlds", 2, 8, 40)
 
 // intervals are the columns of the table of TestWorlds.
 var intervals = [...]time.Duration{100 * ms, 250 * ms, sec, 5 * sec, 30 * sec, time.Minute}
@@ -54,12 +53,8 @@ func streamWays(w *world, r *rand.Rand) {
 func longerWays(by int64, lasts time.Duration) func(w *world, r *rand.Rand) {
 	return func(w *world, r *rand.Rand) {
 		pathWays(20*usMs, 3*usMs)(w, r)
-		way := &w.up
-		if r.IntN(2) == 0 {
-			way = &w.down
-		}
-		delay := *way
-		*way = func() int64 {
+		delay := w.up
+		w.up = func() int64 {
 			if since := w.t - 300*usSec; since >= 0 && since < lasts.Microseconds() {
 				return by + delay()
 			}
@@ -140,7 +135,7 @@ func TestWorlds(t *testing.T) {
 				f.play(t, row, interval, *seedFlag+uint64(n))
 			}
 			looks += f.relied
-			spread, back := stat.SpreadOf(f.errors), mean(f.back)
+			spread, back := testkit.SpreadOf(f.errors), mean(f.back)
 			text := fmt.Sprint(spread.P99)
 			if row.set != 0 {
 				text = fmt.Sprintf("%.1f (%.1f)", back, slices.Max(f.back))

@@ -1,0 +1,64 @@
+// This test proves that the truth lies within the error bound in drawn worlds.
+
+package ping
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestBoundHolds: in drawn worlds the truth lies within the error bound at nearly all looks at the
+// present at which Within is nil, and readings do not go back without a step. Ways are as unequal as they
+// come, the skew is up to 500 ppm, with jitter, loss and hold times.
+func TestBoundHolds(t *testing.T) {
+	looks, beyond, bad := 0, 0, 0
+	play(t, worlds(), func(r *rand.Rand) {
+		l, b := boundWorld(t, r)
+		looks, beyond = looks+l, beyond+b
+		if b > 0 {
+			bad++
+		}
+	})
+	t.Logf("%d looks, %d beyond the bound, in %d of %d worlds", looks, beyond, bad, worlds())
+	if beyond*500 > looks {
+		t.Error("more than one in 500")
+	}
+}
+
+// boundWorld plays one world, and returns how many looks found Within nil, and how many of those the
+// truth beyond the bound.
+func boundWorld(t *testing.T, r *rand.Rand) (looks, beyond int) {
+	upTo := func(n int64) int64 { return r.Int64N(n + 1) }
+	w := newWorld(&Clock{conf: Config{SyncInterval: time.Duration(50+upTo(2000)) * ms}})
+	w.base, w.offset, w.hold = r.Uint64(), r.Uint64(), upTo(100*usMs)
+	w.ppb = upTo(1_000_000) - 500_000
+	jitter := upTo(50*usMs) * upTo(1)
+	w.up, w.down = exponential(r, upTo(300*usMs), jitter), exponential(r, upTo(300*usMs), jitter)
+	if r.IntN(4) == 0 {
+		w.down = constant(0) // as unequal as can be
+	}
+	loss := r.Float64() * 0.4
+	w.lost = func() bool { return r.Float64() < loss }
+	last := noSnapshot
+	w.keepPinging()
+	for range 100 {
+		w.run(time.Duration(r.ExpFloat64() * float64(300*ms)))
+		s, ok := w.c.Snapshot(w.local())
+		if !ok {
+			continue
+		}
+		if s.Steps == last.Steps && int64(s.RemoteUsec-last.RemoteUsec) < 0 {
+			t.Errorf("at %d us: went back", w.t)
+		}
+		last = s
+		if s.Within(s.ErrorBound) != nil {
+			continue
+		}
+		looks++
+		if magnitude(w.errorUsec(t)) > uint64(s.ErrorBound.Microseconds()) {
+			beyond++
+		}
+	}
+	return looks, beyond
+}

@@ -1,0 +1,253 @@
+// These tests prove the figures of single steps, each on both sides of its limit.
+
+package ping
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"timesync"
+	"timesync/internal/sim/rivals"
+)
+
+// answer makes an exchange with the given four timestamps.
+func answer(c *Clock, t1, t2, t3, t4 uint64) Verdict {
+	request := c.AppendRequest(nil, t1)
+	reply, _ := AppendReply(nil, request, c.session, t2, t3)
+	return c.HandleReply(reply, t4)
+}
+
+// TestUnsynchronized: before the first exchange and after Reset all answers are zero
+// and not ok.
+func TestUnsynchronized(t *testing.T) {
+	c := new(Clock)
+	nothing := func(when string) {
+		t.Helper()
+		local, okLocal := c.LocalTime(7)
+		p20, p50, p80, okTrips := c.RoundTrips()
+		skew, okSkew := c.Skew()
+		s, okSnapshot := c.Snapshot(7)
+		check(t, [...]bool{okLocal, okTrips, okSkew, okSnapshot}, [4]bool{}, "%s: ok", when)
+		check(t, [...]any{local, p20 + p50 + p80, skew, s}, [...]any{uint64(0), 0 * sec, 0.0, timesync.Snapshot{}}, "%s", when)
+	}
+	nothing("at first")
+	w := newWorld(c)
+	w.keepPinging()
+	w.run(time.Minute)
+	if s := w.snapshot(t); s.Steps != 0 || c.Count(Synced) != 1 || c.Count(Accepted) < 200 {
+		t.Errorf("%+v, %d synced, %d accepted", s, c.Count(Synced), c.Count(Accepted))
+	}
+	c.Reset(1)
+	nothing("after Reset")
+	for v := range verdicts {
+		check(t, c.Count(v), 0, "after Reset: %v", v)
+	}
+	reply, _ := AppendReply(nil, c.AppendRequest(nil, 0), 1, 1, 1)
+	c.Reset(1) // of a clock that knows nothing: nothing jumps
+	check(t, c.HandleReply(reply, 1), UnknownRequest, "a reply across Reset to the same session")
+	w.run(sec)
+	check(t, w.snapshot(t).Steps, 1, "a reading after Reset is a step: steps")
+	if _, ok := c.Skew(); ok || c.Count(Accepted)+c.Count(Stepped) < 6 {
+		t.Errorf("a second after Reset the skew is known, %v, or requests are not quick: %d", ok, c.Count(Accepted))
+	}
+	check(t, c.Count(Synced), 1, "synced after Reset")
+}
+
+// next checks that the next request is due after want, or up to a sixteenth of the interval less.
+func next(t *testing.T, c *Clock, now uint64, want, interval time.Duration) {
+	t.Helper()
+	if got := c.Next(now); got > want || got < max(want-interval/16, 0) {
+		t.Errorf("%d us, %d requests: the next in %v, want %v or a little less", now, c.schedule.asked, got, want)
+	}
+}
+
+// TestRoundTrips: the percentiles are the smallest round trips that 20, 50 and 80 percent of the
+// last 64 exchanges do not exceed; exchanges before a clock was set do not count.
+func TestRoundTrips(t *testing.T) {
+	for _, x := range []struct{ since, p20, p50, p80 int64 }{{1, 100, 100, 100}, {2, 100, 100, 101}, {5, 100, 102, 103}, {6, 101, 102, 104}, {64, 112, 131, 151}, {70, 118, 137, 157}} {
+		c := new(Clock)
+		for i := range 10 + x.since {
+			ahead, trip := uint64(0), uint64(900)
+			if i >= 10 { // the server's clock was set
+				ahead, trip = 60_000_000, 100+uint64(i-10)
+			}
+			now, hold := uint64(i+1)*100_000, uint64(i)*7
+			answer(c, now, now+ahead+trip/2, now+ahead+trip/2+hold, now+trip+hold)
+		}
+		p20, p50, p80, _ := c.RoundTrips()
+		check(t, [...]time.Duration{p20, p50, p80}, [...]time.Duration{duration(x.p20), duration(x.p50), duration(x.p80)}, "after %d", x.since)
+	}
+}
+
+// TestNext: 8 requests 100 ms apart, then one in a sixteenth of the time since the first reply, down to
+// one per interval; while nothing is answered one a second, for a minute. The local clock may go back by
+// an interval, and nothing is asked twice; by more, it was set.
+func TestNext(t *testing.T) {
+	const start, second = 1 << 40, 1_000_000
+	c := &Clock{conf: Config{SyncInterval: 5 * sec}}
+	ask := func(after time.Duration) {
+		c.AppendRequest(nil, c.schedule.last+uint64(after.Microseconds()))
+	}
+	next(t, c, start, 0, 0)
+	c.AppendRequest(nil, start)
+	for range groupSize - 1 {
+		next(t, c, c.schedule.last, 100*ms, 100*ms)
+		ask(100 * ms)
+	}
+	for range retries {
+		next(t, c, c.schedule.last, sec, sec)
+		ask(sec)
+	}
+	next(t, c, c.schedule.last, 5*sec, 5*sec)
+	next(t, c, c.schedule.last+2_000_000, 3*sec, 5*sec)
+	next(t, c, c.schedule.last+9_000_000, 0, 0)
+	next(t, c, c.schedule.last-5_000_000, 5*sec, 5*sec)
+	next(t, c, c.schedule.last-5_000_001, 0, 0)
+	next(t, c, c.schedule.last+1<<63, 0, 0)
+	c.schedule.start(c.schedule.last)
+	for known, want := range map[time.Duration]time.Duration{0: 100 * ms, 16 * sec: sec, 79 * sec: 79 * sec / 16, 90 * sec: 5 * sec} {
+		c.schedule.since = c.schedule.last - uint64(known.Microseconds())
+		next(t, c, c.schedule.last, want, want)
+	}
+	// A silence is followed by a group.
+	c.schedule.since = c.schedule.last - 1000*second
+	ask(8*sec - us)
+	next(t, c, c.schedule.last, 5*sec, 5*sec)
+	ask(8 * sec)
+	next(t, c, c.schedule.last, 100*ms, 100*ms)
+
+	forever := &Clock{conf: Config{SyncInterval: math.MaxInt64}}
+	forever.schedule = schedule{asked: 1000, group: groupSize}
+	next(t, forever, 0, math.MaxInt64, math.MaxInt64)
+}
+
+// TestFastAgain: after a clock step the next requests are 100 ms apart again, at any interval.
+func TestFastAgain(t *testing.T) {
+	for _, size := range []int64{12 * usMs, 150 * usMs, 3600 * usSec} {
+		w := newWorld(&Clock{conf: Config{SyncInterval: 5 * sec}})
+		w.keepPinging()
+		w.run(5 * time.Minute)
+		w.jump += size
+		asked := w.c.schedule.asked
+		w.run(8 * sec)
+		if w.c.schedule.asked < asked+16 {
+			t.Errorf("set by %d us: %d requests in 8 s", size, w.c.schedule.asked-asked)
+		}
+	}
+}
+
+// TestExchange: round trip, offset, and which times cannot be those of an exchange.
+func TestExchange(t *testing.T) {
+	x := Exchange{T1: math.MaxUint64 - 9, T2: 50, T3: 55, T4: 20}
+	check(t, x.RoundTrip(), 25*us, "round trip")
+	check(t, x.Offset(), 47, "offset")
+	for _, x := range []struct {
+		Exchange
+		want Verdict
+	}{
+		{Exchange{0, 5, 5, 0}, Accepted},
+		{Exchange{1, 5, 5, 0}, Impossible},
+		{Exchange{0, 5, 5, lateUsec}, Accepted},
+		{Exchange{0, 5, 5, lateUsec + 1}, TooLate},
+		{Exchange{0, coarseUsec, 0, 1}, Accepted},
+		{Exchange{0, coarseUsec + 1, 0, 1}, Impossible},
+		{Exchange{0, 7, 7 + 10_008, 10_000}, Accepted}, // 600 ppm and 2 us
+		{Exchange{0, 7, 7 + 10_009, 10_000}, Impossible},
+		{Exchange{0, 0, 1 << 63, 1}, Impossible},
+	} {
+		check(t, x.verdict(), x.want, "%+v", x.Exchange)
+	}
+}
+
+// TestAllows: an exchange excludes what is more than the bound and 2 us beyond its limits.
+func TestAllows(t *testing.T) {
+	x := Exchange{T1: 0, T2: 1100, T3: 1100, T4: 200} // from 900 to 1100
+	for offset, want := range map[uint64]bool{888: true, 887: false, 1112: true, 1113: false, 1000: true, 1 << 63: false, 1<<63 + 1000: false} {
+		check(t, x.allows(offset, 10*us), want, "%d", offset)
+	}
+}
+
+// TestManyServers: where each request meets one of several machines, that is said within 30 exchanges and
+// for as long as it lasts; where they ask often, Within is not nil. Where a clock is set, once or each minute, it is not.
+func TestManyServers(t *testing.T) {
+	for _, interval := range []time.Duration{0, 5 * sec, time.Minute} {
+		for machines := uint64(2); machines <= 5; machines++ {
+			r := random(t)
+			w := newWorld(&Clock{conf: Config{SyncInterval: interval}})
+			w.keepPinging()
+			w.heard = func(exchange) { w.jump = r.Int64N(int64(machines)) * usSec }
+			w.run(10 * time.Minute)
+			said := w.c.Count(ManyServers)
+			if used := said + w.c.Count(Stepped) + w.c.Count(Accepted); said*5 < used {
+				t.Errorf("%d machines, each %v: said %d times of %d", machines, interval, said, used)
+			}
+			if s := w.snapshot(t); s.Within(s.ErrorBound) == nil && interval == 0 {
+				t.Errorf("%d machines, each %v: Within is nil", machines, interval)
+			}
+			if asked := w.c.schedule.asked; interval != 0 && asked > 2500 {
+				t.Errorf("%d machines, each %v: %d requests", machines, interval, asked)
+			}
+		}
+		for _, local := range []bool{false, true} {
+			w := newWorld(&Clock{conf: Config{SyncInterval: interval}})
+			w.keepPinging()
+			size := int64(-7 * usSec)
+			for range 20 {
+				w.run(time.Minute)
+				w.set(local, size)
+				size = -size / 2
+			}
+			check(t, w.c.Count(ManyServers), 0, "set 20 times, each %v, local %v", interval, local)
+		}
+	}
+}
+
+// TestPlainClock: the first exchange sets it; an error is taken away in parts, above the threshold at
+// once; and with the same exchanges it agrees with the method that it re-creates.
+func TestPlainClock(t *testing.T) {
+	p := PlainClock{Rule: Latest, AdjustSteps: 4, RecalibrateThreshold: ms}
+	at := func(offset uint64) Exchange {
+		return Exchange{T1: 1000, T2: 1000 + offset, T3: 1000 + offset, T4: 1000}
+	}
+	_, ok := p.RemoteTime(0)
+	check(t, ok, false, "known at first")
+	p.OnExchange(Exchange{T1: 1})
+	for _, x := range []struct{ offset, want uint64 }{
+		{5000, 5000}, {5010, 5005}, {5011, 5007}, {5011, 5008}, {5009, 5009}, {6009, 5259}, {6260, 6260}, {0, 0},
+	} {
+		p.OnExchange(at(x.offset))
+		got, _ := p.RemoteTime(0)
+		check(t, got, x.want, "after %d", x.offset)
+	}
+	w := newWorld(new(Clock))
+	r := random(t)
+	w.up, w.down = exponential(r, 30*usMs, 20*usMs), exponential(r, 30*usMs, 20*usMs)
+	once, sutphin := PlainClock{Rule: Latest}, new(rivals.Sutphin)
+	filter, ntp := new(PlainClock), new(rivals.NTPFilter)
+	looks, unlike := 0, 0
+	w.heard = func(x exchange) {
+		if len(once.window) == 0 {
+			once.OnExchange(x.Exchange)
+		}
+		sutphin.OnExchange(x.T1, x.T2, x.T3, x.T4)
+		filter.OnExchange(x.Exchange)
+		ntp.OnExchange(x.T1, x.T2, x.T3, x.T4)
+		ours, _ := once.RemoteTime(0)
+		theirs, _ := sutphin.RemoteTime(0, 0)
+		if int64(ours-theirs) > 1 || int64(ours-theirs) < -1 {
+			t.Fatalf("Sutphin: %d, not %d", ours, theirs)
+		}
+		ours, _ = filter.RemoteTime(0)
+		theirs, _ = ntp.RemoteTime(0, 0)
+		looks++
+		if magnitude(int64(ours-theirs)) > 1 {
+			unlike++
+		}
+	}
+	w.every(2*sec, w.ping)
+	w.run(10 * time.Minute)
+	if looks < 200 || unlike*50 > looks { // the ages differ by the time under way
+		t.Errorf("NTP's filter: unlike %d times of %d", unlike, looks)
+	}
+}
