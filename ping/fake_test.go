@@ -17,7 +17,7 @@ import (
 
 var (
 	seedFlag = flag.Uint64("seed", 1, "seed of the random worlds")
-	worlds   = testkit.Count("worlds", "random worlds for the error bound, a quarter of it for steps", 1000, 1000, 10_000)
+	worlds   = testkit.Count("worlds", "random worlds for the error bound, a quarter of it for steps", 200, 1000, 10_000)
 )
 
 // random returns a generator and prints its seed.
