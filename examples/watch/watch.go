@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package watch shows the clocks of all peers to Prometheus and expvar: copy it. See docs/RECORDING.md.
+// Package watch shows the clocks of all peers to Prometheus and expvar: copy this file. What it
+// shows, and the alert rules, are in docs/RECORDING.md and docs/PRODUCTION.md.
 package watch
 
 import (
