@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 )
 
@@ -61,16 +61,16 @@ const (
 // world is two ends, sides 0 and 1, on a bad path in simulated time: 10 ms and exponential 5 ms each
 // way, 2 % loss; the clocks are 40 ppm apart.
 type world struct {
-	*sim.World
+	*simnet.World
 	ends  [2]end
-	nodes [2]*sim.Node
+	nodes [2]*simnet.Node
 	last  time.Duration // when something happened, or the start
 	out   [2]*outcome
 }
 
 // session lets two ends talk, and adds what they knew to out.
 func session(seed uint64, rate float64, happens course, ends [2]end, out [2]*outcome) {
-	w := &world{World: sim.NewWorld(seed), ends: ends, out: out}
+	w := &world{World: simnet.NewWorld(seed), ends: ends, out: out}
 	rng, every := w.Rand("ends"), time.Duration(float64(time.Second)/rate)
 	if happens.fresh || happens.step != 0 {
 		w.At(happensAt, func() {
@@ -81,18 +81,18 @@ func session(seed uint64, rate float64, happens course, ends [2]end, out [2]*out
 	}
 	w.Every(askAt, askAt, w.ask)
 	for side, e := range ends {
-		spec := sim.ClockSpec{OffsetUsec: rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
+		spec := simnet.ClockSpec{OffsetUsec: rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
 			SinePhase: 2 * math.Pi * rng.Float64(), WanderPPM: 0.01}
 		if happens.side == side {
-			spec.Events = []sim.ClockEvent{{At: happensAt, Step: happens.step}}
+			spec.Events = []simnet.ClockEvent{{At: happensAt, Step: happens.step}}
 		}
-		n := w.Node(fmt.Sprint(side), sim.NewClock(spec, rng.Uint64()))
-		n.OnReceive = func(_ *sim.Node, b []byte) { w.arrive(side, b) }
+		n := w.Node(fmt.Sprint(side), simnet.NewClock(spec, rng.Uint64()))
+		n.OnReceive = func(_ *simnet.Node, b []byte) { w.arrive(side, b) }
 		e.anew()
 		w.nodes[side] = n
 		w.Every(every, time.Duration(rng.Float64()*float64(every)), func() { n.Send(w.nodes[1-side], e.send(n.NowUsec())) })
 	}
-	way := sim.Link{Base: sim.Fixed(pathDelay), Delay: sim.Exp(5 * time.Millisecond), Loss: sim.Bernoulli(0.02)}
+	way := simnet.Link{Base: simnet.Fixed(pathDelay), Delay: simnet.Exp(5 * time.Millisecond), Loss: simnet.Bernoulli(0.02)}
 	back := way
 	w.Connect(w.nodes[0], w.nodes[1], &way, &back)
 	w.Run(lasts)

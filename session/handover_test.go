@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 )
 
@@ -186,9 +186,9 @@ func TestSplit(t *testing.T) {
 // jump lets the clock of a peer be set, or stand still as that of a machine that sleeps.
 func (x *mesh) jump(p *peer, by time.Duration) {
 	old, at := p.node.Clock, x.w.Now()
-	p.node.Clock = sim.NewClock(sim.ClockSpec{
+	p.node.Clock = simnet.NewClock(simnet.ClockSpec{
 		OffsetUsec: old.Usec(at) - uint64(at/us),
-		Events:     []sim.ClockEvent{{At: at, Step: by}},
+		Events:     []simnet.ClockEvent{{At: at, Step: by}},
 	}, 0)
 	x.set, p.last = at, Reading{}
 }

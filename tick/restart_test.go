@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 )
 
@@ -84,7 +84,7 @@ func TestRestart(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for seed := range uint64(worlds()) {
-				m := newMatch(t, seed, sim.ClockEvent{At: life, For: tt.stops, PPM: -1e6})
+				m := newMatch(t, seed, simnet.ClockEvent{At: life, For: tt.stops, PPM: -1e6})
 				m.mark()
 				m.run(life)
 				m.check()

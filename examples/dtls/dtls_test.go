@@ -11,6 +11,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -202,30 +203,114 @@ func TestRestarts(t *testing.T) {
 	agree(t, p, accepted, 50)
 }
 
-// TestGuard: alerts and data that are not encrypted pass until the peer encrypts, and handshakes
-// always do.
-func TestGuard(t *testing.T) {
-	record := func(kind byte, epoch uint16) []byte {
-		b := make([]byte, recordHead+2)
-		b[0] = kind
-		binary.BigEndian.PutUint16(b[epochAt:], epoch)
-		binary.BigEndian.PutUint16(b[lengthAt:], 2)
-		return b
+// alert is a fatal one, a handshake failure, as anybody can write it.
+var alert = []byte{21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, 40}
+
+// TestOffPath: whoever is at another address and sees nothing ends no handshake.
+func TestOffPath(t *testing.T) {
+	at, accepted, _ := server(t, shared("key"))
+	conn, err := Dial(at.String(), shared("key"))
+	testkit.Must(t, err)
+	elsewhere, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)})
+	testkit.Must(t, err)
+	defer elsewhere.Close()
+	victim := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: conn.LocalAddr().(*net.UDPAddr).Port}
+	for range 100 { // they are read before the server's answer
+		_, err := elsewhere.WriteToUDP(alert, victim)
+		testkit.Must(t, err)
 	}
-	var g guard
-	for i, c := range []struct {
-		b    []byte
-		want bool
-	}{
-		{record(typeAlert, 0), true}, {record(typeHandshake, 0), true}, {record(typeData, 1), true},
-		{record(typeAlert, 0), false}, {record(typeData, 0), false}, {record(typeHandshake, 0), true}, {record(typeAlert, 1), true},
-		{append(record(typeHandshake, 0), record(typeAlert, 0)...), false}, {record(typeAlert, 0)[:5], true}, {nil, true},
-		{record(0, 0), false}, {record(25, 0), false}, {record(0, 1), true}, // types that nobody knows
-		{record(typeChangeCipher, 0), false}, {record(typeChangeCipher, 1), false}, // too long; never encrypted
-		{[]byte{typeChangeCipher, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 1}, true},
-	} {
-		if got := g.admits(c.b); got != c.want {
-			t.Errorf("datagram %d, % x: %v", i, c.b, got)
+	p, err := NewPeer(t.Context(), conn, timesync.NowUsec)
+	testkit.Must(t, err)
+	defer p.Close()
+	agree(t, p, accepted, 50)
+}
+
+// TestOnPath: whoever sees each datagram and sends an alert before it, from the right address, ends
+// no handshake, and no connection after it.
+func TestOnPath(t *testing.T) {
+	at, accepted, _ := server(t, shared("key"))
+	front, back := badnet.Loopback(), badnet.Loopback()
+	t.Cleanup(func() { front.Close(); back.Close() })
+	client := make(chan netip.AddrPort, 1)
+	forge := func(to *net.UDPConn, datagram []byte, address netip.AddrPort) {
+		_, _ = to.WriteToUDPAddrPort(alert, address)
+		_, _ = to.WriteToUDPAddrPort(datagram, address)
+	}
+	go func() { // to the server
+		var b [longest]byte
+		for first := true; ; first = false {
+			n, from, err := front.ReadFromUDPAddrPort(b[:])
+			if err != nil {
+				return
+			}
+			if first {
+				client <- from
+			}
+			forge(back, b[:n], at)
+		}
+	}()
+	go func() { // to the client
+		var b [longest]byte
+		for to := <-client; ; {
+			n, _, err := back.ReadFromUDPAddrPort(b[:])
+			if err != nil {
+				return
+			}
+			forge(front, b[:n], to)
+		}
+	}()
+	p, err := dial(t, badnet.Addr(front), shared("key"))
+	testkit.Must(t, err)
+	agree(t, p, accepted, 200)
+}
+
+// TestForgedHellos: many beginnings of handshakes from forged addresses take bounded memory, and
+// honest clients get in meanwhile. It prints the goroutines at most.
+func TestForgedHellos(t *testing.T) {
+	forged := 100_000
+	if testing.Short() {
+		forged = 10_000
+	}
+	at, accepted, _ := server(t, shared("key"))
+	hello := clientHello(t)
+	before := runtime.NumGoroutine()
+	most := 0
+	honest := func() {
+		agree(t, client(t, at, shared("key")), accepted, 20)
+	}
+	to := net.UDPAddrFromAddrPort(at)
+	for sent := 0; sent < forged; {
+		// The kernel lets a socket use each address of 127/8: that is as good as a forged one.
+		from := net.IPv4(127, 1, byte(sent>>16), byte(sent>>8))
+		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: from})
+		testkit.Must(t, err)
+		_, _ = conn.WriteToUDP(hello, to)
+		conn.Close()
+		sent++
+		if sent%(forged/4) == 0 {
+			most = max(most, runtime.NumGoroutine()-before)
+			honest()
 		}
 	}
+	t.Logf("%d forged hellos: at most %d goroutines more", forged, most)
+	if limit := 6*mostUnproven + 500; most > limit {
+		t.Errorf("%d goroutines more, %d allowed", most, limit)
+	}
+}
+
+// clientHello returns the first datagram of a client.
+func clientHello(t *testing.T) []byte {
+	t.Helper()
+	nobody := badnet.Loopback()
+	defer nobody.Close()
+	conn, err := Dial(nobody.LocalAddr().String(), shared("key"))
+	testkit.Must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _, _ = NewPeer(ctx, conn, timesync.NowUsec) }()
+	b := make([]byte, longest)
+	testkit.Must(t, nobody.SetReadDeadline(time.Now().Add(patience)))
+	n, err := nobody.Read(b)
+	testkit.Must(t, err)
+	return b[:n]
 }

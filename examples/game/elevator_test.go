@@ -30,6 +30,7 @@ import (
 
 	"timesync"
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/tick"
 )
 
@@ -153,7 +154,7 @@ type figuresAt [4]time.Duration
 // end is an end of the connection between a client and the host.
 type end struct {
 	sync  timesync.TimeSynchronizer
-	clock *sim.Clock
+	clock simnet.Clock
 }
 
 // peer is a client in the simulated world.
@@ -166,9 +167,9 @@ type peer struct {
 
 // game is a host and its clients, and what is seen on client 1 and on the host.
 type game struct {
-	*sim.World
+	*simnet.World
 	rule         rule
-	clock        *sim.Clock // the host's
+	clock        simnet.Clock // the host's
 	server       *tick.Server
 	inputs       map[tick.Tick]figuresAt // by the tick for which clients sent them
 	peers        [2]*peer
@@ -176,8 +177,8 @@ type game struct {
 }
 
 // newClock returns the clock of peer i. No two clocks show the same time or run equally fast.
-func newClock(i int) *sim.Clock {
-	return sim.NewClock(sim.ClockSpec{
+func newClock(i int) simnet.Clock {
+	return simnet.NewClock(simnet.ClockSpec{
 		OffsetUsec: uint64(i) * 7_777_777_777,
 		SkewPPM:    20 * float64(i),
 	}, 1)
@@ -187,7 +188,7 @@ func newClock(i int) *sim.Clock {
 // and on the host.
 func play(r rule) (client, host [3]lag) {
 	g := &game{
-		World:  sim.NewWorld(1),
+		World:  simnet.NewWorld(1),
 		rule:   r,
 		clock:  newClock(0),
 		inputs: map[tick.Tick]figuresAt{},
@@ -222,7 +223,7 @@ func (g *game) join(i int) {
 	})
 }
 
-func (g *game) usec(c *sim.Clock) uint64 { return c.Usec(g.Now()) }
+func (g *game) usec(c simnet.Clock) uint64 { return c.Usec(g.Now()) }
 
 // send lets something happen when a datagram arrives.
 func (g *game) send(from, to *end, happens func()) {

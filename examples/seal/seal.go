@@ -6,6 +6,10 @@
 // It is for programs that may import nothing. If yours may, take DTLS (examples/dtls), QUIC or
 // WebRTC: many people have looked for holes in them. What this file does not give:
 //
+//   - Safety where a machine is restored from a snapshot, or cloned while it runs: both copies go on
+//     with the same session and counter, so the same nonce encrypts two datagrams, and whoever has
+//     both can read them and forge more. A program that starts draws a new session; a machine that
+//     goes on cannot tell that it was copied. Make new Ends with another key after a restore.
 //   - Forward secrecy. The key is used as it is, so whoever gets it later reads every datagram
 //     that was ever recorded.
 //   - More than two peers with one key: whoever has the key can pass for either end.

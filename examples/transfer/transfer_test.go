@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"timesync/internal/program/programtest"
 	"timesync/internal/testkit"
@@ -268,11 +269,32 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
+// TestNamesEverywhere: what a sender may call a file, on whatever system the receiver runs.
+func TestNamesEverywhere(t *testing.T) {
+	for _, name := range []string{"a", "film.mp4", "Übung 1.txt", "console.log", "com10", "a.part.txt"} {
+		if err := checkName(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{
+		"", ".", "..", ".profile", "a/b", `a\b`, "a:b", "/etc/passwd", strings.Repeat("a", 201), "a\x00b",
+		"\x1b[2Jclear", "a\nb", "a\u202egpj.exe", "a\xff", "a.", "a ", "CON", "nul.txt", "COM1", "lpt9.log", "con .txt",
+		"a.part", "a.have", "what?", "a*",
+	} {
+		err := checkName(name)
+		if err == nil {
+			t.Errorf("%q is accepted", name)
+		} else if strings.ContainsFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%q: the error has what cannot be printed", name)
+		}
+	}
+}
+
 func TestFlags(t *testing.T) {
 	programtest.Flags(t, "transfer", run, map[string]string{
 		"":                                    "-listen or -dial",
 		"-listen :0 -dial :1":                 "-listen or -dial",
-		"-listen :0 -key " + hexKey + " file": `unexpected argument "file"`,
+		"-listen :0 -key " + hexKey + " file": "1 arguments behind the flags, 0 expected",
 		"-dial 127.0.0.1:1 -key " + hexKey:    "needs one file",
 		"-dial 127.0.0.1:1 -mb 1 -key " + hexKey + " file": "needs one file",
 		"-dial 127.0.0.1:1 -mb -1 -key " + hexKey:          "needs one file",

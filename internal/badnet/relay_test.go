@@ -1,5 +1,5 @@
 // These tests prove that the network is as bad as it is told to be. That the attacker injects what
-// he says, the tests of examples/udp and examples/dtls prove.
+// he says, the tests of cmd/owd and examples/dtls prove.
 package badnet_test
 
 import (

@@ -64,10 +64,11 @@ func Given(f *flag.FlagSet, name string) (given bool) {
 	return given
 }
 
-// Arguments refuses more arguments behind the flags than so many.
+// Arguments refuses more arguments behind the flags than so many. It does not repeat them: one of
+// them may be a key, and what a program prints ends up in logs.
 func Arguments(f *flag.FlagSet, most int) error {
 	if f.NArg() > most {
-		return fmt.Errorf("unexpected argument %q", f.Arg(most))
+		return fmt.Errorf("%d arguments behind the flags, %d expected; a key goes into $%s", f.NArg(), most, KeyVariable)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func TestFlags(t *testing.T) {
 		"-listen :1 -loss 1":  "-loss: only without",
 		"-listen :1 -key 12":  "64 hex digits",
 		"-nonsense":           "not defined",
-		"what":                `unexpected argument "what"`,
+		"what":                "1 arguments behind the flags, 0 expected",
 		"-listen :1 -for 1x":  "invalid value",
 	})
 	printed := func(args ...string) string {

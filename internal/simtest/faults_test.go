@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 )
 
@@ -24,10 +25,10 @@ func faultWorld(seed uint64) *duel {
 	d.poll = 50 * ms
 	for side := range d.ends {
 		d.ends[side].rate, d.ends[side].base = 60, 30*ms
-		d.ends[side].clock = sim.ClockSpec{OffsetUsec: seed * 0x9e3779b97f4a7c15 << side, SkewPPM: 20 - 40*float64(side),
+		d.ends[side].clock = simnet.ClockSpec{OffsetUsec: seed * 0x9e3779b97f4a7c15 << side, SkewPPM: 20 - 40*float64(side),
 			SinePPM: 2, SinePeriod: 900 * sec, WanderPPM: 0.01}
 	}
-	d.bothDelay(sim.Exp(ms))
+	d.bothDelay(simnet.Exp(ms))
 	return d
 }
 
@@ -304,7 +305,7 @@ func earlyStamps(d *duel) {
 	for at := 3 * sec; at < d.until; at += 1700 * ms {
 		side := int(at/ms) & 1
 		by := time.Duration(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40%200+1) * ms
-		sender := sim.NewClock(d.ends[1-side].clock, 0) // its random walk is another, by microseconds
+		sender := simnet.NewClock(d.ends[1-side].clock, 0) // its random walk is another, by microseconds
 		d.outlier(side, at, sim.Stamp(sender.Usec(at-30*ms+by)))
 	}
 }
@@ -320,7 +321,7 @@ func TestNuisances(t *testing.T) {
 		{"nothing", func(*duel) {}},
 		{"receive times that go back", func(d *duel) { d.swaps = 0.2 }},
 		{"duplicates", func(d *duel) { d.ends[0].out.Duplicate, d.ends[1].out.Duplicate = 0.3, 0.3 }},
-		{"reordering", func(d *duel) { d.bothDelay(sim.Exp(ms), sim.Reorder(0.1, 50*ms)) }},
+		{"reordering", func(d *duel) { d.bothDelay(simnet.Exp(ms), simnet.Reorder(0.1, 50*ms)) }},
 		{"absurd stamps", func(d *duel) {
 			for at := 3 * sec; at < d.until; at += 1700 * ms {
 				d.outlier(int(at/ms)&1, at, uint32(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40))

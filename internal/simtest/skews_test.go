@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 )
 
@@ -24,13 +25,13 @@ func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duratio
 	if slewed {
 		ppm = math.Copysign(40, ppm)
 	}
-	var events []sim.ClockEvent
-	clock := func(ppm float64) func(uint64) sim.ClockSpec {
-		spec := sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: ppm, SinePPM: 2, SinePeriod: 900 * sec, SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
+	var events []simnet.ClockEvent
+	clock := func(ppm float64) func(uint64) simnet.ClockSpec {
+		spec := simnet.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: ppm, SinePPM: 2, SinePeriod: 900 * sec, SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
 		if slewed && events == nil {
-			from = dice{r}.span(40*sec, 60*sec)
-			to = from + dice{r}.span(5*sec, 40*sec)
-			events = []sim.ClockEvent{{At: from, For: to - from, PPM: math.Copysign(500, ppm)}}
+			from = simnet.Dice{R: r}.Span(40*sec, 60*sec)
+			to = from + simnet.Dice{R: r}.Span(5*sec, 40*sec)
+			events = []simnet.ClockEvent{{At: from, For: to - from, PPM: math.Copysign(500, ppm)}}
 			spec.Events = events
 		}
 		return ofClock(spec)
@@ -130,10 +131,10 @@ func (c oscillator) world() sim.Scenario {
 	if c.ppm == quiet {
 		period = 900 * sec
 	}
-	clock := func(side uint64, skew float64) func(uint64) sim.ClockSpec {
-		return func(seed uint64) sim.ClockSpec {
+	clock := func(side uint64, skew float64) func(uint64) simnet.ClockSpec {
+		return func(seed uint64) simnet.ClockSpec {
 			r := newRand(seed, side)
-			return sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: skew, SinePPM: c.ppm, SinePeriod: period,
+			return simnet.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: skew, SinePPM: c.ppm, SinePeriod: period,
 				SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
 		}
 	}

@@ -18,9 +18,10 @@ import (
 	"time"
 
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
-	"timesync/lab/kept"
 	"timesync/lab/play"
+	"timesync/lab/results"
 )
 
 // The real chronyd in simulated worlds: clknetsim runs two chronyd processes on clocks and
@@ -109,8 +110,8 @@ func (r *chronyRun) once(clknetsim string, seed uint64) []play.Answer {
 func (r *chronyRun) rates(side sim.Side, seed uint64) (lines [2]string) {
 	// Its random walk has the seed that sim.Run gives it.
 	sc := &r.w.Scenario
-	spec, name := [...]func(uint64) sim.ClockSpec{sc.A, sc.B}[side](seed), [...]string{"clock A", "clock B"}[side]
-	c := sim.NewClock(spec, sim.NewWorld(seed).Rand(name).Uint64())
+	spec, name := [...]func(uint64) simnet.ClockSpec{sc.A, sc.B}[side](seed), [...]string{"clock A", "clock B"}[side]
+	c := simnet.NewClock(spec, simnet.NewWorld(seed).Rand(name).Uint64())
 	const (
 		step   = time.Second / play.ChronydRate
 		faster = 0.01 // than any clock: it is set
@@ -133,15 +134,15 @@ func (r *chronyRun) rates(side sim.Side, seed uint64) (lines [2]string) {
 // for a lost one. clknetsim takes them in turn, so a packet's time is where it would be if
 // chronyd polled evenly; it does, to some percent. A request that is lost has no response.
 func (r *chronyRun) delays(seed uint64) (lines [2]string) {
-	sc, world := &r.w.Scenario, sim.NewWorld(seed)
-	links := [2]*sim.Link{sc.AB(seed), sc.BA(seed)}
+	sc, world := &r.w.Scenario, simnet.NewWorld(seed)
+	links := [2]*simnet.Link{sc.AB(seed), sc.BA(seed)}
 	random := [2]*rand.Rand{world.Rand("delays A"), world.Rand("delays B")}
 	var out [2]strings.Builder
 	send := func(side sim.Side, at time.Duration) (arrives time.Duration) {
 		arrivals := links[side].Arrivals(random[side], at)
 		if len(arrivals) == 0 {
 			fmt.Fprintln(&out[side], "-1")
-			return sim.Lost
+			return simnet.Lost
 		}
 		fmt.Fprintf(&out[side], "%.9f\n", (arrivals[0] - at).Seconds())
 		return arrivals[0]
@@ -149,7 +150,7 @@ func (r *chronyRun) delays(seed uint64) (lines [2]string) {
 	var last time.Duration
 	for n := range int(1.2 * r.rate() * sc.Duration.Seconds()) { // some more, for polls that come early
 		at := time.Duration(float64(n) / r.rate() * float64(time.Second))
-		if arrives := send(sim.A, at); arrives != sim.Lost {
+		if arrives := send(sim.A, at); arrives != simnet.Lost {
 			last = max(last, arrives) // a response does not go back in time
 			send(sim.B, last)
 		}
@@ -212,36 +213,47 @@ func byTail(a, b *chronyRun) int {
 // its files as soon as it is known. A computer that sleeps is not to be had from clknetsim.
 func measureChronyd(o options) {
 	folder := must(filepath.Abs(o.where))
-	tables := [2]string{filepath.Join(o.out, kept.ChronydFile), filepath.Join(o.out, kept.SeriesFile)}
-	figures, series := must(kept.Read[kept.Figures](tables[0])), must(kept.Read[kept.Second](tables[1]))
 	check(os.MkdirAll(o.out, 0o755))
+	worldsPath := filepath.Join(o.out, results.ChronydFile)
+	secondsPath := filepath.Join(o.out, results.ChronydSecondsFile)
+	worlds := must(results.ReadCSV[results.ChronydWorld](worldsPath))
+	seconds := must(results.ReadCSV[results.ChronydSecond](secondsPath))
 	for _, w := range must(play.AllWorlds("")) {
 		played := w.Set == play.EqualRates || w.Set == play.Simulated && w.Scenario.Off == nil
 		if !played || !strings.Contains(w.Set+", "+w.Name, o.only) {
 			continue
 		}
-		f, best := measureWorld(w, folder)
-		figures = append(slices.DeleteFunc(figures, f.Same), f)
+		row, best := measureWorld(w, folder)
+		worlds = append(slices.DeleteFunc(worlds, row.Same), row)
+		check(results.WriteCSV(worldsPath, worlds))
 		if w.Set == play.Simulated && play.Taught[w.Name] != "" {
-			series = slices.DeleteFunc(series, func(s kept.Second) bool { return s.World == w.Name })
+			old := func(s results.ChronydSecond) bool { return s.World == w.Name }
+			seconds = slices.DeleteFunc(seconds, old)
 			for _, p := range play.Worst(best.first) {
-				series = append(series, kept.Second{World: w.Name, Second: int(p.X), Worst: p.Y})
+				seconds = append(seconds, results.ChronydSecond{
+					World:  w.Name,
+					Second: int(p.X),
+					Worst:  p.Y,
+				})
 			}
+			check(results.WriteCSV(secondsPath, seconds))
 		}
-		check(errors.Join(kept.Write(tables[0], figures), kept.Write(tables[1], series)))
 	}
 }
 
-// measureWorld looks for the best setting in one world, and returns it with its figures. It tries all on
-// the first seed, then the defaults and the best three on all seeds, each of those with every tail. What is
-// best is judged on the very seeds that are reported, which favours chronyd.
-func measureWorld(w play.World, clknetsim string) (f kept.Figures, best *chronyRun) {
+// measureWorld looks for the best setting in one world, and returns what chronyd did there and the run
+// with the best setting. It tries all on the first seed, then the defaults and the best three on all
+// seeds, each of those with every tail. What is best is judged on the very seeds that are reported,
+// which favours chronyd.
+func measureWorld(w play.World, clknetsim string) (row results.ChronydWorld, best *chronyRun) {
 	playAll := func(runs []*chronyRun, seeds int) { // on all processors
 		play.Map(runs, func(r *chronyRun) *chronyRun { return r.play(clknetsim, seeds) })
 	}
-	all, played := settings(w), []*chronyRun{{w: w}}
+	all := settings(w)
 	playAll(all, 1)
 	slices.SortStableFunc(all, byTail)
+	defaults := &chronyRun{w: w}
+	played := []*chronyRun{defaults}
 	for _, run := range all[:3] {
 		for _, tail := range chronydTails {
 			played = append(played, &chronyRun{w: w, server: run.server, tail: tail})
@@ -249,8 +261,16 @@ func measureWorld(w play.World, clknetsim string) (f kept.Figures, best *chronyR
 	}
 	playAll(played, w.Seeds)
 	best = slices.MinFunc(played, byTail)
-	f = kept.Figures{Set: w.Set, World: w.Name, Version: version("chronyd"), Tried: len(all) + len(played),
-		Setting: best.name(), Best: kept.QuantilesOf(best.errs), Stock: kept.QuantilesOf(played[0].errs)}
-	fmt.Fprintf(os.Stderr, "lab: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.World, f.Best.P99, f.Setting, f.Stock.P99)
-	return f, best
+	row = results.ChronydWorld{
+		Set:     w.Set,
+		World:   w.Name,
+		Version: version("chronyd"),
+		Tried:   len(all) + len(played),
+		Setting: best.name(),
+		Best:    results.QuantilesOf(best.errs),
+		Stock:   results.QuantilesOf(defaults.errs),
+	}
+	fmt.Fprintf(os.Stderr, "live: %s: p99 %.1f us (%q), with its defaults %.1f us\n",
+		row.World, row.Best.P99, row.Setting, row.Stock.P99)
+	return row, best
 }

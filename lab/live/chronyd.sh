@@ -6,7 +6,7 @@
 #	lab/live/chronyd.sh CLKNETSIM                   all worlds, an hour on 2 cores
 #	lab/live/chronyd.sh CLKNETSIM -only LAN         those whose name has this
 #
-# It writes chronyd.csv and series.csv in lab/kept. The report is made from them:
+# It writes chronyd.csv and chronyd-seconds.csv in lab/results. The report is made from them:
 # cd lab && go run ./report
 set -euo pipefail
 
@@ -24,4 +24,4 @@ clknetsim=$(realpath "$1")
 shift
 make -s -C "$clknetsim" >/dev/null
 cd "$(dirname "$0")/.."
-go run ./lab -out kept "$@" chronyd "$clknetsim"
+go run ./live -out results "$@" chronyd "$clknetsim"

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/lab/play"
 )
 
@@ -70,7 +71,7 @@ func TestChronyDelays(t *testing.T) {
 			t.Errorf("%d delays, mean %.0f us, want 300", len(v), mean*1e6)
 		}
 	}
-	r.w.Scenario.AB = func(uint64) *sim.Link { return &sim.Link{Loss: sim.Bernoulli(0.5)} }
+	r.w.Scenario.AB = func(uint64) *simnet.Link { return &simnet.Link{Loss: simnet.Bernoulli(0.5)} }
 	d := r.delays(1)
 	requests, responses := len(values(d[sim.A]))-strings.Count(d[sim.A], "-1\n"), len(values(d[sim.B]))
 	if requests != responses || responses < 16*100 || responses > 16*250 {
@@ -89,7 +90,7 @@ func TestChronyOffsets(t *testing.T) {
 		back  time.Duration
 		want  float64 // us; 0 is none
 	}{{n, 200 * us, 3}, {n, 204 * us, 1}, {n / 2, 200 * us, 0}} {
-		r.w.Scenario.BA = func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(c.back)} }
+		r.w.Scenario.BA = func(uint64) *simnet.Link { return &simnet.Link{Base: simnet.Fixed(c.back)} }
 		bad := os.WriteFile(path, []byte(strings.Repeat("0.000001\t-0.000002\n", c.lines)), 0o600)
 		answers, err := r.readOffsets(path, 1)
 		if bad != nil || (err == nil) != (c.want > 0) || err == nil && (len(answers) != n || math.Abs(answers[n-1].Err-c.want) > 1e-9) {

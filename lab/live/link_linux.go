@@ -25,8 +25,9 @@ import (
 	"timesync/clock"
 	"timesync/clock/rxtime"
 	"timesync/internal/sim"
-	"timesync/lab/graph"
+	"timesync/internal/sim/simnet"
 	"timesync/lab/play"
+	"timesync/lab/results"
 )
 
 // The real link: two hosts and a router in network namespaces, which queue.sh sets up. Both ends are in
@@ -163,7 +164,7 @@ func (l *link) send(traffic int) {
 			b := binary.BigEndian.AppendUint32(nil, uint32(l.start))
 			b = binary.BigEndian.AppendUint32(b, uint32(len(s.trace[1-side])))
 			sent := l.since(clock.Now()) // as late as possible
-			s.trace[1-side] = append(s.trace[1-side], linkSample{sent, [...]time.Duration{sim.Lost, sim.Lost}})
+			s.trace[1-side] = append(s.trace[1-side], linkSample{sent, [...]time.Duration{simnet.Lost, simnet.Lost}})
 			udp.WriteToUDPAddrPort(append(b, make([]byte, t.size-len(b))...), peer)
 			l.mu.Unlock()
 		}
@@ -211,15 +212,15 @@ func (s *linkStream) judge(programs play.Answers, lasting time.Duration) {
 func (s *linkStream) world(times int, skew float64, lasting time.Duration) play.World {
 	const ahead = 1_234_567_890 // us
 	sc := sim.Scenario{Duration: lasting, Warmup: linkWarmup,
-		A: func(uint64) sim.ClockSpec { return sim.ClockSpec{} },
-		B: func(uint64) sim.ClockSpec { return sim.ClockSpec{OffsetUsec: ahead, SkewPPM: skew} },
+		A: func(uint64) simnet.ClockSpec { return simnet.ClockSpec{} },
+		B: func(uint64) simnet.ClockSpec { return simnet.ClockSpec{OffsetUsec: ahead, SkewPPM: skew} },
 	}
-	to := func(side sim.Side) (link func(uint64) *sim.Link, sent []time.Duration) {
-		var series []sim.Sample
+	to := func(side sim.Side) (link func(uint64) *simnet.Link, sent []time.Duration) {
+		var series []simnet.Sample
 		for _, x := range s.trace[side] {
-			sent, series = append(sent, x.sent), append(series, sim.Sample{At: x.sent, Delay: x.under[times]})
+			sent, series = append(sent, x.sent), append(series, simnet.Sample{At: x.sent, Delay: x.under[times]})
 		}
-		return func(uint64) *sim.Link { return &sim.Link{Delay: sim.Recorded(series)} }, sent
+		return func(uint64) *simnet.Link { return &simnet.Link{Delay: simnet.Recorded(series)} }, sent
 	}
 	sc.AB, sc.SendAB = to(sim.B)
 	sc.BA, sc.SendBA = to(sim.A)
@@ -229,8 +230,8 @@ func (s *linkStream) world(times int, skew float64, lasting time.Duration) play.
 // delays returns how long what was sent to an end was under way: seconds, ms.
 func (s *linkStream) delays(side sim.Side) (xy plotter.XYs) {
 	for _, x := range s.trace[side] {
-		if delay := x.under[kernel]; delay != sim.Lost {
-			xy = append(xy, plotter.XY{X: x.sent.Seconds(), Y: graph.Millis(delay)})
+		if delay := x.under[kernel]; delay != simnet.Lost {
+			xy = append(xy, plotter.XY{X: x.sent.Seconds(), Y: results.Millis(delay)})
 		}
 	}
 	return xy

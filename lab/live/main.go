@@ -2,11 +2,12 @@
 
 //go:build linux
 
-// Command lab measures beside other programs, as they are. Scripts beside it set them up:
+// Command live measures this package beside other programs, as they are. The scripts beside it set those
+// up, and run it:
 //
-//	queue.sh       beside chronyd and ptp4l, on a real queue between network namespaces: QUEUE.md
-//	chronyd.sh     the real chronyd in simulated worlds: kept/chronyd.csv
-//	original.sh    the C++ original, live: ORIGINAL.md
+//	queue.sh     beside chronyd and ptp4l, on a real queue between network namespaces: QUEUE.md
+//	chronyd.sh   the real chronyd in simulated worlds: chronyd.csv and chronyd-seconds.csv
+//	original.sh  beside the C++ original, over UDP on the loopback interface: ORIGINAL.md
 package main
 
 import (
@@ -32,7 +33,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "only what has this in its name, such as cross90, LAN or frames")
 	flag.StringVar(&o.record, "record", "", "with queue: `folder` for the delays of each kind of datagrams; go run ./report -traces plays them again")
 	flag.DurationVar(&o.lasting, "lasting", 90*time.Second, "how long each load of queue or row of original lasts")
-	flag.StringVar(&o.out, "out", "measured", "`folder` for what comes out; ../docs is that of the project's documents")
+	flag.StringVar(&o.out, "out", "measured", "`folder` for what comes out; results is that of the project's documents")
 	flag.Uint64Var(&o.seed, "seed", play.FirstSeed, "seed of the random traffic of queue and original")
 	flag.Parse()
 	measure := map[string]func(options){
@@ -46,7 +47,7 @@ func main() {
 // check says what err is and ends the program, unless err is nil. The scripts end what it has started.
 func check(err error) {
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "lab:", err)
+		fmt.Fprintln(os.Stderr, "live:", err)
 		os.Exit(1)
 	}
 }

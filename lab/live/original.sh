@@ -4,7 +4,8 @@
 #
 #	lab/live/original.sh TIMESYNC [FOLDER] [-only frames] [-lasting 60s]
 #
-# FOLDER gets ORIGINAL.md; it is lab/measured if none is given. All rows take 7 min.
+# FOLDER gets ORIGINAL.md. It is lab/measured if none is given; lab/results is that of the project's
+# own page. All rows take 7 min.
 set -euo pipefail
 
 why() {
@@ -23,5 +24,5 @@ shift $(($# < 2 ? $# : 2))
 cd "$(dirname "$0")/.."
 peer=$(mktemp)
 trap 'rm -f "$peer"' EXIT
-g++ -O2 -std=c++11 -I"$source/inc" -o "$peer" lab/original/peer.cpp "$source/src/TimeSync.cpp"
-go run ./lab -lasting 60s -out "$out" "$@" original "$peer"
+g++ -O2 -std=c++11 -I"$source/inc" -o "$peer" live/original/peer.cpp "$source/src/TimeSync.cpp"
+go run ./live -lasting 60s -out "$(realpath --relative-to . "$out")" "$@" original "$peer"

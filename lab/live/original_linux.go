@@ -20,8 +20,9 @@ import (
 
 	"timesync/internal/sim"
 	"timesync/internal/sim/rivals"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
-	"timesync/lab/page"
+	"timesync/lab/results"
 )
 
 // The C++ original, live: processes of original/peer.cpp and ends of this package exchange
@@ -33,32 +34,32 @@ type liveCase struct {
 	every time.Duration // between frames
 	frame int           // datagrams
 	gap   time.Duration // between those of a frame
-	delay func() sim.Delay
+	delay func() simnet.Delay
 }
 
 const us, ms = time.Microsecond, time.Millisecond
 
 // shared3 is an exponential jitter of 3 ms that neighbours share.
-func shared3(lasting time.Duration) func() sim.Delay {
-	return func() sim.Delay { return sim.Shared(lasting, sim.Exp(3*ms)) }
+func shared3(lasting time.Duration) func() simnet.Delay {
+	return func() simnet.Delay { return simnet.Shared(lasting, simnet.Exp(3*ms)) }
 }
 
 var liveCases = []liveCase{
 	{"loopback, 60 singles", time.Second / 60, 1, 0, nil},
-	{"jitter of each datagram, 60 singles", time.Second / 60, 1, 0, func() sim.Delay { return sim.Exp(3 * ms) }},
+	{"jitter of each datagram, 60 singles", time.Second / 60, 1, 0, func() simnet.Delay { return simnet.Exp(3 * ms) }},
 	{"30 pairs", time.Second / 30, 2, 30 * us, shared3(5 * ms)},
 	{"30 frames of 8", time.Second / 30, 8, 150 * us, shared3(5 * ms)},
 	{"jitter lasts 30 ms, 60 singles", time.Second / 60, 1, 0, shared3(30 * ms)},
 	{"jitter lasts 100 ms, 60 singles", time.Second / 60, 1, 0, shared3(100 * ms)},
-	{"Wi-Fi bundles of 20 ms, 60 singles", time.Second / 60, 1, 0, func() sim.Delay { return sim.Bundles(20*ms, 0, sim.Exp(ms)) }},
+	{"Wi-Fi bundles of 20 ms, 60 singles", time.Second / 60, 1, 0, func() simnet.Delay { return simnet.Bundles(20*ms, 0, simnet.Exp(ms)) }},
 }
 
 // link is one direction of the path. No datagram overtakes another.
-func (c *liveCase) link() *sim.Link {
+func (c *liveCase) link() *simnet.Link {
 	if c.delay == nil {
-		return &sim.Link{FIFO: true}
+		return &simnet.Link{FIFO: true}
 	}
-	return &sim.Link{Base: sim.Fixed(20 * ms), Delay: c.delay(), FIFO: true}
+	return &simnet.Link{Base: simnet.Fixed(20 * ms), Delay: c.delay(), FIFO: true}
 }
 
 const (
@@ -188,7 +189,7 @@ func listen(port int) (*net.UDPConn, error) {
 
 // relay passes on what arrives at a socket to a port of the loopback interface, as late as a
 // link in which nothing overtakes says, until the socket is closed.
-func relay(link *sim.Link, udp *net.UDPConn, to int, seed uint64) {
+func relay(link *simnet.Link, udp *net.UDPConn, to int, seed uint64) {
 	type datagram struct {
 		b  []byte
 		at time.Time
@@ -273,17 +274,21 @@ func measureOriginal(o options) {
 		if testkit.OrNaN(errs[twoOurs], 0.99) > testkit.OrNaN(errs[twoCPP], 0.99) {
 			worse++
 		}
-		fmt.Fprintln(os.Stderr, "lab:", strings.Join(row, " | "))
+		fmt.Fprintln(os.Stderr, "live:", strings.Join(row, " | "))
 		rows = append(rows, row)
 	}
-	part := page.Text("Seed %d, %.0f s each row, from %.0f s on:", o.seed, o.lasting.Seconds(), liveWarmup.Seconds()) + page.Table(rows) +
-		page.Text("In %d of %d rows the 99th percentile of two C++ ends is below that of two of ours.", worse, len(rows)-1) +
-		page.Text("The port of the original in `internal/sim/rivals`, with which other tables compare, was "+
+	part := results.Text("Seed %d, %.0f s each row, from %.0f s on:",
+		o.seed, o.lasting.Seconds(), liveWarmup.Seconds()) +
+		results.Table(rows) +
+		results.Text("In %d of %d rows the 99th percentile of two C++ ends is below that of two of ours.",
+			worse, len(rows)-1) +
+		results.Text("The port of the original in `internal/sim/rivals`, with which other tables compare, was "+
 			"given what the C++ ends were given: of %d delays, reports and readings of the remote "+
 			"clock, %d differ.", compared, mismatches)
 	fmt.Print(part)
 	if mismatches > 0 {
 		check(errors.New("the port in internal/sim/rivals is not equal to the original"))
 	}
-	check(page.Write("../lab/results/ORIGINAL.md", o.out, map[string]string{"live": part}))
+	page := results.Page{Path: "lab/results/ORIGINAL.md", Parts: map[string]string{"live": part}}
+	check(page.Write(o.out))
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/sim"
 	"timesync/internal/sim/rivals"
+	"timesync/internal/sim/simnet"
 )
 
 // TestOriginalLines: what the port answers, too, is no mismatch; everything else is one, or
@@ -51,7 +51,7 @@ func TestRelay(t *testing.T) {
 	defer in.Close()
 	defer front.Close()
 	const base = 5 * ms
-	link := &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(ms), FIFO: true}
+	link := &simnet.Link{Base: simnet.Fixed(base), Delay: simnet.Exp(ms), FIFO: true}
 	go relay(link, front, in.LocalAddr().(*net.UDPAddr).Port, 1)
 	var sent [100]time.Time
 	for i := range sent {

@@ -5,9 +5,9 @@
 #
 #	lab/live/queue.sh [FOLDER] [-lasting 90s] [-only tcp|cross60|cross80|cross90|cross90-busy] [-seed N] [-record TRACES]
 #
-# FOLDER gets QUEUE.md and pictures/link-light.png and -dark.png; it is lab/measured if none is
-# given. If it is docs, README.md gets its figures, too. All loads take 8 min. TRACES gets the delays
-# of each datagram.
+# FOLDER gets QUEUE.md and pictures/link-light.png and -dark.png. It is lab/measured if none is given.
+# If it is lab/results, the project's own page, README.md gets its figures, too. All loads take 8 min.
+# TRACES gets the delays of each datagram.
 set -euo pipefail
 
 why() {
@@ -33,7 +33,7 @@ clean() {
 	rm -f "$program"
 }
 trap clean EXIT
-go build -o "$program" ./lab
+go build -o "$program" ./live
 
 for ns in "$a" "$b" "$r"; do
 	ip netns add "$ns" 2>/dev/null || why "ip netns add failed: no privilege for it, as in many containers"

@@ -25,29 +25,28 @@ import (
 
 	"timesync/clock"
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
-	"timesync/lab/graph"
-	"timesync/lab/kept"
-	"timesync/lab/page"
 	"timesync/lab/play"
+	"timesync/lab/results"
 )
 
 // linkSettled is from when on the start no longer counts.
 const linkSettled = 30 * time.Second
 
-// measureLink runs the experiments between two namespaces and writes QUEUE.md, and if the folder is
-// that of the project's documents, its part of README.md.
+// measureLink runs the experiments between two namespaces and writes QUEUE.md. Where the project's own
+// results stand, it also writes its part of README.md.
 func measureLink(o options) {
-	committed := filepath.Clean(o.out) == filepath.Clean("../docs")
-	if o.only != "" && committed {
-		check(errors.New("the project's documents need all loads, without -only"))
+	own := filepath.Clean(o.out) == results.Folder
+	if o.only != "" && own {
+		check(errors.New("the project's own results need all loads, without -only"))
 	}
 	var done []*link
 	for _, load := range linkLoads {
 		if !strings.Contains(load.name, o.only) {
 			continue
 		}
-		fmt.Fprintf(os.Stderr, "lab: %s, %v, seed %d\n", load.name, o.lasting, o.seed)
+		fmt.Fprintf(os.Stderr, "live: %s, %v, seed %d\n", load.name, o.lasting, o.seed)
 		l := runLink(load, o)
 		if o.record != "" {
 			l.save(o.record)
@@ -58,9 +57,10 @@ func measureLink(o options) {
 	if len(done) == 0 {
 		check(fmt.Errorf("no load is named %q", o.only))
 	}
-	check(writeQueue(o.out, done))
-	if committed {
-		check(page.Write("../README.md", "..", map[string]string{"queue": done[0].readmeTable()}))
+	check(queuePage(done).Write(o.out))
+	if own {
+		parts := map[string]string{"queue": done[0].readmeTable()}
+		check(results.Page{Path: "README.md", Parts: parts}.Write(o.out))
 	}
 }
 
@@ -77,9 +77,11 @@ func (l *link) p99(column string) float64 {
 // readmeTable has the figures beside TCP.
 func (l *link) readmeTable() string {
 	chronyd := min(l.p99(play.Chronyd), l.p99(play.ChronydOften))
-	return "| beside other traffic, 99th percentile |  | command |\n|---|---|---|\n" +
-		fmt.Sprintf("| TCP that fills a real queue of 300 ms | **%s**; chronyd %s, the original %s | [QUEUE](lab/results/QUEUE.md): `sudo lab/live/queue.sh FOLDER` |\n\n",
-			graph.Micros(l.p99(play.Ours)), graph.Micros(chronyd), graph.Micros(l.p99(play.Original)))
+	const head = "| beside other traffic, 99th percentile |  | command |\n|---|---|---|\n"
+	const row = "| TCP that fills a real queue of 300 ms | **%s**; chronyd %s, the original %s " +
+		"| [QUEUE](lab/results/QUEUE.md): `sudo lab/live/queue.sh FOLDER` |\n\n"
+	mine, original := l.p99(play.Ours), l.p99(play.Original)
+	return head + fmt.Sprintf(row, results.Micros(mine), results.Micros(chronyd), results.Micros(original))
 }
 
 // linkWins says where a program beside this package had a smaller 99th percentile than it on the same load.
@@ -97,9 +99,9 @@ func linkWins(done []*link) string {
 			}
 		}
 	}
-	return page.Text("**In %d of %d comparisons of the 99th percentile at 60 singles a second another was "+
+	return results.Text("**In %d of %d comparisons of the 99th percentile at 60 singles a second another was "+
 		"better than this package.** The others run between clocks without a difference in rate.",
-		len(wins), compared) + page.Text("%s.", cmp.Or(strings.Join(wins, "; "), "None"))
+		len(wins), compared) + results.Text("%s.", cmp.Or(strings.Join(wins, "; "), "None"))
 }
 
 // save saves how long the datagrams of each kind of traffic were under way, as internal/sim reads it.
@@ -113,7 +115,7 @@ func (l *link) save(folder string) {
 		for side, direction := range [...]string{"down", "up"} {
 			for _, x := range stream.trace[side] {
 				owd := int64(-1)
-				if x.under[kernel] != sim.Lost {
+				if x.under[kernel] != simnet.Lost {
 					owd = x.under[kernel].Microseconds()
 				}
 				fmt.Fprintf(z, "%d,%d,%s\n", x.sent.Microseconds(), owd, direction)
@@ -123,15 +125,19 @@ func (l *link) save(folder string) {
 	}
 }
 
-// writeQueue writes QUEUE.md with what was measured. A part of which nothing was has a table without rows.
-func writeQueue(folder string, done []*link) error {
+// queuePage is QUEUE.md with what was measured. The table of what was not measured has no rows.
+func queuePage(done []*link) results.Page {
 	const loads = "cross traffic and datagrams"
 	lasts := done[0].lasting
-	tcp, cross, start, alike := head("while there is", linkSkew), head(loads, linkSkew), head(loads, linkSkew), head(loads, 0)
-	pictures := map[string][]*graph.Chart{}
+	tcp := head("while there is", linkSkew)
+	cross := head(loads, linkSkew)
+	start := head(loads, linkSkew)
+	alike := head(loads, 0)
+	pictures := map[string][]*results.Chart{}
 	for _, l := range done {
 		for _, p := range l.load.phases {
-			tcp = append(tcp, l.row(p.name, singles, linkSkew, l.after(p.from), l.after(p.to)))
+			row := l.row(p.name, singles, linkSkew, l.after(p.from), l.after(p.to))
+			tcp = append(tcp, row)
 		}
 		if l.load.phases != nil {
 			pictures["link"] = l.charts()
@@ -144,11 +150,20 @@ func writeQueue(folder string, done []*link) error {
 			alike = append(alike, l.row(name, i, 0, linkWarmup, lasts))
 		}
 	}
-	return errors.Join(page.Draw(folder, pictures), page.Write("../lab/results/QUEUE.md", folder, map[string]string{
-		"wins": linkWins(done), "tcp": page.Table(tcp),
-		"cross": page.Table(cross), "start": page.Table(start), "alike": page.Table(alike),
-		"versions": page.Text("%.0f s for each load, seed %d. Versions: chronyd %s, ptp4l %s.", lasts.Seconds(), done[0].seed, version("chronyd"), version("ptp4l")),
-	}))
+	versions := results.Text("%.0f s for each load, seed %d. Versions: chronyd %s, ptp4l %s.",
+		lasts.Seconds(), done[0].seed, version("chronyd"), version("ptp4l"))
+	return results.Page{
+		Path: "lab/results/QUEUE.md",
+		Parts: map[string]string{
+			"wins":     linkWins(done),
+			"tcp":      results.Table(tcp),
+			"cross":    results.Table(cross),
+			"start":    results.Table(start),
+			"alike":    results.Table(alike),
+			"versions": versions,
+		},
+		Pictures: pictures,
+	}
 }
 
 // cell is three quantiles of errors, us.
@@ -156,7 +171,7 @@ func cell(errs []float64) string {
 	if len(errs) == 0 {
 		return "-"
 	}
-	q := kept.QuantilesOf(errs)
+	q := results.QuantilesOf(errs)
 	return fmt.Sprintf("%.0f / %.0f / %.0f", q.P50, q.P99, q.Max)
 }
 
@@ -193,21 +208,21 @@ func (l *link) row(name string, traffic int, skew float64, from, to time.Duratio
 }
 
 // charts show the largest error of each second at end A, and the delays.
-func (l *link) charts() []*graph.Chart {
+func (l *link) charts() []*results.Chart {
 	s, seconds := &l.streams[singles], l.lasting.Seconds()
-	var phases []graph.Event
+	var phases []results.Event
 	for _, p := range l.load.phases {
 		if p.fill[sim.A] || p.fill[sim.B] {
 			name := strings.TrimPrefix(strings.TrimPrefix(p.name, "TCP "), "from ")
-			phases = append(phases, graph.Event{From: p.from * seconds, To: p.to*seconds - 0.3, Name: name})
+			phases = append(phases, results.Event{From: p.from * seconds, To: p.to*seconds - 0.3, Name: name})
 		}
 	}
 	top := play.Chart("Beside TCP on a real queue: largest error of each second", s.answers[linkSkew].OverTime(), phases,
 		0, int(seconds), play.OracleName, play.Original, play.ChronydOften, play.Ours)
 	bottom := top.X
 	top.X.Label = ""
-	return []*graph.Chart{top,
-		{Title: "How long datagrams were under way", X: bottom, Y: graph.Axis{Label: "delay, ms", Max: 400}, Events: phases, Curves: []graph.Curve{
+	return []*results.Chart{top,
+		{Title: "How long datagrams were under way", X: bottom, Y: results.Axis{Label: "delay, ms", Max: 400}, Events: phases, Curves: []results.Curve{
 			{Name: "to B", Color: play.ColorOf(play.Netfox), Parts: []plotter.XYs{s.delays(sim.B)}},
 			{Name: "to A", Color: play.ColorOf(play.Slot), Parts: []plotter.XYs{s.delays(sim.A)}},
 		}},
@@ -280,7 +295,7 @@ func (l *link) runRival(ctx context.Context, p rival, said *[]play.Answer) {
 		})
 	})
 	if err := both.Wait(); ctx.Err() == nil {
-		fmt.Fprintf(os.Stderr, "lab: %s (%s): %v\n", p.name, version(p.program), err)
+		fmt.Fprintf(os.Stderr, "live: %s (%s): %v\n", p.name, version(p.program), err)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.missing[p.name] = "not measured"

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
 	"timesync/lab/play"
 )
@@ -52,7 +53,7 @@ func TestRealLink(t *testing.T) {
 		t.Skip("takes 6 s")
 	}
 	out := t.TempDir()
-	log, err := exec.Command("lab/queue.sh", out, "-lasting", "6s", "-only", "tcp", "-record", out).CombinedOutput()
+	log, err := exec.Command("live/queue.sh", out, "-lasting", "6s", "-only", "tcp", "-record", out).CombinedOutput()
 	if strings.Contains(string(log), "does not run here") {
 		t.Skip(strings.TrimSpace(string(log)))
 	}
@@ -60,7 +61,7 @@ func TestRealLink(t *testing.T) {
 	if err != nil || bad != nil || !strings.Contains(string(text), "| all of it |") {
 		t.Fatalf("%v, %v\n%s", err, bad, log)
 	}
-	if delays, err := sim.ReadTrace(filepath.Join(out, "tcp-60singles.csv.gz")); err != nil || len(delays["up"]) < 100 || len(delays["down"]) < 100 {
+	if delays, err := simnet.ReadTrace(filepath.Join(out, "tcp-60singles.csv.gz")); err != nil || len(delays["up"]) < 100 || len(delays["down"]) < 100 {
 		t.Errorf("%d and %d delays, %v", len(delays["up"]), len(delays["down"]), err)
 	}
 }

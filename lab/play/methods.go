@@ -13,7 +13,7 @@ import (
 
 	"timesync/internal/sim"
 	"timesync/internal/sim/rivals"
-	"timesync/lab/graph"
+	"timesync/lab/results"
 )
 
 // Method is a column of the report.
@@ -40,13 +40,13 @@ const (
 
 // Methods are all that are played. A new one is an entry here, and a file of internal/sim/rivals.
 var Methods = []Method{
-	{Ours, graph.RGB(0x0060df), func() sim.Estimator { return new(sim.Core) }},
-	{Original, graph.RGB(0xd9480f), func() sim.Estimator { return new(rivals.Original) }},
-	{NTP, graph.RGB(0x74a57f), func() sim.Estimator { return new(rivals.NTPFilter) }},
-	{Netfox, graph.RGB(0x9c36b5), func() sim.Estimator { return new(rivals.Netfox) }},
-	{Slot, graph.RGB(0x846000), func() sim.Estimator { return new(rivals.Slot) }},
-	{Sutphin, graph.RGB(0xe64980), func() sim.Estimator { return new(rivals.Sutphin) }},
-	{"Unity", graph.RGB(0x0b9b9b), func() sim.Estimator { return new(rivals.Unity) }},
+	{Ours, results.RGB(0x0060df), func() sim.Estimator { return new(sim.Core) }},
+	{Original, results.RGB(0xd9480f), func() sim.Estimator { return new(rivals.Original) }},
+	{NTP, results.RGB(0x74a57f), func() sim.Estimator { return new(rivals.NTPFilter) }},
+	{Netfox, results.RGB(0x9c36b5), func() sim.Estimator { return new(rivals.Netfox) }},
+	{Slot, results.RGB(0x846000), func() sim.Estimator { return new(rivals.Slot) }},
+	{Sutphin, results.RGB(0xe64980), func() sim.Estimator { return new(rivals.Sutphin) }},
+	{"Unity", results.RGB(0x0b9b9b), func() sim.Estimator { return new(rivals.Unity) }},
 }
 
 // Columns returns the names of all that are played: the methods, and the oracle last.
@@ -61,9 +61,9 @@ func Columns() (names []string) {
 func ColorOf(column string) color.NRGBA {
 	switch column {
 	case Chronyd, ChronydOften:
-		return graph.RGB(0x2b8a3e)
+		return results.RGB(0x2b8a3e)
 	case OracleName:
-		return graph.RGB(0x111111)
+		return results.RGB(0x111111)
 	case ErrorBound:
 		column = NTP
 	}
@@ -71,17 +71,17 @@ func ColorOf(column string) color.NRGBA {
 }
 
 // CurveOf returns the curve of a column: ours is bold, the oracle's dashed.
-func CurveOf(column string, parts ...plotter.XYs) graph.Curve {
-	c := graph.Curve{Name: column, Color: ColorOf(column), Parts: parts, Dash: column == OracleName}
+func CurveOf(column string, parts ...plotter.XYs) results.Curve {
+	c := results.Curve{Name: column, Color: ColorOf(column), Parts: parts, Dash: column == OracleName}
 	if column == Ours {
-		c.Width = graph.Bold
+		c.Width = results.Bold
 	}
 	return c
 }
 
 // Chart shows the errors of some columns from one second to another.
-func Chart(title string, errs map[string]plotter.XYs, events []graph.Event, from, to int, columns ...string) *graph.Chart {
-	c := &graph.Chart{Title: title, X: graph.Axis{Label: "seconds since the start", Min: float64(from), Max: float64(to)}}
+func Chart(title string, errs map[string]plotter.XYs, events []results.Event, from, to int, columns ...string) *results.Chart {
+	c := &results.Chart{Title: title, X: results.Axis{Label: "seconds since the start", Min: float64(from), Max: float64(to)}}
 	top := 1.0
 	for _, column := range columns {
 		seconds := errs[column][from:min(to, len(errs[column]))]
@@ -90,9 +90,9 @@ func Chart(title string, errs map[string]plotter.XYs, events []graph.Event, from
 				top = p.Y
 			}
 		}
-		c.Curves = append(c.Curves, CurveOf(column, graph.Split(seconds, 1)...))
+		c.Curves = append(c.Curves, CurveOf(column, results.Split(seconds, 1)...))
 	}
-	c.Y = graph.ErrorAxis(math.Pow(10, math.Ceil(math.Log10(top))))
-	c.Events = slices.DeleteFunc(events, func(e graph.Event) bool { return e.To < c.X.Min || e.From > c.X.Max })
+	c.Y = results.ErrorAxis(math.Pow(10, math.Ceil(math.Log10(top))))
+	c.Events = slices.DeleteFunc(events, func(e results.Event) bool { return e.To < c.X.Min || e.From > c.X.Max })
 	return c
 }

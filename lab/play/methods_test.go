@@ -7,7 +7,7 @@ import (
 	"math"
 	"testing"
 
-	"timesync/lab/graph"
+	"timesync/lab/results"
 )
 
 // TestTone: the colours of all methods stand out against both backgrounds.
@@ -17,7 +17,7 @@ func TestTone(t *testing.T) {
 		r, g, b, _ := c.RGBA()
 		return 0.2126*linear(r) + 0.7152*linear(g) + 0.0722*linear(b)
 	}
-	for _, th := range graph.Themes {
+	for _, th := range results.Themes {
 		for _, column := range append(Columns(), Chronyd) {
 			x, y := bright(th.Tone(ColorOf(column))), bright(th.Paper)
 			if contrast := (max(x, y) + 0.05) / (min(x, y) + 0.05); contrast < 2.5 {

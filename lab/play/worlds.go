@@ -14,6 +14,7 @@ import (
 
 	"timesync/internal/sim"
 	"timesync/internal/sim/authorbench"
+	"timesync/internal/sim/simnet"
 )
 
 // World is a kind of world that can be played with any seed.
@@ -77,7 +78,7 @@ func SimWorld(sc sim.Scenario, set string, seeds int) World {
 				}
 			}
 			const step = 10 * time.Millisecond
-			for _, l := range []*sim.Link{sc.AB(seed), sc.BA(seed)} {
+			for _, l := range []*simnet.Link{sc.AB(seed), sc.BA(seed)} {
 				for t := time.Duration(0); t < sc.Duration; t += step {
 					if l.BaseAt(t) != l.BaseAt(t+step) {
 						e.Paths = append(e.Paths, t+step)
@@ -139,8 +140,8 @@ const us, ms = time.Microsecond, time.Millisecond
 
 // The clocks of those worlds. Their rates follow a sine, and a random walk as the usual ones of internal/sim.
 var (
-	strong = sim.ClockSpec{SinePPM: 8, SinePeriod: 600 * time.Second, WanderPPM: 0.01}
-	quiet  = sim.ClockSpec{SinePPM: 2, SinePeriod: 900 * time.Second, WanderPPM: 0.01}
+	strong = simnet.ClockSpec{SinePPM: 8, SinePeriod: 600 * time.Second, WanderPPM: 0.01}
+	quiet  = simnet.ClockSpec{SinePPM: 2, SinePeriod: 900 * time.Second, WanderPPM: 0.01}
 )
 
 // equals are the worlds of equal rates: a path with exponential jitter, or a recorded one.
@@ -148,7 +149,7 @@ var equals = []struct {
 	name         string
 	base, jitter time.Duration
 	queues       bool // one way has a queue of 100 ms for 15 s of each minute
-	clock        sim.ClockSpec
+	clock        simnet.ClockSpec
 	recording    string
 }{
 	{"LAN 0.2 ms, jitter 0.1 ms, strong wander", 200 * us, 100 * us, false, strong, ""},
@@ -165,13 +166,13 @@ var equals = []struct {
 // at most.
 func equalWorlds() (worlds []World, err error) {
 	for _, x := range equals {
-		link := func(queued bool) func(uint64) *sim.Link {
-			return func(uint64) *sim.Link {
-				d := []sim.Delay{sim.Exp(x.jitter)}
+		link := func(queued bool) func(uint64) *simnet.Link {
+			return func(uint64) *simnet.Link {
+				d := []simnet.Delay{simnet.Exp(x.jitter)}
 				for at := 40 * time.Second; queued && at < 20*time.Minute; at += time.Minute {
-					d = append(d, sim.StandingQueue(at, 15*time.Second, 100*ms))
+					d = append(d, simnet.StandingQueue(at, 15*time.Second, 100*ms))
 				}
-				return &sim.Link{Base: sim.Fixed(x.base), Delay: sim.Sum(d...)}
+				return &simnet.Link{Base: simnet.Fixed(x.base), Delay: simnet.Sum(d...)}
 			}
 		}
 		sc := sim.Scenario{Duration: 5 * time.Minute, AB: link(x.queues), BA: link(false)}
@@ -194,10 +195,10 @@ func equalWorlds() (worlds []World, err error) {
 }
 
 // drifting is such a clock, whose rate is off by so many ppm.
-func drifting(side sim.Side, skew float64, spec sim.ClockSpec) func(seed uint64) sim.ClockSpec {
-	return func(seed uint64) sim.ClockSpec {
+func drifting(side sim.Side, skew float64, spec simnet.ClockSpec) func(seed uint64) simnet.ClockSpec {
+	return func(seed uint64) simnet.ClockSpec {
 		c := spec
-		c.SkewPPM, c.SinePhase = skew, 2*math.Pi*sim.NewWorld(seed).Rand(fmt.Sprint("phase ", side)).Float64()
+		c.SkewPPM, c.SinePhase = skew, 2*math.Pi*simnet.NewWorld(seed).Rand(fmt.Sprint("phase ", side)).Float64()
 		return c
 	}
 }

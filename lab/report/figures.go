@@ -5,47 +5,57 @@ package main
 import (
 	"errors"
 	"math"
+	"path/filepath"
 	"slices"
 
 	"timesync/internal/sim"
 	"timesync/internal/sim/inputs"
 	"timesync/internal/testkit"
-	"timesync/lab/kept"
 	"timesync/lab/play"
+	"timesync/lab/results"
 )
 
 // figures is all that is measured, before anybody draws or writes.
 type figures struct {
 	worlds  []*played
 	inputs  []inputWorld
-	seconds []kept.Second // chronyd's errors over time
+	seconds []results.ChronydSecond // chronyd's errors over time
 }
 
 // played is a world, and what came out in it.
 type played struct {
 	play.World
 	results play.Results
-	chronyd kept.Figures // NaN where it was not measured
+	chronyd results.ChronydWorld // NaN where it was not measured
 }
 
 // collect plays everything. Recorded series are those of the folder traces, and the
 // project's own.
 func collect(traces string) (*figures, error) {
-	chronyd, err := kept.Read[kept.Figures]("kept/" + kept.ChronydFile)
-	seconds, bad := kept.Read[kept.Second]("kept/" + kept.SeriesFile)
+	chronyd, err := results.ReadCSV[results.ChronydWorld](
+		filepath.Join(results.Folder, results.ChronydFile))
+	seconds, bad := results.ReadCSV[results.ChronydSecond](
+		filepath.Join(results.Folder, results.ChronydSecondsFile))
 	worlds, worse := play.AllWorlds(traces)
 	if err = errors.Join(err, bad, worse); err != nil {
 		return nil, err
 	}
+	playWorld := func(w play.World) *played {
+		none := results.QuantilesOf(nil)
+		p := &played{
+			World:   w,
+			results: play.Measure(w),
+			chronyd: results.ChronydWorld{Set: w.Set, World: w.Name, Best: none, Stock: none},
+		}
+		if i := slices.IndexFunc(chronyd, p.chronyd.Same); i >= 0 {
+			p.chronyd = chronyd[i]
+		}
+		return p
+	}
 	return &figures{
-		worlds: play.Map(worlds, func(w play.World) *played {
-			f := kept.Figures{Set: w.Set, World: w.Name, Best: kept.QuantilesOf(nil), Stock: kept.QuantilesOf(nil)}
-			if i := slices.IndexFunc(chronyd, f.Same); i >= 0 {
-				f = chronyd[i]
-			}
-			return &played{w, play.Measure(w), f}
-		}),
-		inputs: play.Map(inputs.Worlds(), playInput), seconds: seconds,
+		worlds:  play.Map(worlds, playWorld),
+		inputs:  play.Map(inputs.Worlds(), playInput),
+		seconds: seconds,
 	}, nil
 }
 
@@ -62,8 +72,10 @@ const inputSeeds = 3 // of each world that is about inputs
 func playInput(w inputs.World) inputWorld {
 	x := inputWorld{World: w, own: true}
 	seeds := inputSeeds
-	if slices.ContainsFunc(sim.Scenarios(), func(sc sim.Scenario) bool { return sc.Name == w.Name }) {
-		x.own, seeds = false, 1
+	named := func(sc sim.Scenario) bool { return sc.Name == w.Name }
+	if slices.ContainsFunc(sim.Scenarios(), named) {
+		x.own = false
+		seeds = 1
 	}
 	for _, m := range inputs.Methods {
 		x.results = append(x.results, m.At(w, seeds, m.Default))
@@ -107,7 +119,8 @@ func mean(worlds []*played, column string) float64 {
 	sum, n := 0.0, 0.0
 	for _, w := range worlds {
 		if x := w.value(column); !math.IsNaN(x) {
-			sum, n = sum+math.Log(max(x, 1)), n+1
+			sum += math.Log(max(x, 1))
+			n++
 		}
 	}
 	return math.Exp(sum / n)
@@ -120,33 +133,54 @@ func means(worlds []*played) (mine, orig, limit float64) {
 
 // csvRow is one of report.csv. What is NaN was not measured, or never came.
 type csvRow struct {
-	Set            string `csv:"set"`
-	World          string `csv:"world"`
-	Method         string `csv:"method"`
-	kept.Quantiles `csv:",inline"`
-	Unanswered     float64 `csv:"unanswered"`
-	FirstAnswer    float64 `csv:"first_answer_s"`
-	To1ms          float64 `csv:"to_1ms_s"`
-	BoundHeld      float64 `csv:"bound_held"`
-	BoundMedian    float64 `csv:"bound_median_us"`
-	Judged         float64 `csv:"judged_us"` // that of the tables, which in the author's benchmark is his
+	Set               string `csv:"set"`
+	World             string `csv:"world"`
+	Method            string `csv:"method"`
+	results.Quantiles `csv:",inline"`
+	Unanswered        float64 `csv:"unanswered"`
+	FirstAnswer       float64 `csv:"first_answer_s"`
+	To1ms             float64 `csv:"to_1ms_s"`
+	BoundHeld         float64 `csv:"bound_held"`
+	BoundMedian       float64 `csv:"bound_median_us"`
+	Judged            float64 `csv:"judged_us"` // that of the tables: in the author's benchmark his
 }
 
 // writeCSV writes all figures of all worlds.
 func (f *figures) writeCSV(path string) error {
 	var rows []csvRow
-	none := math.NaN()
 	for _, w := range f.worlds {
 		for _, column := range play.Columns() {
 			r := w.results[column]
 			rows = append(rows, csvRow{
-				w.Set, w.Name, column, kept.QuantilesOf(r.Errs), float64(r.Missed), testkit.OrNaN(r.First, 0.5), testkit.OrNaN(r.To1ms, 0.5),
-				float64(r.Held) / float64(len(r.Bounds)), testkit.OrNaN(r.Bounds, 0.5), w.value(column),
+				Set:         w.Set,
+				World:       w.Name,
+				Method:      column,
+				Quantiles:   results.QuantilesOf(r.Errs),
+				Unanswered:  float64(r.Missed),
+				FirstAnswer: testkit.OrNaN(r.First, 0.5),
+				To1ms:       testkit.OrNaN(r.To1ms, 0.5),
+				BoundHeld:   float64(r.Held) / float64(len(r.Bounds)),
+				BoundMedian: testkit.OrNaN(r.Bounds, 0.5),
+				Judged:      w.value(column),
 			})
 		}
-		if best := w.chronyd.Best; !math.IsNaN(best.P99) {
-			rows = append(rows, csvRow{w.Set, w.Name, play.Chronyd, best, none, none, none, none, none, best.P99})
+		best := w.chronyd.Best
+		if math.IsNaN(best.P99) {
+			continue
 		}
+		none := math.NaN()
+		rows = append(rows, csvRow{
+			Set:         w.Set,
+			World:       w.Name,
+			Method:      play.Chronyd,
+			Quantiles:   best,
+			Unanswered:  none,
+			FirstAnswer: none,
+			To1ms:       none,
+			BoundHeld:   none,
+			BoundMedian: none,
+			Judged:      best.P99,
+		})
 	}
-	return kept.Write(path, rows)
+	return results.WriteCSV(path, rows)
 }

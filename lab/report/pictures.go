@@ -21,9 +21,10 @@ import (
 	"timesync"
 	"timesync/internal/sim"
 	"timesync/internal/sim/inputs"
+	"timesync/internal/sim/simnet"
 	"timesync/internal/testkit"
-	"timesync/lab/graph"
 	"timesync/lab/play"
+	"timesync/lab/results"
 	"timesync/record"
 )
 
@@ -33,12 +34,12 @@ func simulated(name string) play.World {
 }
 
 // moment is an event without a length.
-func moment(at time.Duration, name string) graph.Event {
-	return graph.Event{From: at.Seconds(), To: at.Seconds(), Name: name}
+func moment(at time.Duration, name string) results.Event {
+	return results.Event{From: at.Seconds(), To: at.Seconds(), Name: name}
 }
 
 // eventsOf returns what happens in a world, for its plot.
-func eventsOf(w play.World, seed uint64) (all []graph.Event) {
+func eventsOf(w play.World, seed uint64) (all []results.Event) {
 	told := w.Events(seed)
 	mark := func(times []time.Duration, name string) {
 		for _, at := range slices.Compact(slices.Sorted(slices.Values(times))) {
@@ -56,7 +57,7 @@ func eventsOf(w play.World, seed uint64) (all []graph.Event) {
 
 // queues returns when the fastest datagrams of 0.2 s were 20 ms longer under way than the fastest of
 // all, to either end. What lies less than 3 s apart is one; what lasts less than 1 s is none.
-func queues(w play.World, seed uint64) (all []graph.Event) {
+func queues(w play.World, seed uint64) (all []results.Event) {
 	const span, high, gap = 200 * time.Millisecond, 20 * time.Millisecond, 3 // s
 	var o play.Oracle
 	o.Play(w, seed)
@@ -81,15 +82,15 @@ func queues(w play.World, seed uint64) (all []graph.Event) {
 		if n := len(all); n > 0 && at.Seconds() < all[n-1].To+gap {
 			all[n-1].To = (at + span).Seconds()
 		} else {
-			all = append(all, graph.Event{From: at.Seconds(), To: (at + span).Seconds()})
+			all = append(all, results.Event{From: at.Seconds(), To: (at + span).Seconds()})
 		}
 	}
-	return slices.DeleteFunc(all, func(e graph.Event) bool { return e.To-e.From < 1 })
+	return slices.DeleteFunc(all, func(e results.Event) bool { return e.To-e.From < 1 })
 }
 
 // taughtChart shows the errors over time in a world: those of the oracle, the original, chronyd where it
 // was measured, and ours on top.
-func (f *figures) taughtChart(world, title string) *graph.Chart {
+func (f *figures) taughtChart(world, title string) *results.Chart {
 	w := simulated(world)
 	errs := play.Play(w, play.FirstSeed).OverTime()
 	for _, s := range f.seconds {
@@ -102,35 +103,35 @@ func (f *figures) taughtChart(world, title string) *graph.Chart {
 
 // sweep turns up something step by step in the world of 3 ms of jitter. It shows the two that send with
 // each datagram, one that asks, and the oracle.
-func sweep(title string, x graph.Axis, values []float64, with func(sc sim.Scenario, v float64) sim.Scenario) *graph.Chart {
+func sweep(title string, x results.Axis, values []float64, with func(sc sim.Scenario, v float64) sim.Scenario) *results.Chart {
 	const seeds = 12
 	all := play.Map(values, func(v float64) play.Results {
 		sc := sim.ScenarioNamed("mediumjitter")
 		sc.Duration = 200 * time.Second
 		return play.Measure(play.SimWorld(with(sc, v), play.Simulated, seeds))
 	})
-	c := &graph.Chart{Title: title, X: x, Y: graph.ErrorAxis(1e5)}
+	c := &results.Chart{Title: title, X: x, Y: results.ErrorAxis(1e5)}
 	for _, column := range []string{play.OracleName, play.Netfox, play.Original, play.Ours} {
 		var xys plotter.XYs
-		for i, results := range all {
-			xys = append(xys, plotter.XY{X: values[i], Y: testkit.OrNaN(results[column].Errs, 0.99)})
+		for i, measured := range all {
+			xys = append(xys, plotter.XY{X: values[i], Y: testkit.OrNaN(measured[column].Errs, 0.99)})
 		}
 		c.Curves = append(c.Curves, play.CurveOf(column, xys))
 	}
 	return c
 }
 
-func skewChart() *graph.Chart {
-	x := graph.Axis{Label: "how far the rates of the clocks are apart, ppm", Max: 1000, Ticks: graph.Fixed(0, 100, 200, 300, 500, 700, 1000)}
+func skewChart() *results.Chart {
+	x := results.Axis{Label: "how far the rates of the clocks are apart, ppm", Max: 1000, Ticks: results.TicksAt(0, 100, 200, 300, 500, 700, 1000)}
 	skews := []float64{0, 25, 50, 100, 200, 300, 500, 700, 1000}
 	c := sweep("Error against skew, 99th percentile", x, skews, sim.Scenario.Apart)
-	c.Events = []graph.Event{{From: 0, To: 100, Name: "two crystals"}}
+	c.Events = []results.Event{{From: 0, To: 100, Name: "two crystals"}}
 	return c
 }
 
-func rateChart() *graph.Chart {
+func rateChart() *results.Chart {
 	rates := []float64{1, 2, 3, 5, 10, 20, 30, 60, 120}
-	x := graph.Axis{Label: "datagrams a second each way", Log: true, Min: 1, Max: 120, Ticks: graph.Fixed(rates...)}
+	x := results.Axis{Label: "datagrams a second each way", Log: true, Min: 1, Max: 120, Ticks: results.TicksAt(rates...)}
 	return sweep("Error against the rate of datagrams, 99th percentile", x, rates, func(sc sim.Scenario, rate float64) sim.Scenario {
 		sc.RateAB, sc.RateBA = rate, rate
 		return sc
@@ -139,12 +140,12 @@ func rateChart() *graph.Chart {
 
 // methodsChart has a row for each method, the best on top: a dot for the p99 in each simulated world, and
 // a bar at their mean.
-func (f *figures) methodsChart() *graph.Chart {
+func (f *figures) methodsChart() *results.Chart {
 	worlds, columns := f.of(play.Simulated), shown()
 	slices.SortStableFunc(columns, func(a, b string) int { return cmp.Compare(mean(worlds, a), mean(worlds, b)) })
-	c := &graph.Chart{
+	c := &results.Chart{
 		Title: "99th percentile of the error in all simulated worlds", About: "a dot for each world, a bar at their geometric mean",
-		X: graph.ErrorAxis(1e6), Y: graph.Axis{Min: -float64(len(columns)) + 0.5, Max: 0.8}, Height: 300,
+		X: results.ErrorAxis(1e6), Y: results.Axis{Min: -float64(len(columns)) + 0.5, Max: 0.8}, Height: 300,
 	}
 	c.X.Label = "error, less is better (floor: 1 us)"
 	for i, column := range columns {
@@ -157,8 +158,8 @@ func (f *figures) methodsChart() *graph.Chart {
 			}
 		}
 		bar := plotter.XYs{{X: at, Y: y - 0.26}, {X: at, Y: y + 0.26}}
-		c.Curves = append(c.Curves, graph.Curve{Color: graph.Fade(tone), Dots: 2, Parts: []plotter.XYs{dots}},
-			graph.Curve{Name: graph.Micros(at), Color: tone, Width: 2.5, Parts: []plotter.XYs{bar}, At: &plotter.XY{X: at, Y: y + 0.28}, Above: true})
+		c.Curves = append(c.Curves, results.Curve{Color: results.Fade(tone), Dots: 2, Parts: []plotter.XYs{dots}},
+			results.Curve{Name: results.Micros(at), Color: tone, Width: 2.5, Parts: []plotter.XYs{bar}, At: &plotter.XY{X: at, Y: y + 0.28}, Above: true})
 	}
 	return c
 }
@@ -168,7 +169,7 @@ const busyWorld = "standingqueue"
 
 // busyChart is README's picture: the error of three methods before others fill a queue, meanwhile,
 // and after. Its axis is linear, in milliseconds.
-func busyChart() *graph.Chart {
+func busyChart() *results.Chart {
 	const before, after = 40, 30 // s
 	w := simulated(busyWorld)
 	errs, queue := play.Play(w, play.FirstSeed).OverTime(), eventsOf(w, play.FirstSeed)[0]
@@ -185,21 +186,21 @@ func busyChart() *graph.Chart {
 		return most
 	}
 	top := max(highest(ms(play.Original)), highest(ms(play.NTP)))
-	curve := func(column, name string, y float64) graph.Curve {
+	curve := func(column, name string, y float64) results.Curve {
 		v := ms(column)
 		c := play.CurveOf(column, v)
-		c.Name, c.Width = fmt.Sprintf("%s: %.2g ms off", name, highest(v[before:before+lasts])), graph.Bold
+		c.Name, c.Width = fmt.Sprintf("%s: %.2g ms off", name, highest(v[before:before+lasts])), results.Bold
 		c.At = &plotter.XY{X: before + 32, Y: y * top}
 		return c
 	}
-	c := &graph.Chart{
+	c := &results.Chart{
 		Title: "While others fill the queue, timesync still knows the other clock",
 		About: "How far off each one has the other computer's clock, on the same path",
-		X:     graph.Axis{Label: "seconds", Max: float64(before + lasts + after)}, Y: graph.Axis{Max: 1.35 * top},
-		Curves: []graph.Curve{curve(play.Original, "the C++ original", 0.84), curve(play.NTP, "NTP's filter", 1.1), curve(play.Ours, "timesync", 0.1)},
-		Events: []graph.Event{{From: before, To: float64(before + lasts), Name: "others fill the queue"}},
+		X:     results.Axis{Label: "seconds", Max: float64(before + lasts + after)}, Y: results.Axis{Max: 1.35 * top},
+		Curves: []results.Curve{curve(play.Original, "the C++ original", 0.84), curve(play.NTP, "NTP's filter", 1.1), curve(play.Ours, "timesync", 0.1)},
+		Events: []results.Event{{From: before, To: float64(before + lasts), Name: "others fill the queue"}},
 	}
-	c.Curves[1].Color = graph.RGB(0x2b6b40) // darker: its name stands on grey
+	c.Curves[1].Color = results.RGB(0x2b6b40) // darker: its name stands on grey
 	c.Y.Ticks = []plot.Tick{{Value: 0, Label: "0"}}
 	for at := 10.0; at < 1.2*top; at += 10 {
 		c.Y.Ticks = append(c.Y.Ticks, plot.Tick{Value: at, Label: fmt.Sprintf("%.0f ms", at)})
@@ -214,16 +215,16 @@ var inputLooks = []struct {
 	knobs []float64
 }{
 	{play.Ours, play.ColorOf(play.Ours), []float64{-2.3, -1, 0, 1, 2, 3, 4.3}},
-	{"Unity's Netcode", graph.RGB(0xd9480f), []float64{0, 1, 2, 3, 4}},
-	{"lightyear", graph.RGB(0x2b8a3e), []float64{0, 0.5, 1, 1.5, 2}},
+	{"Unity's Netcode", results.RGB(0xd9480f), []float64{0, 1, 2, 3, 4}},
+	{"lightyear", results.RGB(0x2b8a3e), []float64{0, 0.5, 1, 1.5, 2}},
 }
 
 // inputChart shows the share of late inputs over the mean lead: each method turned up in the world of
 // jitter of 10 ms.
-func inputChart() *graph.Chart {
-	c := &graph.Chart{
-		Title: "Late inputs against lead", X: graph.Axis{Label: "mean lead beyond the delay, ms", Max: 110},
-		Y: graph.Axis{Label: "late inputs, % (floor: 0.01)", Log: true, Min: 0.01, Max: 20, Ticks: graph.Fixed(0.01, 0.1, 1, 10)},
+func inputChart() *results.Chart {
+	c := &results.Chart{
+		Title: "Late inputs against lead", X: results.Axis{Label: "mean lead beyond the delay, ms", Max: 110},
+		Y: results.Axis{Label: "late inputs, % (floor: 0.01)", Log: true, Min: 0.01, Max: 20, Ticks: results.TicksAt(0.01, 0.1, 1, 10)},
 	}
 	worlds := inputs.Worlds()
 	world := worlds[slices.IndexFunc(worlds, func(w inputs.World) bool { return w.Name == "jitter 10 ms" })]
@@ -232,25 +233,25 @@ func inputChart() *graph.Chart {
 		var line plotter.XYs
 		for _, knob := range looks.knobs {
 			r := inputs.Methods[i].At(world, 2*inputSeeds, knob)
-			line = append(line, plotter.XY{X: graph.Millis(r.Lead), Y: max(100*r.Share(), 0.01)})
+			line = append(line, plotter.XY{X: results.Millis(r.Lead), Y: max(100*r.Share(), 0.01)})
 		}
-		c.Curves = append(c.Curves, graph.Curve{Name: looks.label, Color: looks.color, Width: graph.Bold, Parts: []plotter.XYs{line}})
+		c.Curves = append(c.Curves, results.Curve{Name: looks.label, Color: looks.color, Width: results.Bold, Parts: []plotter.XYs{line}})
 	}
 	return c
 }
 
 // floorsCharts are the charts of DESIGN.md: what A knows of B while a path and a clock change, on a
 // path without noise.
-func floorsCharts() []*graph.Chart {
+func floorsCharts() []*results.Chart {
 	const delay, longer, ahead = 30 * time.Millisecond, 20 * time.Millisecond, 10 * time.Millisecond
 	const changed, set, back, lasts = 35 * time.Second, 70 * time.Second, 95 * time.Second, 120 * time.Second
-	toA := sim.Route(delay, sim.RouteStep{At: changed, Change: longer}, sim.RouteStep{At: back, Change: -longer})
+	toA := simnet.Route(delay, simnet.RouteStep{At: changed, Change: longer}, simnet.RouteStep{At: back, Change: -longer})
 	world := sim.Scenario{
 		Duration: lasts, RateAB: 20, RateBA: 20,
-		A:  func(uint64) sim.ClockSpec { return sim.ClockSpec{} },
-		B:  func(uint64) sim.ClockSpec { return sim.ClockSpec{Events: []sim.ClockEvent{{At: set, Step: ahead}}} },
-		AB: func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(delay)} },
-		BA: func(uint64) *sim.Link { return &sim.Link{Base: toA} },
+		A:  func(uint64) simnet.ClockSpec { return simnet.ClockSpec{} },
+		B:  func(uint64) simnet.ClockSpec { return simnet.ClockSpec{Events: []simnet.ClockEvent{{At: set, Step: ahead}}} },
+		AB: func(uint64) *simnet.Link { return &simnet.Link{Base: simnet.Fixed(delay)} },
+		BA: func(uint64) *simnet.Link { return &simnet.Link{Base: toA} },
 	}
 	var fastest, own, peer, trip, middle, truth, offset plotter.XYs
 	a := new(sim.Core)
@@ -260,29 +261,29 @@ func floorsCharts() []*graph.Chart {
 			return
 		}
 		r := float64(s.OffsetUsec) / 1e3
-		m, p, is := graph.Millis(s.MinimumOneWayDelay)-r, graph.Millis(s.MinimumDelayToPeer)+r, r-o.ErrUsec/1e3
+		m, p, is := results.Millis(s.MinimumOneWayDelay)-r, results.Millis(s.MinimumDelayToPeer)+r, r-o.ErrUsec/1e3
 		for line, ms := range map[*plotter.XYs]float64{
-			&fastest: graph.Millis(toA(o.At)) - is, &own: m, &peer: p, &trip: p + m, &middle: (p - m) / 2, &truth: is, &offset: r,
+			&fastest: results.Millis(toA(o.At)) - is, &own: m, &peer: p, &trip: p + m, &middle: (p - m) / 2, &truth: is, &offset: r,
 		} {
 			*line = append(*line, plotter.XY{X: o.At.Seconds(), Y: ms})
 		}
 	}})
-	events := []graph.Event{moment(changed, "path B to A longer"), moment(set, "B's clock set"), moment(back, "path as before")}
-	panel := func(title, label string, from float64, curves ...graph.Curve) *graph.Chart {
-		y := graph.Axis{Label: "ms", Min: from, Max: from + 50}
-		return &graph.Chart{Title: title, X: graph.Axis{Label: label, Max: lasts.Seconds()}, Y: y, Events: events, Curves: curves}
+	events := []results.Event{moment(changed, "path B to A longer"), moment(set, "B's clock set"), moment(back, "path as before")}
+	panel := func(title, label string, from float64, curves ...results.Curve) *results.Chart {
+		y := results.Axis{Label: "ms", Min: from, Max: from + 50}
+		return &results.Chart{Title: title, X: results.Axis{Label: label, Max: lasts.Seconds()}, Y: y, Events: events, Curves: curves}
 	}
 	// The looks of lines: what is true, what A says, what the peer says, and what follows from both.
-	line := func(name, column string, width vg.Length, xys plotter.XYs) graph.Curve {
+	line := func(name, column string, width vg.Length, xys plotter.XYs) results.Curve {
 		dash := column == play.Original
-		return graph.Curve{Name: name, Color: play.ColorOf(column), Width: width, Dash: dash, Parts: []plotter.XYs{xys}}
+		return results.Curve{Name: name, Color: play.ColorOf(column), Width: width, Dash: dash, Parts: []plotter.XYs{xys}}
 	}
-	return []*graph.Chart{
+	return []*results.Chart{
 		panel("Deltas, and the floors below them", "", 10, line("fastest datagram", play.OracleName, 0, fastest),
-			line("own floor, delta_in", play.Ours, graph.Bold, own), line("peer's floor, delta_out", play.Original, 0, peer)),
-		panel("The round trip", "", 40, line("S = delta_in + delta_out", play.Ours, graph.Bold, trip)),
+			line("own floor, delta_in", play.Ours, results.Bold, own), line("peer's floor, delta_out", play.Original, 0, peer)),
+		panel("The round trip", "", 40, line("S = delta_in + delta_out", play.Ours, results.Bold, trip)),
 		panel("B's clock minus A's", "seconds since the start", -20, line("truth", play.OracleName, 0, truth),
-			line("midpoint", play.Original, 0, middle), line("offset r", play.NTP, graph.Bold, offset)),
+			line("midpoint", play.Original, 0, middle), line("offset r", play.NTP, results.Bold, offset)),
 	}
 }
 
@@ -304,8 +305,8 @@ func plotWorld(name, traces string, seed uint64, from, to int, out string) error
 	}
 	title := fmt.Sprintf("%s, seed %d, end A", name, seed)
 	c := play.Chart(title, errs, eventsOf(w, seed), from, to, play.ErrorBound, play.OracleName, play.Original, play.Ours)
-	fmt.Printf("%s.png\nwhat the estimator knew: cd ../lab/view && go run . %s-a.tsr %s-b.tsr\n", path, path, path)
-	return graph.Charts(path+".png", graph.Screen(), c)
+	fmt.Printf("%s.png\nwhat the estimator knew: go run ./view %s-a.tsr %s-b.tsr\n", path, path, path)
+	return results.Draw(path+".png", results.Screen(), c)
 }
 
 // recorded is an end of this package that is recorded.

@@ -11,10 +11,8 @@ import (
 	"strings"
 
 	"timesync/internal/testkit"
-	"timesync/lab/graph"
-	"timesync/lab/kept"
-	"timesync/lab/page"
 	"timesync/lab/play"
+	"timesync/lab/results"
 )
 
 // shown returns the columns that the report shows, chronyd beside the original. Those of two methods are in
@@ -30,11 +28,11 @@ func (f *figures) headline() string {
 	mine, orig, limit := means(worlds)
 	both := slices.DeleteFunc(slices.Clone(worlds), func(w *played) bool { return math.IsNaN(w.chronyd.Best.P99) })
 	chrony, beside := mean(both, play.Chronyd), mean(both, play.Ours)
-	return page.Text("**In the geometric mean over %d worlds, the 99th percentile of the error is %s with "+
+	return results.Text("**In the geometric mean over %d worlds, the 99th percentile of the error is %s with "+
 		"this package. That is %.0f times less than with the original (%s), which sends the same "+
 		"datagrams, and %.0f times less than with chronyd in the %d worlds that it can be played "+
 		"in (%s against %s). An oracle that knows each series in advance is %.1f times better (%s).**",
-		len(worlds), graph.Micros(mine), orig/mine, graph.Micros(orig), chrony/beside, len(both), graph.Micros(chrony), graph.Micros(beside), mine/limit, graph.Micros(limit))
+		len(worlds), results.Micros(mine), orig/mine, results.Micros(orig), chrony/beside, len(both), results.Micros(chrony), results.Micros(beside), mine/limit, results.Micros(limit))
 }
 
 // winner returns the best method that is better than ours in a world, by more than a twentieth
@@ -99,7 +97,7 @@ func (f *figures) worldTable() string {
 		}
 	}
 	means("all of them", worlds)
-	return page.Table(rows)
+	return results.Table(rows)
 }
 
 // row has the figures of columns; that of the best that answers at once is bold.
@@ -141,7 +139,7 @@ func fine(us float64) string {
 	if us < 9.95 {
 		return short(us) + " us"
 	}
-	return graph.Micros(us)
+	return results.Micros(us)
 }
 
 // starts says when methods answer, how often the error bound holds, and what comes out in the
@@ -166,14 +164,14 @@ func (f *figures) starts() string {
 		}
 	}
 	us, orig, limit := means(core)
-	return page.Text("When a method answers first, and from when on its error stays below 1 ms, medians over all ends of all simulated worlds: %s.", strings.Join(parts, ", ")) +
-		page.Text("From 30 s on, %.2f %% of this package's answers are within its `ErrorBound`, whose "+
+	return results.Text("When a method answers first, and from when on its error stays below 1 ms, medians over all ends of all simulated worlds: %s.", strings.Join(parts, ", ")) +
+		results.Text("From 30 s on, %.2f %% of this package's answers are within its `ErrorBound`, whose "+
 			"median width is %s: half the round trip.",
-			100*float64(held)/float64(len(widths)), graph.Micros(testkit.OrNaN(widths, 0.5))) +
-		page.Text("In the original author's scenarios called CORE, with a skew of 25 to 400 ppm, this "+
+			100*float64(held)/float64(len(widths)), results.Micros(testkit.OrNaN(widths, 0.5))) +
+		results.Text("In the original author's scenarios called CORE, with a skew of 25 to 400 ppm, this "+
 			"package comes to %s in the geometric mean (the original %s, the oracle %s), and is no "+
 			"worse than the original in %d of %d.",
-			graph.Micros(us), graph.Micros(orig), graph.Micros(limit), better, len(core))
+			results.Micros(us), results.Micros(orig), results.Micros(limit), better, len(core))
 }
 
 // after prints a median of seconds, if it is one.
@@ -192,7 +190,7 @@ func (f *figures) equalWins() string {
 			ahead = append(ahead, fmt.Sprintf("%s (%s against %s)", w.Name, fine(chrony), fine(mine)))
 		}
 	}
-	return page.Text("%s.", cmp.Or(strings.Join(ahead, "; "), "None"))
+	return results.Text("%s.", cmp.Or(strings.Join(ahead, "; "), "None"))
 }
 
 // equalTable is the table of CHRONYD.md, and what it comes to.
@@ -208,12 +206,12 @@ func (f *figures) equalTable() string {
 			better++
 		}
 		version = cmp.Or(x.Version, version)
-		ours, original := kept.QuantilesOf(w.results[play.Ours].Errs), kept.QuantilesOf(w.results[play.Original].Errs)
+		ours, original := results.QuantilesOf(w.results[play.Ours].Errs), results.QuantilesOf(w.results[play.Original].Errs)
 		rows = append(rows, []string{w.Name, pair(ours), pair(x.Best), pair(x.Stock), pair(original), setting})
 	}
-	return page.Text("**In %d of %d rows this package's 99th percentile is at most that of chronyd %s with "+
-		"the best of its settings.**", better, len(rows)-1, version) + page.Table(rows)
+	return results.Text("**In %d of %d rows this package's 99th percentile is at most that of chronyd %s with "+
+		"the best of its settings.**", better, len(rows)-1, version) + results.Table(rows)
 }
 
 // pair prints a median and a 99th percentile in microseconds without their unit.
-func pair(q kept.Quantiles) string { return short(q.P50) + " / " + short(q.P99) }
+func pair(q results.Quantiles) string { return short(q.P50) + " / " + short(q.P99) }

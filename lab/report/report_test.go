@@ -4,6 +4,7 @@
 package main
 
 import (
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -17,9 +18,8 @@ import (
 
 	"timesync"
 	"timesync/internal/sim"
-	"timesync/lab/kept"
-	"timesync/lab/page"
 	"timesync/lab/play"
+	"timesync/lab/results"
 	"timesync/record"
 )
 
@@ -28,6 +28,9 @@ func init() { os.Chdir("..") }
 
 // all are the figures, played once for all tests.
 var all = sync.OnceValues(func() (*figures, error) { return collect("") })
+
+// pages are made of them, also once: some pictures play worlds of their own.
+var pages = sync.OnceValue(func() []results.Page { return must(all()).pages() })
 
 func figuresOf(t *testing.T) *figures {
 	t.Helper()
@@ -64,14 +67,17 @@ func words(markdown string) []string { return strings.Fields(strings.ReplaceAll(
 // who wins where: that is a matter of a few microseconds, and the figures behind it are in the other
 // parts.
 func TestCommitted(t *testing.T) {
-	for name, parts := range figuresOf(t).documents() {
+	figuresOf(t)
+	for _, page := range pages() {
+		parts := maps.Clone(page.Parts)
 		delete(parts, "wins")
 		delete(parts, "core")
-		text := read(filepath.Join(root, name))
-		want, got := words(text), words(must(page.Fill(text, parts)))
+		text := read(filepath.Join(results.Project, page.Path))
+		want, got := words(text), words(must(results.Fill(text, parts)))
 		for i := range max(len(want), len(got)) {
 			if i >= min(len(want), len(got)) || !alike(got[i], want[i]) {
-				t.Errorf("%s is not what comes out: if that is right, run go run ./report. It says\n\t%s\nbut this comes out:\n\t%s", name, around(want, i), around(got, i))
+				t.Errorf("%s is not what comes out: if that is right, run go run ./report. "+
+					"It says\n\t%s\nbut this comes out:\n\t%s", page.Path, around(want, i), around(got, i))
 				break
 			}
 		}
@@ -104,15 +110,15 @@ func TestCSV(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.csv")
 	must(path, figuresOf(t).writeCSV(path))
 	rows, by := 0, map[string]float64{} // by how much the logarithms of the means differ
-	for sign, path := range map[int]string{1: filepath.Join(root, "docs", "report.csv"), -1: path} {
-		for _, r := range must(kept.Read[row](path)) {
+	for sign, path := range map[int]string{1: filepath.Join(results.Folder, "report.csv"), -1: path} {
+		for _, r := range must(results.ReadCSV[row](path)) {
 			rows += sign
 			if r.Set == play.Simulated && r.P99 != 0 {
 				by[r.Method] += float64(sign) * math.Log(r.P99) / float64(len(sim.Scenarios()))
 			}
 		}
 	}
-	if none := must(kept.Read[row](path + ".none")); rows != 0 || len(by) != len(play.Methods)+2 || len(none) > 0 {
+	if none := must(results.ReadCSV[row](path + ".none")); rows != 0 || len(by) != len(play.Methods)+2 || len(none) > 0 {
 		t.Errorf("lab/results/report.csv has %d rows too many; %d columns", rows, len(by))
 	}
 	for column, x := range by {
@@ -124,11 +130,16 @@ func TestCSV(t *testing.T) {
 
 // TestPictures: all pictures are part of the project, and show something.
 func TestPictures(t *testing.T) {
-	for name, charts := range figuresOf(t).pictures() {
-		read(filepath.Join(root, "docs", "pictures", name+"-light.png"))
-		for _, c := range charts {
-			if len(c.Curves) == 0 || len(c.Curves[0].Parts) == 0 {
-				t.Errorf("%s, %s: no curve, or an empty one", name, c.Title)
+	figuresOf(t)
+	for _, page := range pages() {
+		for name, charts := range page.Pictures {
+			for _, theme := range results.Themes {
+				read(filepath.Join(results.Folder, "pictures", name+"-"+theme.Name+".png"))
+			}
+			for _, c := range charts {
+				if len(c.Curves) == 0 || len(c.Curves[0].Parts) == 0 {
+					t.Errorf("%s, %s: no curve, or an empty one", name, c.Title)
+				}
 			}
 		}
 	}
@@ -137,7 +148,7 @@ func TestPictures(t *testing.T) {
 // TestReasons: where another method wins by a quarter or more, REPORT.md says why.
 func TestReasons(t *testing.T) {
 	f := figuresOf(t)
-	_, why, _ := strings.Cut(read(filepath.Join(root, "docs", "REPORT.md")), "<!-- end core -->")
+	_, why, _ := strings.Cut(read(filepath.Join(results.Folder, "REPORT.md")), "<!-- end core -->")
 	why, _, _ = strings.Cut(why, "\n## ")
 	for _, w := range append(f.of(play.Simulated), f.of(play.Skewed)...) {
 		mine := w.value(play.Ours)

@@ -2,10 +2,11 @@
 
 // Command view draws a recording of package record, and says in words what happened:
 //
-//	go run . FILE          one end
-//	go run . FILE FILE     both ends of one connection
+//	cd lab
+//	go run ./view FILE       one end
+//	go run ./view FILE FILE  both ends of one connection
 //
-// It writes a picture and a table into a folder, the current one if none is given with -out.
+// It writes a picture and a table into the folder measured, or into that of -out.
 package main
 
 import (
@@ -15,9 +16,10 @@ import (
 )
 
 func main() {
-	out := flag.String("out", ".", "`folder` for the picture and the table")
+	out := flag.String("out", "measured", "`folder` for the picture and the table")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "view [-out FOLDER] FILE [FILE]: recordings of one end, or of both ends of one connection")
+		fmt.Fprintln(os.Stderr, "view [-out FOLDER] FILE [FILE]: "+
+			"recordings of one end, or of both ends of one connection")
 		flag.PrintDefaults()
 	}
 	flag.Parse()

@@ -14,8 +14,7 @@ import (
 	"time"
 
 	"timesync/internal/testkit"
-	"timesync/lab/graph"
-	"timesync/lab/kept"
+	"timesync/lab/results"
 	"timesync/record"
 )
 
@@ -105,7 +104,7 @@ func (r *reel) see(m *record.Moment) {
 		r.back += uint64(by * 1e6)
 		at = r.last
 		r.days = append(r.days, day{at, r.ahead(m)})
-		r.say(at, clockSet, "the local clock was set back by %s", graph.Micros(by*1e6))
+		r.say(at, clockSet, "the local clock was set back by %s", results.Micros(by*1e6))
 	}
 	if len(r.notes) == 0 || at >= r.notes[len(r.notes)-1].At+noteEvery {
 		r.note(m, at)
@@ -113,7 +112,7 @@ func (r *reel) see(m *record.Moment) {
 	if m.Kind == record.Datagram && m.Known {
 		n := &r.notes[len(r.notes)-1]
 		f := [2]*float64{&n.ToUs, &n.ToPeer}[m.End]
-		if ms := graph.Millis(m.OWD); !(*f <= ms) {
+		if ms := results.Millis(m.OWD); !(*f <= ms) {
 			*f = ms
 		}
 	}
@@ -170,7 +169,7 @@ func (r *reel) note(m *record.Moment, at float64) {
 		}
 		return v
 	}
-	ms := func(d time.Duration) float64 { return told(graph.Millis(d)) }
+	ms := func(d time.Duration) float64 { return told(results.Millis(d)) }
 	n := note{At: at, ToUs: math.NaN(), ToPeer: math.NaN(), Late: m.Ends[0].Stats().LateBuckets,
 		FloorToUs: ms(s.MinimumOneWayDelay), FloorToPeer: ms(s.MinimumDelayToPeer), jitter: ms(s.Jitter),
 		Offset: told(float64(s.OffsetUsec)), Bound: 1e3 * ms(s.ErrorBound), Steps: s.Steps,
@@ -217,8 +216,8 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 	if r.both {
 		path += "-both"
 	}
-	err := errors.Join(os.MkdirAll(out, 0o755), kept.Write(path+".csv", r.notes),
-		graph.Charts(path+".png", graph.Screen(), r.charts(name)...))
+	err := errors.Join(os.MkdirAll(out, 0o755), results.WriteCSV(path+".csv", r.notes),
+		results.Draw(path+".png", results.Screen(), r.charts(name)...))
 	if err == nil {
 		fmt.Fprintf(words, "%s.png, %s.csv\n", path, path)
 	}
@@ -241,14 +240,14 @@ func (r *reel) tell(out io.Writer, name string) {
 	}
 	if len(sums) > 0 {
 		fmt.Fprintf(out, "the two ends disagree by %s (median), %s (99th percentile), %s at most\n",
-			graph.Micros(testkit.OrNaN(sums, 0.5)), graph.Micros(testkit.OrNaN(sums, 0.99)), graph.Micros(testkit.OrNaN(sums, 1)))
+			results.Micros(testkit.OrNaN(sums, 0.5)), results.Micros(testkit.OrNaN(sums, 0.99)), results.Micros(testkit.OrNaN(sums, 1)))
 	}
 	why := "another version recorded, and shown is what this one makes of it"
 	if r.missing {
 		why = "blocks are missing"
 	}
 	if r.differ > 0 {
-		fmt.Fprintf(out, "answers differ from those recorded, offsets by up to %s: %s\n", graph.Micros(r.differ), why)
+		fmt.Fprintf(out, "answers differ from those recorded, offsets by up to %s: %s\n", results.Micros(r.differ), why)
 	} else if r.asked > 0 {
 		fmt.Fprintf(out, "all %d recorded answers are those of this version\n", r.asked)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"timesync/internal/testkit"
-	"timesync/lab/graph"
+	"timesync/lab/results"
 )
 
 // This file says in words what a recording shows.
@@ -75,7 +75,7 @@ func (r *reel) known() {
 			begun = math.Inf(1)
 		case !was.known():
 			begun = is.At
-			r.say(is.At, other, "the offset is known, to %s", graph.Micros(is.Bound))
+			r.say(is.At, other, "the offset is known, to %s", results.Micros(is.Bound))
 		case is.Steps > was.Steps:
 			r.lift(i)
 			r.step(is.At, is.Offset-was.Offset)
@@ -117,10 +117,10 @@ func (r *reel) moved(i int) {
 	}
 	if toUs > room {
 		from := r.lift(i)
-		h := r.say(from, pathToUs, "path to us longer by %s; believed after %.1f s", graph.Micros(toUs*1e3), is.At-from)
+		h := r.say(from, pathToUs, "path to us longer by %s; believed after %.1f s", results.Micros(toUs*1e3), is.At-from)
 		h.by, h.believed = toUs, is.At
 	} else if -toUs > room {
-		r.say(is.At, pathToUs, "path to us shorter by %s; believed at once", graph.Micros(-toUs*1e3)).by = toUs
+		r.say(is.At, pathToUs, "path to us shorter by %s; believed at once", results.Micros(-toUs*1e3)).by = toUs
 	}
 	if math.Abs(toPeer) > room {
 		r.toPeer(is.At, toPeer)
@@ -134,12 +134,12 @@ func (r *reel) toPeer(at, by float64) {
 		if h.row == pathToPeer && math.Abs(by+h.by) < h.by/8 && at < h.at+longestQueue {
 			r.told = slices.Delete(r.told, i, i+1)
 			r.say(h.at, queued, "all datagrams to the peer queued for %.1f s, by %s, as the peer reported",
-				at-h.at, graph.Micros(h.by*1e3))
+				at-h.at, results.Micros(h.by*1e3))
 			return
 		}
 	}
 	change := map[bool]string{true: "longer", false: "shorter"}[by > 0]
-	r.say(at, pathToPeer, "path to the peer %s by %s, as the peer reported", change, graph.Micros(math.Abs(by)*1e3)).by = by
+	r.say(at, pathToPeer, "path to the peer %s by %s, as the peer reported", change, results.Micros(math.Abs(by)*1e3)).by = by
 }
 
 // lift notes since when datagrams had been late that are not any more at note i, and returns it.
@@ -170,7 +170,7 @@ func (r *reel) queues() {
 		}
 		a, b := &r.notes[first], &r.notes[last]
 		if lasted := b.At - a.At; lasted >= leastQueue && b.Late-a.Late >= leastLate {
-			r.say(a.At, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", lasted, graph.Micros(1e3*most))
+			r.say(a.At, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", lasted, results.Micros(1e3*most))
 		}
 	}
 }
@@ -221,7 +221,7 @@ func (r *reel) silences() {
 
 // signed returns a difference with its sign.
 func signed(us float64) string {
-	return map[bool]string{true: "+", false: "-"}[us >= 0] + graph.Micros(math.Abs(us))
+	return map[bool]string{true: "+", false: "-"}[us >= 0] + results.Micros(math.Abs(us))
 }
 
 // clock returns the time of day after so many seconds.

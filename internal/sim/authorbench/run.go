@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 )
 
 // World is a scenario played with one seed. Times within are true time in microseconds.
@@ -17,12 +18,12 @@ type World struct {
 	clocks [2]*clock
 	noise  [2]*rand.Rand
 	paths  [2]*path
-	events *sim.World
+	events *simnet.World
 }
 
 // New prepares a world.
 func New(sc *Scenario, seed uint64, mode Mode) *World {
-	w := &World{sc: sc, events: sim.NewWorld(seed)}
+	w := &World{sc: sc, events: simnet.NewWorld(seed)}
 	world := w.stream("world")
 	skew := 0.0
 	if mode.Skewed {

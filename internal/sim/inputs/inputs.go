@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/tick"
 )
 
@@ -54,10 +55,10 @@ func (r Result) String() string {
 // play is a run.
 type play struct {
 	w          World
-	world      *sim.World
-	hub, spoke *sim.Node
-	up, down   *sim.Link
-	asleep     []sim.Window
+	world      *simnet.World
+	hub, spoke *simnet.Node
+	up, down   *simnet.Link
+	asleep     []simnet.Window
 	server     *tick.Server
 	rule       Rule
 	result     Result
@@ -79,12 +80,12 @@ type lead struct {
 
 // run lets a method play, as it is turned.
 func (m *Method) run(w World, seed uint64, knob float64) Result {
-	p := &play{w: w, world: sim.NewWorld(seed), came: map[tick.Tick]bool{}, sentAt: map[tick.Tick]time.Duration{}}
+	p := &play{w: w, world: simnet.NewWorld(seed), came: map[tick.Tick]bool{}, sentAt: map[tick.Tick]time.Duration{}}
 	if w.Off != nil {
 		p.asleep = w.Off(seed)
 	}
-	p.hub = p.world.Node("hub", sim.NewClock(w.B(seed), seed))
-	p.spoke = p.world.Node("spoke", sim.NewClock(w.A(seed), seed+1))
+	p.hub = p.world.Node("hub", simnet.NewClock(w.B(seed), seed))
+	p.spoke = p.world.Node("spoke", simnet.NewClock(w.A(seed), seed+1))
 	p.up, p.down = w.AB(seed), w.BA(seed)
 	p.server, _ = tick.NewServer(tick.ServerConfig{
 		Config:   tick.Config{Rate: tick.Hz(rate), MaxTicks: 1},
@@ -119,7 +120,7 @@ func (p *play) ran(s tick.Info) {
 	})
 }
 
-func (p *play) sleeps() bool { return sim.Within(p.asleep, p.world.Now()) }
+func (p *play) sleeps() bool { return simnet.Within(p.asleep, p.world.Now()) }
 
 // play is a frame of the client.
 func (p *play) play() {

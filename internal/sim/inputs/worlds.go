@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 )
 
 const ms = time.Millisecond
@@ -13,26 +14,26 @@ const ms = time.Millisecond
 // jitter of 1 ms where nothing else is said.
 func changing() []World {
 	const at = 20 * second
-	quartz := func(ppm float64) func(uint64) sim.ClockSpec {
-		return func(seed uint64) sim.ClockSpec {
-			return sim.ClockSpec{OffsetUsec: seed * 0x9e3779b97f4a7c15 >> 20, SkewPPM: ppm}
+	quartz := func(ppm float64) func(uint64) simnet.ClockSpec {
+		return func(seed uint64) simnet.ClockSpec {
+			return simnet.ClockSpec{OffsetUsec: seed * 0x9e3779b97f4a7c15 >> 20, SkewPPM: ppm}
 		}
 	}
 	client, server := quartz(20), quartz(-20)
-	over := func(name string, up, down func(uint64) *sim.Link) sim.Scenario {
+	over := func(name string, up, down func(uint64) *simnet.Link) sim.Scenario {
 		return sim.Scenario{Name: name, Duration: 120 * second, A: client, B: server, AB: up, BA: down}
 	}
-	one := func(before, later, jitter time.Duration) func(uint64) *sim.Link {
-		return func(uint64) *sim.Link {
-			return &sim.Link{Base: sim.Route(before, sim.RouteStep{At: at, Change: later}), Delay: sim.Exp(jitter)}
+	one := func(before, later, jitter time.Duration) func(uint64) *simnet.Link {
+		return func(uint64) *simnet.Link {
+			return &simnet.Link{Base: simnet.Route(before, simnet.RouteStep{At: at, Change: later}), Delay: simnet.Exp(jitter)}
 		}
 	}
-	path := func(jitter time.Duration) func(uint64) *sim.Link { return one(30*ms, 0, jitter) }
-	lossy := func(uint64) *sim.Link {
-		return &sim.Link{Base: sim.Fixed(30 * ms), Delay: sim.Exp(ms), Loss: sim.Bernoulli(0.05)}
+	path := func(jitter time.Duration) func(uint64) *simnet.Link { return one(30*ms, 0, jitter) }
+	lossy := func(uint64) *simnet.Link {
+		return &simnet.Link{Base: simnet.Fixed(30 * ms), Delay: simnet.Exp(ms), Loss: simnet.Bernoulli(0.05)}
 	}
-	bursts := func(uint64) *sim.Link {
-		return &sim.Link{Base: sim.Fixed(30 * ms), Delay: sim.Sum(sim.Exp(ms), stops(10*second, 300*ms))}
+	bursts := func(uint64) *simnet.Link {
+		return &simnet.Link{Base: simnet.Fixed(30 * ms), Delay: simnet.Sum(simnet.Exp(ms), stops(10*second, 300*ms))}
 	}
 	return []World{
 		{Scenario: over("up +50 ms", one(30*ms, 50*ms, ms), path(ms)), Change: at, RoundTrip: 112 * ms},
@@ -50,7 +51,7 @@ func changing() []World {
 
 // stops lets a path stop for a while at the end of each period: what is sent meanwhile arrives
 // at the end.
-func stops(period, lasting time.Duration) sim.Delay {
+func stops(period, lasting time.Duration) simnet.Delay {
 	return func(_ *rand.Rand, t time.Duration) time.Duration {
 		if left := period - t%period; left <= lasting {
 			return left
