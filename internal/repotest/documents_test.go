@@ -80,6 +80,18 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestExamples: the index of the examples has each of them.
+func TestExamples(t *testing.T) {
+	index := string(read(t, root+"/examples/README.md"))
+	entries, err := os.ReadDir(root + "/examples")
+	must(t, err)
+	for _, entry := range entries {
+		if entry.IsDir() && !strings.Contains(index, "["+entry.Name()+"]("+entry.Name()) {
+			t.Errorf("examples/README.md lacks %s", entry.Name())
+		}
+	}
+}
+
 // TestWorkflow: what runs on each system is the command of README.md. The other command there tests
 // each nested module.
 func TestWorkflow(t *testing.T) {
