@@ -13,7 +13,7 @@ import (
 	"timesync/internal/testkit"
 )
 
-var tableWorlds = testkit.Count("table.worlds", "worlds for each figure of TestWorlds", 2, 8, 40)
+var tableWorlds = testkit.Count("table.worlds", "worlds for each figure of TestWorlds", 8, 8, 40)
 
 // intervals are the columns of the table of TestWorlds.
 var intervals = [...]time.Duration{100 * ms, 250 * ms, sec, 5 * sec, 30 * sec, time.Minute}
