@@ -24,8 +24,8 @@
 //     OnAuthenticatedDatagramTimestamp. It returns the one-way delay.
 //  5. Pass its report, if there is one, to OnPeerMinDeltaTS24, but none that was sent before one that you
 //     passed in the second before. Just before, pass the 8 bytes to Anchor, unless step 4 says that this
-//     datagram took 16 s or more. Without that, all that is known of the peer's clock is so modulo 67.1 s,
-//     and Within cannot tell; so it is again after a machine slept for over 33.5 s, until the next 8 bytes.
+//     datagram took 16 s or more. Without Anchor, the peer's clock is known only modulo 67.1 s, and
+//     Within cannot tell. A sleep of more than 33.5 s loses the multiple again until the next Anchor.
 //  6. Read the peer's clock: RemoteTime, LocalTime and Snapshot for yourself, ToRemoteTime23 for a time
 //     in a payload, which the peer reads with FromLocalTime23. Send one only while Snapshot.Within is
 //     nil: it is as far off as your ErrorBound, which the peer does not see. Within fails 15 s after
@@ -38,7 +38,7 @@
 //     beside reports and payload times. Where a restart makes a new connection with new keys, take a new
 //     TimeSynchronizer instead.
 //
-// Example_sevenSteps in example_test.go is such a program.
+// Example_sevenSteps is such a program. It is in example_test.go, in the repository.
 //
 // The package opens no socket and starts no goroutine. It reads a clock only in NowUsec.
 //
@@ -48,7 +48,7 @@
 // minus that of the local clock. The delta of a datagram is its time of receipt minus its stamp,
 // read off two clocks. The delay floor of a direction is the delta of a datagram that does not
 // wait in a queue. The round trip is the sum of both floors. A step is a jump of the remote time.
-// docs/GLOSSARY.md has a picture and the other terms.
+// A picture and the other terms are in docs/GLOSSARY.md.
 //
 // # Units and signs
 //
@@ -73,8 +73,8 @@
 // floors is the shortest round trip: the clocks cancel in it. Half their difference is the
 // offset, if both ways take equally long: half of the peer's floor minus the own one. A clock that
 // is set moves the floors by the same amount in opposite directions, and the offset follows. A path
-// that becomes longer one way moves one floor, and so the round trip, and the offset stays.
-// docs/DESIGN.md derives the rules.
+// that becomes longer one way moves one floor, and so the round trip, and the offset stays. The
+// derivation of the rules is in docs/DESIGN.md.
 //
 // # Concurrency
 //
@@ -84,15 +84,19 @@
 //
 // # The error bound
 //
-// While no clock is set, and their rates differ by at most 500 ppm, the truth lies within ErrorBound of
-// RemoteTime, however unequal the two ways are. After a clock was set the truth may lie outside until
+// While no clock is set, and their rates differ by at most 500 ppm, the truth lies within ErrorBound
+// of RemoteTime, however unequal the two ways are. After a clock step the truth may lie outside until
 // both ends have noticed. In nearly all cases that takes at most 15 s of datagrams, Settled.
-// Snapshot.Within says whether to wait, and why; a session that has just begun need not. A clock that is
-// set within 10 s after a path became longer, so that this way seems shorter again, may pass for the path, and
-// so may one that is set just as the path changes: then the time is wrong by as much for four minutes, and Within
-// does not tell. Later that is seen in most cases (TestSetBehindLongerPath in package link). Stalls, short queues, and paths that become longer do not widen the bound. A path that is
-// long from the start does, since the bound is at least half the round trip. docs/ACCURACY.md shows how
-// often the bound holds.
+// Snapshot.Within says whether to wait, and why. A session that has just begun need not wait.
+//
+// A clock step may be mistaken for a change of the path. That happens in two cases: the step comes
+// within 10 s after a path became longer, and makes that way seem shorter again; or it comes just as
+// the path changes. Then the time is wrong by as much for four minutes, and Within does not tell. Most
+// such steps are noticed after that.
+//
+// Stalls, short queues, and paths that become longer do not widen the bound. A path that is long from
+// the start does, since the bound is at least half the round trip. How often the bound holds is in
+// lab/results/ACCURACY.md.
 //
 // # A view that travels
 //
@@ -116,5 +120,21 @@
 // may be off by one more unit, because its 24-bit value modulo 3 carries its quality; see
 // MinDeltaTS24. A report of 0 is none, so 2^24-1 stands for it, whatever its quality. Without network
 // jitter a time that is sent as a TS23 is read within 9 us of the truth, as a TS16 within 260 us.
-// After only one datagram each way it is 13 us for a TS23 (TestRoundTripError).
+// After only one datagram each way it is 13 us for a TS23.
+//
+// # Copying
+//
+// This package can be copied into a folder of another module. It needs Go 1.22 and the standard
+// library. Copy the .go files and LICENSE, and from testdata the folder fuzz and the file courses.txt,
+// which the tests read. Leave example_test.go out: it imports this package by its path. In the new
+// folder, run
+//
+//	go vet .
+//	go test .
+//	go test -run '^$' -fuzz '^FuzzCalls$' -fuzztime 30s .
+//
+// The other fuzz targets are in fuzz_test.go, too. Go fuzzes one target at a time.
+//
+// The packages and documents that comments name, such as package link and docs/DESIGN.md, are in the
+// repository only.
 package timesync

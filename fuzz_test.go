@@ -19,8 +19,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"timesync/internal/rivals"
 )
 
 // FuzzExpand: whatever the numbers, the result has the right low bits and lies in
@@ -79,7 +77,7 @@ func FuzzCodec(f *testing.F) {
 // codec is a pointer to what is written and read.
 type codec[C any] interface {
 	*C
-	encoding.BinaryAppender
+	AppendBinary([]byte) ([]byte, error)
 	encoding.BinaryUnmarshaler
 	Put([]byte)
 	fmt.Stringer
@@ -279,8 +277,8 @@ type world struct {
 	offset uint64 // B's clock minus A's at start
 	start  uint64 // A's clock when B's showed start+offset
 	rng    *rand.Rand
-	queued [2]float64      // the jitter of to A, to B
-	heard  rivals.Original // what B heard, if it is one
+	queued [2]float64 // the jitter of to A, to B
+	heard  original   // what B heard, if it is one
 	sent   int
 	long   bool                                  // no datagram takes the short path
 	onOWD  func(owd time.Duration, truth uint64) // of each datagram to A; may be nil
@@ -302,7 +300,7 @@ type path struct {
 }
 
 // tolerance is allowed to a world without noise and skew. What the roundings cost
-// exactly is in TestRoundTripError of internal/vectors.
+// exactly is in TestRoundTripError of internal/vectors, in timesync's repository.
 const tolerance = 50 * time.Microsecond
 
 // newWorld starts A's clock at now and B's at now+offset.
@@ -346,13 +344,12 @@ func (w *world) run(d time.Duration) {
 		if there {
 			w.b.OnAuthenticatedDatagramTimestamp(toB, atB)
 			if w.original {
-				w.heard.Datagram(uint32(toB), atB)
+				w.heard.datagram(toB, atB)
 			}
 		}
 		if w.sent++; w.sent%reports == 2%reports && !w.mute {
 			if w.original {
-				minDelta, _ := w.heard.MinDelta(atB)
-				reportB = Counter24(minDelta)
+				reportB = w.heard.minDelta()
 			}
 			if okB && here {
 				w.a.OnPeerMinDeltaTS24(reportB, atA)
@@ -363,6 +360,48 @@ func (w *world) run(d time.Duration) {
 		}
 	}
 }
+
+// original is what a peer with the C++ original, catid's TimeSync, heard: the lowest delta of about the
+// last 10 s, the lowest that came after it, and the lowest after that one. It reports the first, and as
+// that grows old, the others take its place: Kathleen Nichols' windowed minimum. As in the original, a
+// delta of 0 counts as none.
+type original [3]heard
+
+// heard is a datagram: how much later than its stamp it came, and when.
+type heard struct {
+	delta Counter24
+	at    uint64
+}
+
+// datagram hears one that came at recv.
+func (o *original) datagram(stamp Counter24, recv uint64) {
+	const window = 10_000_000 // microseconds
+	now := heard{LocalTimeToDatagramTS24(recv).Sub(stamp), recv}
+	lower := func(i int) bool { return !o[i].delta.Less(now.delta) }
+	older := func(i int, age uint64) bool { return recv-o[i].at > age }
+	switch {
+	case o[0].delta == 0, lower(0), older(2, window):
+		*o = original{now, now, now}
+		return
+	case lower(1):
+		o[1], o[2] = now, now
+	case lower(2):
+		o[2] = now
+	}
+	switch {
+	case older(0, window) && older(1, window):
+		*o = original{o[2], now, now}
+	case older(0, window):
+		*o = original{o[1], o[2], now}
+	case o[1].delta == o[0].delta && older(1, window/4):
+		o[1], o[2] = now, now
+	case o[2].delta == o[1].delta && older(2, window/2):
+		o[2] = now
+	}
+}
+
+// minDelta returns what the original reports.
+func (o *original) minDelta() Counter24 { return o[0].delta }
 
 // end is one of the two, the time that its clock shows, and what it should say of the other's.
 type end struct {

@@ -2,7 +2,10 @@
 
 package timesync
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // TS24 is the stamp of a datagram: the sender's clock in units of 8 us. It wraps
 // every 134.2 s (2^27 us), which leaves the 67.1 s on either side of now that the
@@ -18,28 +21,36 @@ const (
 	offsetBits = deltaBits - 1  // ring of the offset: 67.1 s
 )
 
-// processStart is where NowUsec counts from.
+// NowUsec shows clockOrigin when the process starts: 50 years, as clock.Now does, so that a program
+// may mix both. Earlier times have readings, too: the bubbles of testing/synctest begin in 2000.
+const clockOrigin = 50 * 365.25 * 24 * time.Hour
+
 var processStart = time.Now()
 
-// NowUsec returns the microseconds since the process started, for callers that copy this folder
-// alone. It never goes back, and changes of the wall clock do not affect it. On most systems it
-// stands still while the machine sleeps.
+// NowUsec returns a monotonic time in microseconds, for callers that copy this folder alone. It shows
+// 50 years when the process starts, never goes back, and nobody can set it. On most systems it stands
+// still while the machine sleeps. It may be called from any goroutine.
 //
-// On Windows, where it advances by up to 15.6 ms at a time, and in browsers, where it advances by up to
-// 1 ms, it makes the offset wrong by half of that: use package clock there. In a bubble of
-// testing/synctest it is near 2^64, so no time.Duration can hold it: use package clock there, too.
-func NowUsec() uint64 { return uint64(time.Since(processStart) / time.Microsecond) }
+// It suffices on Linux, macOS and Android. On Windows it advances by up to 15.6 ms at a time, in
+// browsers by up to 1 ms, and the offset is then wrong by half of that: use package clock there.
+// Readings of package clock have the same origin, and on all systems but Windows they come from the
+// same clock.
+func NowUsec() uint64 { return UsecAt(time.Now()) }
 
-// UsecAt returns what NowUsec returned, or will return, at t, a result of time.Now in this
-// process. If t has no monotonic reading, because it was parsed or rounded, the result contains all
-// steps of the wall clock since the start.
-func UsecAt(t time.Time) uint64 { return uint64(t.Sub(processStart).Microseconds()) }
+// UsecAt returns what NowUsec returned, or will return, at t, a result of time.Now in this process.
+// If t has no monotonic reading, because it was parsed or rounded, the result contains all steps of
+// the wall clock since the process started. Times over 50 years before that are 0.
+func UsecAt(t time.Time) uint64 {
+	elapsed := min(t.Sub(processStart), math.MaxInt64-clockOrigin)
+	return uint64(max(clockOrigin+elapsed, 0) / time.Microsecond)
+}
 
 // TimeAt is the inverse of UsecAt: the time at which NowUsec returned, or will return, usec. Its
-// monotonic reading is exact; its time of day is what the wall clock said when the process started,
-// and the time since then.
+// monotonic reading is exact to the microsecond. Its time of day is what the wall clock said when the
+// process started, and the time since then. Readings of over 292 years count as 292 years.
 func TimeAt(usec uint64) time.Time {
-	return processStart.Add(time.Duration(usec) * time.Microsecond)
+	const longest = uint64(math.MaxInt64 / time.Microsecond)
+	return processStart.Add(time.Duration(min(usec, longest))*time.Microsecond - clockOrigin)
 }
 
 // LocalTimeToDatagramTS24 returns the stamp for a datagram that is sent at localUsec, a

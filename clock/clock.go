@@ -27,6 +27,13 @@
 //
 // All functions may be called from any goroutine.
 //
+// timesync.NowUsec has the same origin and, on all systems but Windows, the same clock. A program
+// that mixes both is off by microseconds, on Windows by up to 15.6 ms.
+//
+// # A machine that slept
+//
+// SleepWatch says for how long the machine slept since it was last asked.
+//
 // # Clocks that are apart
 //
 // The clocks of two processes differ anyway, since each counts from its own start. To test with more,
@@ -40,17 +47,19 @@ import (
 	"time"
 )
 
-// origin is what the clock shows when the process starts: 100 years. So earlier times have
-// readings, too, and a reading is a time.Duration (292 years) and an integer of JavaScript
-// (285 years). The bubbles of testing/synctest begin in the year 2000, before the process did.
-const origin = 100 * 365.25 * 24 * time.Hour
+// origin is what the clock shows when the process starts: 50 years, as timesync.NowUsec does.
+// Earlier times have readings, too: the bubbles of testing/synctest begin in the year 2000, before
+// the process did. A reading fits a time.Duration (292 years) and an integer of JavaScript (285
+// years). Taken for Unix time it is a time in 2020, so capture times that are sent as NTP's do not
+// wrap, as NTP's own do in 2036.
+const origin = 50 * 365.25 * 24 * time.Hour
 
 var (
 	start = time.Now()
 	step  = measure(elapsed)
 )
 
-// Now returns the time in microseconds since 100 years before the process started. Pass it for the
+// Now returns the time in microseconds since 50 years before the process started. Pass it for the
 // time of sending and for all other times but those of receipt. The reading is at most Step too
 // early and never too late. Of two calls the later one never returns less, from whatever goroutines.
 func Now() uint64 { return reading(elapsed()) }

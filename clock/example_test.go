@@ -20,3 +20,18 @@ func Example_apart() {
 	fmt.Println(time.Duration(ahead) * time.Microsecond)
 	// Output: 1h23m20.00004s
 }
+
+// A program that asks in each frame drops what waited in its buffers while the machine slept.
+func ExampleSleepWatch() {
+	var watch clock.SleepWatch
+	buffered := []string{"a frame of sound"}
+	for frame := range 2 {
+		if slept := watch.Slept(); slept > time.Second {
+			buffered = nil // all of it is older than it seems
+		}
+		fmt.Println("frame", frame, "has", len(buffered))
+	}
+	// Output:
+	// frame 0 has 1
+	// frame 1 has 1
+}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -131,7 +131,7 @@ func TestEventBound(t *testing.T) {
 			t.Errorf("rate %g: %d and %d events", rate, len(errs[0]), len(errs[1]))
 		}
 		t.Logf("50 and %g datagrams a second: off by p99 %.0f us (ReadEvent), %.0f us (AcceptEvent), %.0f us (Open); the peer's bound is %.3f to %.3f of ours (p1 and p99); %d events refused in the first %v",
-			rate, p99(errs[0]), p99(errs[1]), p99(errs[2]), stat.Quantile(ratio, 0.01), p99(ratio), refused, settled)
+			rate, p99(errs[0]), p99(errs[1]), p99(errs[2]), testkit.Quantile(ratio, 0.01), p99(ratio), refused, settled)
 	}
 }
 

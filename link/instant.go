@@ -118,7 +118,7 @@ func (l *Link) ReadEvent(nowUsec uint64, b []byte, oldest time.Duration) (atUsec
 // knows that in time.
 //
 // The peer's estimate made the stamp, so atUsec is off by at most the peer's ErrorBound of that
-// time. Ours is about as wide: both are half of the same round trip (docs/ACCURACY.md). With
+// time. Ours is about as wide: both are half of the same round trip (lab/results/ACCURACY.md). With
 // AppendEvent and ReadEvent our own bound holds.
 func (l *Link) AcceptEvent(nowUsec uint64, event timesync.Counter23, oldest time.Duration) (atUsec uint64, err error) {
 	atUsec = timesync.FromLocalTime23(nowUsec, event)

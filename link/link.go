@@ -270,7 +270,7 @@ func (l *Link) SendFailed() {
 // Open takes a datagram, header and payload, that arrived at recvUsec. It returns the payload,
 // without a copy. Call it only for datagrams that are proven to come from the peer and that were
 // not seen before: whoever can forge or replay them can move the clock. Read the clock as early
-// as possible, or ask the kernel (timesync/rxtime).
+// as possible, or ask the kernel (timesync/clock/rxtime).
 //
 // owd is the one-way delay of the datagram, off by at most ErrorBound at recvUsec. ok is false if it
 // is not known, because the offset was not known before: also for the datagram that brings the first

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"testing"
 
-	"timesync/internal/long"
+	"timesync/internal/testkit"
 )
 
 var (
-	modelRuns = long.Count("model.runs", "sequences of TestModel", 200, 2000, 10_000)
+	modelRuns = testkit.Count("model.runs", "sequences of TestModel", 200, 2000, 10_000)
 	modelSeed = flag.Uint64("model.seed", 1, "the first one's seed")
 )
 

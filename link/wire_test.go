@@ -17,18 +17,18 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/sim"
-	"timesync/internal/stat"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
 // wire is two ends with clocks of quartz, 40 ppm apart, and 20 ms of path with exponential
 // jitter. Each end sends at a rate of its own. Times are true.
 type wire struct {
-	*sim.World
+	*simnet.World
 	links  [2]link.Link
-	clocks [2]*sim.Clock
-	out    [2]*sim.Link
+	clocks [2]simnet.Clock
+	out    [2]*simnet.Link
 	rng    *rand.Rand
 	now    time.Duration // of the last thing that happened
 	asked  func(side int)
@@ -42,20 +42,20 @@ const askEvery = 50 * time.Millisecond
 // newWire steps the clock of one end by step, at time at.
 func newWire(seed uint64, rates [2]float64, jitter time.Duration, stepped int, at, step time.Duration) *wire {
 	w := &wire{
-		World: sim.NewWorld(seed), rng: rand.New(rand.NewPCG(seed, 'q')),
+		World: simnet.NewWorld(seed), rng: rand.New(rand.NewPCG(seed, 'q')),
 		asked:  func(int) {},
 		sent:   func(_ int, _ uint64, header []byte) []byte { return header },
 		opened: func(int, uint64, []byte, []byte, time.Duration, bool) {},
 		read:   func(local uint64) uint64 { return local },
 	}
 	for side := range w.clocks {
-		spec := sim.ClockSpec{OffsetUsec: w.rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
+		spec := simnet.ClockSpec{OffsetUsec: w.rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
 			SinePhase: 2 * math.Pi * w.rng.Float64(), WanderPPM: 0.01}
 		if step != 0 && side == stepped {
-			spec.Events = []sim.ClockEvent{{At: at, Step: step}}
+			spec.Events = []simnet.ClockEvent{{At: at, Step: step}}
 		}
-		w.clocks[side] = sim.NewClock(spec, w.rng.Uint64())
-		w.out[side] = &sim.Link{Base: sim.Fixed(20 * time.Millisecond), Delay: sim.Exp(jitter)}
+		w.clocks[side] = simnet.NewClock(spec, w.rng.Uint64())
+		w.out[side] = &simnet.Link{Base: simnet.Fixed(20 * time.Millisecond), Delay: simnet.Exp(jitter)}
 		first := time.Duration(w.rng.Float64() / rates[side] * float64(time.Second))
 		w.Every(time.Duration(float64(time.Second)/rates[side]), first, func() { w.send(side) })
 		w.Every(askEvery, askEvery, func() { w.now = w.Now(); w.asked(side) })
@@ -98,12 +98,12 @@ func (w *wire) look(side int) (s timesync.Snapshot, off float64, ok bool) {
 
 var quietWorlds = flag.Int("quiet.worlds", 4, "worlds for each row of TestQuietEnd and TestSkewKnown")
 
-func p50(v []float64) float64 { return stat.Quantile(v, 0.5) }
-func p99(v []float64) float64 { return stat.Quantile(v, 0.99) }
+func p50(v []float64) float64 { return testkit.Quantile(v, 0.5) }
+func p99(v []float64) float64 { return testkit.Quantile(v, 0.99) }
 
 // medianMost is how a table says so; what is never over is so from limit on.
 func medianMost(v []float64, limit float64, never string) string {
-	median, most := p50(v), stat.Quantile(v, 1)
+	median, most := p50(v), testkit.Quantile(v, 1)
 	switch {
 	case median >= limit:
 		return never
@@ -170,13 +170,13 @@ func TestSkewKnown(t *testing.T) {
 				}
 				known, off = append(known, at), append(off, by)
 			}
-			worst := stat.Quantile(off, 1)
+			worst := testkit.Quantile(off, 1)
 			cell := medianMost(known, math.Inf(1), "not in 20 min")
 			if !math.IsInf(p50(known), 1) {
 				cell += fmt.Sprintf(" s, %.0f", worst)
 			}
 			table.WriteString(" " + cell + " |")
-			if rate >= 1 && math.IsInf(stat.Quantile(known, 1), 1) {
+			if rate >= 1 && math.IsInf(testkit.Quantile(known, 1), 1) {
 				t.Errorf("%g a second, %v of jitter: not known after 20 min", rate, jitter)
 			}
 			if worst > 25+5 { // temperature moves the rates by 4
@@ -341,7 +341,7 @@ func (n neglect) cost() (c price) {
 	for seed := range *dutySessions {
 		w := newWire(48_700_000+seed, [2]float64{60, cmp.Or(n.rate, 60)}, cmp.Or(n.jitter, 5*time.Millisecond), 1, stepAt, n.step)
 		for i, out := range w.out {
-			out.Base, out.Loss = sim.Fixed(cmp.Or(n.ways, [2]time.Duration{10e6, 10e6})[i]), sim.Bernoulli(0.02)
+			out.Base, out.Loss = simnet.Fixed(cmp.Or(n.ways, [2]time.Duration{10e6, 10e6})[i]), simnet.Bernoulli(0.02)
 		}
 		p := new(badPeer)
 		if w.opened = p.came; n.clock != nil {

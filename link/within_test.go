@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 	"timesync/link"
 )
 
@@ -69,8 +69,8 @@ func TestWithin(t *testing.T) {
 				over := event + e.silent
 				w := newWire(seed, [2]float64{60, 60}, delay/20+20*time.Microsecond, e.side, over, e.step)
 				for side := range w.out { // unequal, as ways are
-					w.out[side].Base = sim.Fixed(delay * time.Duration(11-2*side) / 10)
-					w.out[side].Loss = sim.Silence(sim.Window{From: event, To: over})
+					w.out[side].Base = simnet.Fixed(delay * time.Duration(11-2*side) / 10)
+					w.out[side].Loss = simnet.Silence(simnet.Window{From: event, To: over})
 				}
 				tolerable := delay*6/5 + 200*time.Microsecond
 				if x := w.until(start, tolerable); x.wrong > 0 || x.said[nil] < 14*time.Second || x.said[timesync.ErrUnsynchronized] > time.Second {
@@ -107,7 +107,7 @@ func TestStepsOfOne(t *testing.T) {
 				var before, now [2]uint32
 				var changed [2]time.Duration // since the clock was set
 				for side := range w.out {
-					w.out[side].Loss = sim.Bernoulli(0.02)
+					w.out[side].Loss = simnet.Bernoulli(0.02)
 				}
 				w.asked = func(side int) {
 					s, _, _ := w.look(side)
@@ -190,7 +190,7 @@ func TestSetBehindLongerPath(t *testing.T) {
 		wrong := 0
 		for seed := range uint64(10) {
 			w := newWire(48_100_000+seed, [2]float64{20, 20}, 2*time.Millisecond, 1, setAt, step)
-			w.out[0].Base = sim.Route(20*time.Millisecond, sim.RouteStep{At: longerAt, Change: 55 * time.Millisecond})
+			w.out[0].Base = simnet.Route(20*time.Millisecond, simnet.RouteStep{At: longerAt, Change: 55 * time.Millisecond})
 			var worst [2]float64
 			w.asked = func(side int) {
 				if _, off, _ := w.look(side); w.now > setAt+settles {
@@ -211,7 +211,7 @@ func TestSetBehindLongerPath(t *testing.T) {
 // noStep plays sessions without jitter of their own in which no clock is set. It fails if for more than a share of the
 // times from a time on at which both ends are asked Within is an error.
 func noStep(t *testing.T, what string, most float64, seed uint64, sessions int, rate float64,
-	from, until time.Duration, way func(out *[2]*sim.Link)) {
+	from, until time.Duration, way func(out *[2]*simnet.Link)) {
 	t.Helper()
 	said, asked := 0, 0
 	for i := range uint64(sessions) {
@@ -239,9 +239,9 @@ func TestSilenceIsNoStep(t *testing.T) {
 	const from, after = 5 * time.Minute, 10 * time.Second
 	for _, lasts := range []time.Duration{20 * time.Minute, time.Hour, 3 * time.Hour} {
 		over := from + lasts
-		noStep(t, "after "+lasts.String(), 0.25, 48_110_000, 20, 10, over+after-2*askEvery, over+after, func(out *[2]*sim.Link) {
+		noStep(t, "after "+lasts.String(), 0.25, 48_110_000, 20, 10, over+after-2*askEvery, over+after, func(out *[2]*simnet.Link) {
 			for _, way := range out {
-				way.Delay, way.Loss = sim.Exp(2*time.Millisecond), sim.Silence(sim.Window{From: from, To: over})
+				way.Delay, way.Loss = simnet.Exp(2*time.Millisecond), simnet.Silence(simnet.Window{From: from, To: over})
 			}
 		})
 	}
@@ -251,9 +251,9 @@ func TestSilenceIsNoStep(t *testing.T) {
 // told to the peer, and taken back. No clock was set.
 func TestJitterIsNoStep(t *testing.T) {
 	for _, rate := range []float64{4, 20} {
-		noStep(t, fmt.Sprint(rate, " a second"), 0.05, 48_120_000, 8, rate, time.Minute, 10*time.Minute, func(out *[2]*sim.Link) {
+		noStep(t, fmt.Sprint(rate, " a second"), 0.05, 48_120_000, 8, rate, time.Minute, 10*time.Minute, func(out *[2]*simnet.Link) {
 			for _, way := range out {
-				way.Base, way.Delay = sim.Fixed(time.Millisecond), sim.Shared(500*time.Millisecond, sim.Exp(5*time.Millisecond))
+				way.Base, way.Delay = simnet.Fixed(time.Millisecond), simnet.Shared(500*time.Millisecond, simnet.Exp(5*time.Millisecond))
 			}
 		})
 	}
@@ -263,9 +263,9 @@ func TestJitterIsNoStep(t *testing.T) {
 func TestDrainIsNoStep(t *testing.T) {
 	const from, lasts = 100 * time.Second, 5 * time.Minute
 	queue := func(most, rate float64, height time.Duration) {
-		noStep(t, "a queue of "+height.String(), most, 48_130_000, 12, rate, time.Minute, from+lasts+30*time.Second, func(out *[2]*sim.Link) {
-			out[0].Delay = sim.Sum(sim.Exp(time.Millisecond), sim.StandingQueue(from, lasts, height))
-			out[1].Delay = sim.Exp(time.Millisecond)
+		noStep(t, "a queue of "+height.String(), most, 48_130_000, 12, rate, time.Minute, from+lasts+30*time.Second, func(out *[2]*simnet.Link) {
+			out[0].Delay = simnet.Sum(simnet.Exp(time.Millisecond), simnet.StandingQueue(from, lasts, height))
+			out[1].Delay = simnet.Exp(time.Millisecond)
 		})
 	}
 	queue(0.03, 4, 100*time.Millisecond)

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/rivals"
-	"timesync/internal/stat"
+	"timesync/internal/sim/rivals"
+	"timesync/internal/testkit"
 	"timesync/tick"
 )
 
@@ -43,7 +43,7 @@ func TestJitterFilter(t *testing.T) {
 		w.run(60 * sec)
 		ours = append(ours, m.errors...)
 	}
-	p, n, q, s := stat.SpreadOf(ours).P99, stat.SpreadOf(ntp).P99, stat.SpreadOf(fox).P99, stat.SpreadOf(mean).P99
+	p, n, q, s := testkit.SpreadOf(ours).P99, testkit.SpreadOf(ntp).P99, testkit.SpreadOf(fox).P99, testkit.SpreadOf(mean).P99
 	t.Logf("error p99: %d us, by MinDelay %d us, netfox %d us, mean %d us", p, n, q, s)
 	if p > 2*usMs || 10*p > 7*n || q <= n || s <= n {
 		t.Error("more than 2 ms, or not well below MinDelay, or another control is better")
@@ -69,7 +69,7 @@ func TestCoarseServer(t *testing.T) {
 			t.Errorf("a skew of %d ppb is taken for %v ppm", w.ppb, ppm)
 		}
 	}
-	spread := stat.SpreadOf(errors)
+	spread := testkit.SpreadOf(errors)
 	t.Logf("error p50/p99/most %v us", spread)
 	if spread.Median > 1500 || spread.P99 > 5*usMs {
 		t.Error("more than 1.5 or 5 ms")
@@ -110,7 +110,7 @@ func TestRouteChange(t *testing.T) {
 			t.Errorf("%+v: after %v, a skew of %.1f ppm", x, took, ppm)
 		}
 		w.run(time.Minute)
-		if worst := stat.SpreadOf(m.errors).Max; unseen == 0 && worst > 5 {
+		if worst := testkit.SpreadOf(m.errors).Max; unseen == 0 && worst > 5 {
 			t.Errorf("both ways: off by %d us", worst)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
+	"timesync/internal/testkit"
 )
 
 // TestSkewFollows: through jitter, and when the skew changes.
@@ -43,7 +43,7 @@ func TestSkewFollows(t *testing.T) {
 // checks that it never goes back.
 func TestRead(t *testing.T) {
 	r := random(t)
-	for range long.Sized(20_000, 200_000, 200_000) {
+	for range testkit.Sized(20_000, 200_000, 200_000) {
 		g := segment{r.Uint64(), r.Uint64(), r.Int64N(2*maxSkew+1) - maxSkew, r.Int64N(1<<r.IntN(50)+1) >> r.IntN(2)}
 		if r.IntN(2) == 0 {
 			g.slew = -g.slew

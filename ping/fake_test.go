@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/long"
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 )
 
 var (
 	seedFlag = flag.Uint64("seed", 1, "seed of the random worlds")
-	worlds   = long.Count("worlds", "random worlds for the error bound, a quarter of it for steps", 1000, 1000, 10_000)
+	worlds   = testkit.Count("worlds", "random worlds for the error bound, a quarter of it for steps", 1000, 1000, 10_000)
 )
 
 // random returns a generator and prints its seed.
@@ -57,7 +57,7 @@ const (
 // microseconds; the client's clock counts true time from base on, the server's
 // differs by offset and runs ppb faster, less what suspends and steps took away.
 type world struct {
-	events *sim.World
+	events *simnet.World
 	t      int64 // true time now
 	base   uint64
 	offset uint64
@@ -89,7 +89,7 @@ func exponential(r *rand.Rand, base, mean int64) func() int64 {
 
 // newWorld is a world with odd offsets in which both ways take 30 ms.
 func newWorld(c *Clock) *world {
-	w := &world{events: sim.NewWorld(0), base: 1 << 40, offset: 0xfedc_ba98_7654_3210, up: constant(30 * usMs), down: constant(30 * usMs), c: c}
+	w := &world{events: simnet.NewWorld(0), base: 1 << 40, offset: 0xfedc_ba98_7654_3210, up: constant(30 * usMs), down: constant(30 * usMs), c: c}
 	w.lost, w.heard = func() bool { return false }, func(exchange) {}
 	return w
 }

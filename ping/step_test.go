@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 )
 
 // set sets one of the two clocks by size microseconds.
@@ -173,7 +173,7 @@ func TestHeldUp(t *testing.T) {
 			}
 			m := w.watch(t)
 			w.run(30 * sec)
-			s, worst := w.snapshot(t), stat.SpreadOf(m.errors).Max
+			s, worst := w.snapshot(t), testkit.SpreadOf(m.errors).Max
 			if s.Steps != 0 || worst > x.most || s.MinimumOneWayDelay > 31*ms {
 				t.Errorf("%+v, up %v: off by %d us at most, %d steps, delay %v", x, up, worst, s.Steps, s.MinimumOneWayDelay)
 			}

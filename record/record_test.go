@@ -20,8 +20,7 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/long"
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 )
 
 // must ends the test if something fails that is to work.
@@ -178,7 +177,7 @@ func recording(t testing.TB, seed uint64, calls int, did func(r *Recorder, local
 func unseen(*Recorder, uint64) {}
 
 func TestReplayIsIdentical(t *testing.T) {
-	for seed := range long.Sized[uint64](3, 20, 20) {
+	for seed := range testkit.Sized[uint64](3, 20, 20) {
 		var want []answers
 		file := recording(t, seed, 5000, func(r *Recorder, local uint64) {
 			want = append(want, everything(r.synchronizer, local))
@@ -487,5 +486,5 @@ func BenchmarkRecorder(b *testing.B) {
 		without, with := feed(&plain, &localA, turn), feed(r, &localB, turn)
 		added = append(added, float64(with-without))
 	}
-	b.ReportMetric(stat.Quantile(added, 0.5), "ns-more/datagram")
+	b.ReportMetric(testkit.Quantile(added, 0.5), "ns-more/datagram")
 }

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 )
 
 const recordings = "../testdata/recordings"
@@ -96,7 +96,7 @@ func TestRecordings(t *testing.T) {
 				wrong++
 			}
 		}
-		gotErr, gotSum := stat.OrNaN(errs, 0.99), stat.OrNaN(sums, 0.99)
+		gotErr, gotSum := testkit.OrNaN(errs, 0.99), testkit.OrNaN(sums, 0.99)
 		t.Logf("%s: %v datagrams; p99 of the error %.0f us, of the disagreement %.0f us; %d unknown, beyond their bound, with one of over 50 ms, or after a step",
 			s.files, datagrams, gotErr, gotSum, wrong)
 		if gotErr > s.most || gotSum > s.most || slices.Min(datagrams[:len(files)]) < s.least || wrong > 0 {

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
-	"timesync/internal/sim"
-	"timesync/internal/stat"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 )
 
 var (
@@ -28,7 +27,7 @@ type setting struct {
 // worlds runs n worlds, with -long five times as many, and adds up what their judges say. It fails if a bound was wrong, or session time went back.
 func worlds(t *testing.T, n uint64, in setting, run func(x *mesh)) *judge {
 	t.Helper()
-	n = long.Sized(2, n, 5*n)
+	n = testkit.Sized(2, n, 5*n)
 	t.Logf("%d worlds from -seed.first %d on", n, *first)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -62,7 +61,7 @@ func (x *mesh) oneHost() {
 // within fails if the p99 of how far members were apart, or a jump, was more than so many us.
 func (j *judge) within(t *testing.T, apart, jump int64) {
 	t.Helper()
-	apartGot, jumpGot := stat.SpreadOf(j.apart).P99, stat.SpreadOf(j.jumps).Max
+	apartGot, jumpGot := testkit.SpreadOf(j.apart).P99, testkit.SpreadOf(j.jumps).Max
 	if apartGot > apart || jumpGot > jump || j.steps > 0 {
 		t.Errorf("p99 apart %d us, of %d at most; jump %d us, of %d at most; %d steps", apartGot, apart, jumpGot, jump, j.steps)
 	}
@@ -178,7 +177,7 @@ func TestSplit(t *testing.T) {
 		x.oneHost()
 		x.w.Run(15*sec + lasting + 30*sec)
 		most := 300 + 50*int64(lasting.Seconds()+3) // us: what the rates at which the halves ran make of the time
-		if jump := stat.SpreadOf(x.judge.jumps).Max; jump > most || x.judge.steps > 0 {
+		if jump := testkit.SpreadOf(x.judge.jumps).Max; jump > most || x.judge.steps > 0 {
 			t.Errorf("seed %d: after %v apart, the halves differ by %d us, of %d; %d steps", x.seed, lasting, jump, most, x.judge.steps)
 		}
 	})
@@ -187,9 +186,9 @@ func TestSplit(t *testing.T) {
 // jump lets the clock of a peer be set, or stand still as that of a machine that sleeps.
 func (x *mesh) jump(p *peer, by time.Duration) {
 	old, at := p.node.Clock, x.w.Now()
-	p.node.Clock = sim.NewClock(sim.ClockSpec{
+	p.node.Clock = simnet.NewClock(simnet.ClockSpec{
 		OffsetUsec: old.Usec(at) - uint64(at/us),
-		Events:     []sim.ClockEvent{{At: at, Step: by}},
+		Events:     []simnet.ClockEvent{{At: at, Step: by}},
 	}, 0)
 	x.set, p.last = at, Reading{}
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/sim"
-	"timesync/internal/stat"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -21,10 +21,10 @@ type mesh struct {
 	t       *testing.T
 	seed    uint64
 	rng     *rand.Rand
-	w       *sim.World
+	w       *simnet.World
 	peers   []*peer
 	apart   func(i, j int) bool
-	founder *sim.Clock    // nil if session time is no longer by it
+	founder simnet.Clock    // nil if session time is no longer by it
 	zero    uint64        // session time is zero more than the founder's clock, us
 	set     time.Duration // when a clock was set last; Bound may be wrong for 15 s then
 	judge   judge
@@ -46,7 +46,7 @@ type judge struct {
 // peer is one of them, in one of its lives.
 type peer struct {
 	id       uint64
-	node     *sim.Node
+	node     *simnet.Node
 	since    time.Duration // when it began, or joined
 	alive    bool
 	links    []*link.Link // to the others, by index
@@ -56,36 +56,36 @@ type peer struct {
 }
 
 // path is the delay of a way, and what is lost on it.
-type path func(rng *rand.Rand, i, j int) *sim.Link
+type path func(rng *rand.Rand, i, j int) *simnet.Link
 
 // bad is a network as that of the examples: 30 ms, jitter of 4 to 10 ms, 1 % lost, 2 % overtaken.
-func bad(*rand.Rand, int, int) *sim.Link {
-	return &sim.Link{
-		Base:  sim.Fixed(30 * ms),
-		Delay: sim.Sum(sim.Uniform(4*ms, 10*ms), sim.Reorder(0.02, 30*ms)),
-		Loss:  sim.Bernoulli(0.01),
+func bad(*rand.Rand, int, int) *simnet.Link {
+	return &simnet.Link{
+		Base:  simnet.Fixed(30 * ms),
+		Delay: simnet.Sum(simnet.Uniform(4*ms, 10*ms), simnet.Reorder(0.02, 30*ms)),
+		Loss:  simnet.Bernoulli(0.01),
 	}
 }
 
 // harsh has ways of 1 to 80 ms, each of its own, with jitter of any kind: Wi-Fi with stalls, mobile networks, queues of
 // 50 to 300 ms, long tails.
-func harsh(rng *rand.Rand, _, _ int) *sim.Link {
+func harsh(rng *rand.Rand, _, _ int) *simnet.Link {
 	base, mean := time.Duration(rng.Int64N(int64(80*ms))), time.Duration(rng.Int64N(int64(3*ms)))
-	return &sim.Link{Base: sim.Fixed(ms + base), Loss: sim.Bernoulli(0.02), Delay: []sim.Delay{
-		sim.Exp(mean), sim.WiFi(), sim.Cellular(), sim.LogNormal(3*ms, 1),
-		sim.Bufferbloat(50*ms, 300*ms, 2*sec, 30*sec, 20*sec),
+	return &simnet.Link{Base: simnet.Fixed(ms + base), Loss: simnet.Bernoulli(0.02), Delay: []simnet.Delay{
+		simnet.Exp(mean), simnet.WiFi(), simnet.Cellular(), simnet.LogNormal(3*ms, 1),
+		simnet.Bufferbloat(50*ms, 300*ms, 2*sec, 30*sec, 20*sec),
 	}[rng.IntN(5)]}
 }
 
 // newMesh returns n peers, of whom the first founds a session at once.
 func newMesh(t *testing.T, seed uint64, in setting) *mesh {
-	x := &mesh{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 49)), w: sim.NewWorld(seed)}
+	x := &mesh{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 49)), w: simnet.NewWorld(seed)}
 	x.meet()
 	for i := range in.peers {
 		p := &peer{id: uint64(i + 1)}
 		p.node = x.w.Node(fmt.Sprint("peer", i), x.clock(in.ppm))
 		x.peers = append(x.peers, p)
-		p.node.OnReceive = func(from *sim.Node, b []byte) { x.receive(p, from, b) }
+		p.node.OnReceive = func(from *simnet.Node, b []byte) { x.receive(p, from, b) }
 	}
 	for i, p := range x.peers {
 		for j, q := range x.peers[:i] {
@@ -111,8 +111,8 @@ func newMesh(t *testing.T, seed uint64, in setting) *mesh {
 func (x *mesh) meet() { x.apart = func(int, int) bool { return false } }
 
 // clock draws a clock that is up to ppm off, and wanders a little.
-func (x *mesh) clock(ppm float64) *sim.Clock {
-	return sim.NewClock(sim.ClockSpec{
+func (x *mesh) clock(ppm float64) simnet.Clock {
+	return simnet.NewClock(simnet.ClockSpec{
 		OffsetUsec: x.rng.Uint64(), SkewPPM: ppm * (2*x.rng.Float64() - 1),
 		SinePPM: 0.2, SinePeriod: 300 * sec, SinePhase: 6 * x.rng.Float64(), WanderPPM: 0.01,
 	}, x.rng.Uint64())
@@ -162,7 +162,7 @@ func (x *mesh) announce(p *peer) {
 	}
 }
 
-func (x *mesh) receive(p *peer, from *sim.Node, b []byte) {
+func (x *mesh) receive(p *peer, from *simnet.Node, b []byte) {
 	if !p.alive {
 		return
 	}
@@ -280,7 +280,7 @@ func (j *judge) add(o *judge) {
 }
 
 func (j *judge) String() string {
-	of := stat.SpreadOf
+	of := testkit.SpreadOf
 	return fmt.Sprintf("median/p99/most, us: apart %v, jumps %v (%d), off the founder's clock %v, ",
 		of(j.apart), of(j.jumps), len(j.jumps), of(j.founder)) +
 		fmt.Sprintf("bound %v; %d readings, %d beyond Bound, %d beyond HostBound, %d back, %d steps",

@@ -17,7 +17,7 @@
 //   - Everybody passes each announcement that arrives to Accept, with the identity of the peer that
 //     sent it and that peer's clock: a *link.Link, *timesync.TimeSynchronizer or *ping.Clock.
 //   - When the host has left or is silent, some member calls Host. Who that is, and after how long,
-//     is the application's choice. In examples/party it is the one with the lowest identity of the
+//     is the application's choice. In examples/hostmigration it is the one with the lowest identity of the
 //     members that were heard in the last 2.5 s. A peer that has just started is no member yet.
 //   - Everybody calls Read at any time.
 //

@@ -48,8 +48,8 @@
 //
 // A tick number means the same on all machines, so times need no conversion. On a server or host
 // the three clocks are equal. Sample things that touch each other in the same clock: see
-// examples/elevator. The example LagCompensation shows how a server looks back to what a player
-// saw.
+// examples/game/elevator_test.go. The example LagCompensation shows how a server looks back to
+// what a player saw.
 //
 // The delays are measured. SharedTime assumes that both ways take equally long; if not, it is off
 // by half of the difference. ServerTime does not depend on that. Neither does PredictedTime if the

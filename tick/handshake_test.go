@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
+	"timesync/internal/testkit"
 )
 
 // A million Hellos between two Advances are more than a server remembers: it counts
 // what it ignores, and hears it when it is said again. So with what a server sends.
 func TestFlood(t *testing.T) {
-	peers := long.Sized(50_000, 1_000_000, 1_000_000)
+	peers := testkit.Sized(50_000, 1_000_000, 1_000_000)
 	for _, action := range []Mismatch{MismatchSignal, MismatchDisconnect} {
 		var r recorder
 		s := startServer(r.server(ServerConfig{Config: Config{OnMismatch: action, StallThreshold: -1, CatchUp: CatchUpJump}}))

@@ -11,6 +11,7 @@ import (
 
 	"timesync"
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 )
 
 // match is a server and a client over the simulated network, either of which can be
@@ -19,7 +20,7 @@ import (
 // Welcome: each of them, or, if the seed is odd, one a second.
 type match struct {
 	t          *testing.T
-	world      *sim.World
+	world      *simnet.World
 	rng        *rand.Rand
 	hub, spoke process // of the server, of the client
 	server     *Server
@@ -39,8 +40,8 @@ type match struct {
 
 // process is a process and the machine that it runs on.
 type process struct {
-	node *sim.Node
-	path *sim.Link // to the other machine
+	node *simnet.Node
+	path *simnet.Link // to the other machine
 	sync *timesync.TimeSynchronizer
 	rec  recorder
 	base uint64 // what the machine's clock read at 0 of the process's clock
@@ -78,17 +79,17 @@ const matchTolerance = sec / 60
 // newMatch starts a match on a path that has 30 ms, 5 ms of jitter, and holds one datagram of 50
 // back for half a second: long enough to arrive in another life. The client has a SyncBound, so
 // that it does not start by a first datagram that was held back. It draws frames of 1 to 30 ms.
-func newMatch(t *testing.T, seed uint64, stop sim.ClockEvent) *match {
-	m := &match{t: t, world: sim.NewWorld(seed), welcomeEvery: 1 + int(seed%2)*59}
+func newMatch(t *testing.T, seed uint64, stop simnet.ClockEvent) *match {
+	m := &match{t: t, world: simnet.NewWorld(seed), welcomeEvery: 1 + int(seed%2)*59}
 	m.rng = m.world.Rand("test")
-	machine := func(spec sim.ClockSpec, seed uint64) process {
+	machine := func(spec simnet.ClockSpec, seed uint64) process {
 		spec.OffsetUsec = m.rng.Uint64()
-		delay := sim.Sum(sim.Uniform(0, ms(5)), sim.Sometimes(0.02, sim.Const(ms(500))))
-		path := &sim.Link{Base: sim.Fixed(ms(30)), Delay: delay}
-		return process{node: m.world.Node("", sim.NewClock(spec, seed)), path: path}
+		delay := simnet.Sum(simnet.Uniform(0, ms(5)), simnet.Sometimes(0.02, simnet.Const(ms(500))))
+		path := &simnet.Link{Base: simnet.Fixed(ms(30)), Delay: delay}
+		return process{node: m.world.Node("", simnet.NewClock(spec, seed)), path: path}
 	}
-	m.hub = machine(sim.ClockSpec{SkewPPM: 40}, seed)
-	m.spoke = machine(sim.ClockSpec{SkewPPM: -30, Events: []sim.ClockEvent{stop}}, seed+1)
+	m.hub = machine(simnet.ClockSpec{SkewPPM: 40}, seed)
+	m.spoke = machine(simnet.ClockSpec{SkewPPM: -30, Events: []simnet.ClockEvent{stop}}, seed+1)
 	m.startServer(ServerConfig{})
 	m.startClient()
 	m.world.Every(sec/60, 0, func() { m.serverSends(); m.clientSends() })

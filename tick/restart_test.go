@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/long"
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 )
 
-var worlds = long.Count("seeds", "worlds of each restart", 4, 4, 10)
+var worlds = testkit.Count("seeds", "worlds of each restart", 4, 4, 10)
 
 // Either side is killed after 20 s and started again, or the client is away: they are in step within
 // 3 s without help, 10 of 1,500 clients later than 2 s, and take nothing from the old life. A client says
@@ -84,7 +84,7 @@ func TestRestart(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for seed := range uint64(worlds()) {
-				m := newMatch(t, seed, sim.ClockEvent{At: life, For: tt.stops, PPM: -1e6})
+				m := newMatch(t, seed, simnet.ClockEvent{At: life, For: tt.stops, PPM: -1e6})
 				m.mark()
 				m.run(life)
 				m.check()

@@ -23,8 +23,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"timesync/examples/internal/exampletest"
-	"timesync/internal/stat"
+	"timesync/internal/program/programtest"
+	"timesync/internal/testkit"
 )
 
 var (
@@ -75,7 +75,7 @@ func TestMain(m *testing.M) {
 func startServer(t *testing.T, record string) *server {
 	t.Helper()
 	s, err := serve("127.0.0.1:0", built, record)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(s.close)
 	return s
 }
@@ -103,7 +103,7 @@ func startBrowser(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	exampletest.Must(t, chromedp.Do(ctx))
+	testkit.Must(t, chromedp.Do(ctx))
 	return ctx
 }
 
@@ -129,7 +129,7 @@ func open(t *testing.T, browser context.Context, address string) *tab {
 	t.Cleanup(cancel)
 	w := &tab{t, ctx}
 	w.do(chromedp.Steps()) // so that the tab is there
-	exampletest.Must(t, chromedp.Listen(ctx, func(ev any) {
+	testkit.Must(t, chromedp.Listen(ctx, func(ev any) {
 		if e, ok := ev.(*runtime.EventExceptionThrown); ok {
 			t.Errorf("%s: %s", e.ExceptionDetails.Text, e.ExceptionDetails.Exception.Description)
 		}
@@ -140,7 +140,7 @@ func open(t *testing.T, browser context.Context, address string) *tab {
 
 func (w *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	w.t.Helper()
-	exampletest.Must(w.t, chromedp.Do(w.ctx, steps...))
+	testkit.Must(w.t, chromedp.Do(w.ctx, steps...))
 }
 
 // eval returns what an expression is in the page.
@@ -219,7 +219,7 @@ func usable(t *testing.T, samples []sample, series func(sample) *reading, tolera
 	t.Helper()
 	e := errorSizes(t, samples, series, tolerance)
 	t.Log("error:", summary(e))
-	if !(stat.OrNaN(e, .5) < most) {
+	if !(testkit.OrNaN(e, .5) < most) {
 		t.Errorf("not synchronized to %.0f us", most)
 	}
 }
@@ -230,7 +230,7 @@ const besideOthers = 20_000.0
 
 // summary is about errors in us.
 func summary(e []float64) string {
-	return fmt.Sprintf("median %.0f us, 99 %% %.0f us of %d", stat.OrNaN(e, .5), stat.OrNaN(e, .99), len(e))
+	return fmt.Sprintf("median %.0f us, 99 %% %.0f us of %d", testkit.OrNaN(e, .5), testkit.OrNaN(e, .99), len(e))
 }
 
 // over fails the test unless the page is connected like that.
@@ -305,7 +305,7 @@ func TestSynchronizes(t *testing.T) {
 				return
 			}
 			t.Log("ping:", summary(errorSizes(t, got, pings, tolerance)))
-			if e := errorSizes(t, got, stamps, tolerance); first > 5000 || !(stat.OrNaN(e, .99) < 1000) {
+			if e := errorSizes(t, got, stamps, tolerance); first > 5000 || !(testkit.OrNaN(e, .99) < 1000) {
 				t.Errorf("not synchronized within 5 s to 1 ms: %s", summary(e))
 			}
 		})
@@ -372,7 +372,7 @@ func TestTwoTabs(t *testing.T) {
 				seen[i] = append(seen[i], x)
 			}
 		}
-		own, npc, lead := stat.OrNaN(seen[0], .5), stat.OrNaN(seen[1], .5), stat.OrNaN(seen[2], .5)
+		own, npc, lead := testkit.OrNaN(seen[0], .5), testkit.OrNaN(seen[1], .5), testkit.OrNaN(seen[2], .5)
 		t.Logf("predicted time leads by %.3f s; feet are off by %.3f and %.3f m (medians)", lead, own, npc)
 		if own > 0.01 || npc > 0.1 || lead < 0.1 {
 			t.Error("not on the platform of their time")
@@ -390,7 +390,7 @@ func TestSliders(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	got := w.measure(2 * time.Second)
 	errorSizes(t, got, pings, 300)
-	m := stat.OrNaN(errorSizes(t, got, stamps, 300), .5)
+	m := testkit.OrNaN(errorSizes(t, got, stamps, 300), .5)
 	if !(m > 10_000 && m < 20_000) { // less or more of it is the machine's
 		t.Errorf("the median error of stamps is %.0f us, want 15 ms", m)
 	}
@@ -406,7 +406,7 @@ func TestServerRestart(t *testing.T) {
 	addr := s.listener.Addr().String()
 	s.close()
 	w.wait("the loss is noticed", "demo.transport === ''", 15*time.Second)
-	exampletest.Eventually(t, "another server has the port", func() bool {
+	testkit.Eventually(t, "another server has the port", func() bool {
 		again, err := serve(addr, built, folder)
 		if err == nil {
 			s = again
@@ -423,7 +423,7 @@ func TestServerRestart(t *testing.T) {
 	names, _ := filepath.Glob(filepath.Join(folder, "*.tsr"))
 	datagrams := 0
 	for _, name := range names {
-		datagrams = max(datagrams, exampletest.Recording(t, name))
+		datagrams = max(datagrams, programtest.Recording(t, name))
 	}
 	if len(names) < 2 || datagrams < 30 {
 		t.Errorf("%q, of at most %d datagrams", names, datagrams)
@@ -470,14 +470,14 @@ func TestBackground(t *testing.T) {
 	for _, state := range []cdppage.SetWebLifecycleStateState{"frozen", "active"} { // but still hidden
 		time.Sleep(3 * time.Second)
 		_, err := chromedp.Call(w.ctx, cdppage.SetWebLifecycleState, cdppage.SetWebLifecycleStateParams{State: state})
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 		time.Sleep(3 * time.Second)
 	}
 	back := w.now()
 	time.Sleep(4 * time.Second)
 	e := errorSizes(t, w.samples(back-1000), stamps, math.Inf(1))
 	beats := eval[int](w, fmt.Sprintf("beats.filter(at => at > %f).length", back-3000))
-	if !(stat.OrNaN(e, .99) < 1000) || len(e) < 20 {
+	if !(testkit.OrNaN(e, .99) < 1000) || len(e) < 20 {
 		t.Error("not right again: ", summary(e))
 	}
 	if beats > 20 {
@@ -528,7 +528,7 @@ func setScheme(w *tab, scheme string) {
 	_, err := chromedp.Call(w.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
-	exampletest.Must(w.t, err)
+	testkit.Must(w.t, err)
 }
 
 // The pictures of the documents: go test -run TestScreenshots -screenshots ../../docs
@@ -547,7 +547,7 @@ func TestScreenshots(t *testing.T) {
 		w.do(chromedp.EmulateViewport(960, 1240))
 		w.wait("it goes up", "demo.frame.levels.every((l, i, all) => l > 1 && l < 2 && (i === 0 || l > all[i-1]))", patience)
 		png, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
-		exampletest.Must(t, err)
-		exampletest.Must(t, os.WriteFile(strings.TrimSuffix(*screenshots, "/")+"/browser-"+scheme+".png", png, 0o644))
+		testkit.Must(t, err)
+		testkit.Must(t, os.WriteFile(strings.TrimSuffix(*screenshots, "/")+"/browser-"+scheme+".png", png, 0o644))
 	}
 }

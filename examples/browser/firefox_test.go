@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/exampletest"
+	"timesync/internal/testkit"
 )
 
 // toldScript waits until an expression is true, for so long at most, ms; lets the page settle, and run
@@ -49,27 +49,27 @@ func inFirefox(t *testing.T, path string, isolated bool) (what told) {
 	}))
 	defer ear.Close()
 	script, err := os.ReadFile("static/page.js")
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	script = fmt.Appendf(script, toldScript, stampsKnown, patience.Milliseconds(), measureFor.Milliseconds(), ear.URL)
 	profile := t.TempDir()
 	p := maps.Clone(built)
 	p["page.js"] = filepath.Join(profile, "page.js")
-	exampletest.Must(t, os.WriteFile(p["page.js"], script, 0o600))
+	testkit.Must(t, os.WriteFile(p["page.js"], script, 0o600))
 	s, err := serve("127.0.0.1:0", p, "")
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	s.isolated = isolated
 	defer s.close()
 
 	const quiet = `user_pref("datareporting.policy.dataSubmissionEnabled", false); user_pref("browser.aboutwelcome.enabled", false);`
-	exampletest.Must(t, os.WriteFile(filepath.Join(profile, "user.js"), []byte(quiet), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(profile, "user.js"), []byte(quiet), 0o600))
 	command := exec.CommandContext(t.Context(), path, "--headless", "--no-remote", "--profile", profile, s.address()+"?"+perfect)
 	command.Env = append(os.Environ(), "HOME="+profile)
-	exampletest.Must(t, command.Start())
+	testkit.Must(t, command.Start())
 	defer command.Wait() // killed
 	defer command.Process.Kill()
 	select {
 	case text := <-heard:
-		exampletest.Must(t, json.Unmarshal([]byte(text), &what))
+		testkit.Must(t, json.Unmarshal([]byte(text), &what))
 	case <-time.After(testTime):
 		t.Fatal("the page says nothing")
 	}

@@ -67,6 +67,6 @@ func buildPage(dir string) (page, error) {
 	return page{
 		"page.wasm":    wasm,
 		"wasm_exec.js": filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"), // of the Go that built it
-		"timesync.mjs": filepath.Join("..", "js", "timesync.mjs"),                                     // for the page without WebAssembly
+		"timesync.mjs": filepath.Join("..", "..", "js", "timesync.mjs"),                               // for the page without WebAssembly
 	}, err
 }

@@ -20,7 +20,7 @@ import (
 
 	"timesync/examples/browser/client"
 	"timesync/examples/browser/game"
-	"timesync/examples/internal/program"
+	"timesync/internal/program"
 	"timesync/tick"
 )
 

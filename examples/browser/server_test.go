@@ -18,7 +18,7 @@ import (
 
 	"timesync/examples/browser/client"
 	"timesync/examples/browser/game"
-	"timesync/examples/internal/exampletest"
+	"timesync/internal/testkit"
 	"timesync/tick"
 )
 
@@ -39,10 +39,10 @@ func connect(t *testing.T, s *server) *player {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	ws, _, err := websocket.Dial(ctx, gamePath(s), nil)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { ws.CloseNow() })
 	p := &player{t: t, ctx: ctx, ws: ws}
-	exampletest.Must(t, wsjson.Read(ctx, ws, &p.greeting))
+	testkit.Must(t, wsjson.Read(ctx, ws, &p.greeting))
 	return p
 }
 
@@ -55,7 +55,7 @@ func (p *player) wait(players int, hz uint32) {
 			p.t.Fatalf("no %d players at %d ticks a second: %v", players, hz, err)
 		}
 		if b[0] == game.KindWelcome {
-			exampletest.Must(p.t, welcome.UnmarshalBinary(b[1:]))
+			testkit.Must(p.t, welcome.UnmarshalBinary(b[1:]))
 		}
 		if state, ok := game.ReadState(b); ok && len(state.Players) == players && welcome.Rate == tick.Hz(hz) {
 			return
@@ -80,7 +80,7 @@ func TestPlayers(t *testing.T) {
 	s := startServer(t, "")
 	a, b := connect(t, s), connect(t, s)
 	a.wait(3, defaultRate)
-	exampletest.Must(t, b.ws.Write(b.ctx, websocket.MessageText, []byte(`{"rate":30,"latency":20}`)))
+	testkit.Must(t, b.ws.Write(b.ctx, websocket.MessageText, []byte(`{"rate":30,"latency":20}`)))
 	a.wait(3, 30)
 	b.ws.CloseNow()
 	a.wait(2, 30)
@@ -91,15 +91,15 @@ func TestBadInput(t *testing.T) {
 	s := startServer(t, "")
 	p := connect(t, s)
 	session, err := dialStamps(t, p.greeting)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	defer session.CloseWithError(0, "")
 	for _, text := range []string{"", "{", `{"rate":-1}`, `{"rate":4000000000}`, `{"latency":1e300}`, `{"loss":-5}`, `[]`} {
-		exampletest.Must(t, p.ws.Write(p.ctx, websocket.MessageText, []byte(text)))
+		testkit.Must(t, p.ws.Write(p.ctx, websocket.MessageText, []byte(text)))
 	}
 	for first := range 256 {
 		for _, n := range []int{0, 1, 12, 13, 17, 25, 60} {
 			b := bytes.Repeat([]byte{byte(first)}, n)
-			exampletest.Must(t, p.ws.Write(p.ctx, websocket.MessageBinary, b))
+			testkit.Must(t, p.ws.Write(p.ctx, websocket.MessageBinary, b))
 			_ = session.SendDatagram(b) // some are too many
 		}
 	}
@@ -120,7 +120,7 @@ func TestStrangers(t *testing.T) {
 		t.Error("a page from elsewhere opens a WebSocket")
 	}
 	r, err := http.Get(s.address() + "plain.html")
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	r.Body.Close()
 	if policy := r.Header.Get("Content-Security-Policy"); r.StatusCode != http.StatusOK || !strings.HasPrefix(policy, "default-src 'self';") {
 		t.Errorf("%s: %q", r.Status, policy)

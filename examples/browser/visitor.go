@@ -14,7 +14,7 @@ import (
 
 	"timesync/examples/browser/game"
 	"timesync/examples/channel"
-	"timesync/examples/internal/program"
+	"timesync/internal/program"
 	"timesync/ping"
 	"timesync/tick"
 )

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // Package channel keeps time over a channel that authenticates datagrams and takes each at most
-// once. The examples for DTLS, QUIC and WebRTC have it in common: copy this file with theirs.
+// once, such as QUIC, DTLS and WebRTC. Copy this file together with timesync.go of the example for
+// your transport; README.md says which files belong together.
 package channel
 
 import (
@@ -21,10 +22,13 @@ type Peer struct {
 	ReceivedUsec func() uint64
 }
 
-// Send stamps a payload with sentUsec, the clock now, and sends both as a datagram. It must leave
-// link.MaxHeader bytes of that.
+// Send stamps a payload with sentUsec, the clock now, and sends both as a datagram. The payload
+// must leave link.MaxHeader bytes of what a datagram can hold.
 func (p *Peer) Send(payload []byte, sentUsec uint64) error {
-	err := p.Write(append(p.AppendHeader(make([]byte, 0, link.MaxHeader+len(payload)), sentUsec), payload...))
+	datagram := make([]byte, 0, link.MaxHeader+len(payload))
+	datagram = p.AppendHeader(datagram, sentUsec)
+	datagram = append(datagram, payload...)
+	err := p.Write(datagram)
 	if err != nil {
 		p.SendFailed()
 	}
@@ -47,16 +51,17 @@ func (p *Peer) Take(datagram []byte) (r Received, err error) {
 	return r, err
 }
 
-// Next takes the next datagram that read returns, and passes over those without a right header. An error is
-// that of read.
+// Next takes the next datagram that read returns, and passes over those without a right header.
+// Its errors are those of read.
 func (p *Peer) Next(read func() ([]byte, error)) (Received, error) {
 	for {
 		datagram, err := read()
 		if err != nil {
 			return Received{}, err
 		}
-		if r, err := p.Take(datagram); err == nil {
-			return r, nil
+		received, err := p.Take(datagram)
+		if err == nil {
+			return received, nil
 		}
 	}
 }

@@ -11,18 +11,20 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/pion/dtls/v3"
 
 	"timesync"
-	"timesync/examples/internal/exampletest"
-	"timesync/examples/internal/program"
-	"timesync/examples/internal/relay"
+	"timesync/examples/channel/channelbench"
+	"timesync/internal/badnet"
+	"timesync/internal/program"
+	"timesync/internal/testkit"
 )
 
-func TestBench(t *testing.T) { exampletest.Bench(t, connect) }
+func TestBench(t *testing.T) { channelbench.Test(t, connect) }
 
 const patience = time.Minute // a test that takes longer hangs
 
@@ -40,7 +42,7 @@ func serverUsec() uint64 { return timesync.NowUsec() + ahead }
 func server(t *testing.T, options []dtls.Option) (at netip.AddrPort, accepted chan *Peer, stop func()) {
 	t.Helper()
 	listener, err := Listen("127.0.0.1:0", options)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	accepted = make(chan *Peer, 10)
 	go func() {
@@ -70,7 +72,7 @@ func server(t *testing.T, options []dtls.Option) (at netip.AddrPort, accepted ch
 func dial(t *testing.T, at netip.AddrPort, options []dtls.Option) (*Peer, error) {
 	t.Helper()
 	conn, err := Dial(at.String(), options)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return NewPeer(t.Context(), conn, timesync.NowUsec)
 }
@@ -78,7 +80,7 @@ func dial(t *testing.T, at netip.AddrPort, options []dtls.Option) (*Peer, error)
 func client(t *testing.T, at netip.AddrPort, options []dtls.Option) *Peer {
 	t.Helper()
 	p, err := dial(t, at, options)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	return p
 }
 
@@ -113,7 +115,7 @@ func agree(t *testing.T, p *Peer, accepted chan *Peer, enough int) {
 	came := map[uint64]bool{}
 	for range enough {
 		r, err := p.Receive()
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 		n := binary.LittleEndian.Uint64(r.Payload)
 		if came[n] {
 			t.Errorf("datagram %d came twice", n)
@@ -129,13 +131,13 @@ func agree(t *testing.T, p *Peer, accepted chan *Peer, enough int) {
 func TestNetwork(t *testing.T) {
 	const seed = 5151
 	at, accepted, _ := server(t, shared("the key"))
-	r := relay.New(relay.Config{Delay: 2 * time.Millisecond, Jitter: time.Millisecond, Loss: 10, Reorder: 10, Seed: seed}, at)
+	r := badnet.New(badnet.Config{Delay: 2 * time.Millisecond, Jitter: time.Millisecond, Loss: 10, Reorder: 10, Seed: seed}, at)
 	defer r.Close()
 	p := client(t, r.Addr(), shared("the key"))
 	r.Attack.Store(true)
 	agree(t, p, accepted, 1000)
-	for _, way := range []relay.Way{relay.ToServer, relay.ToClient} {
-		for _, kind := range []relay.Kind{relay.Forged, relay.Replayed, relay.Cut} {
+	for _, way := range []badnet.Way{badnet.ToServer, badnet.ToClient} {
+		for _, kind := range []badnet.Kind{badnet.Forged, badnet.Replayed, badnet.Cut} {
 			if r.Injected(way, kind) == 0 {
 				t.Errorf("way %v: nothing of kind %v was injected", way, kind)
 			}
@@ -176,14 +178,14 @@ func TestRestarts(t *testing.T) {
 		t.Error("the peer of the dead client knows a clock")
 	}
 
-	wire := relay.New(relay.Config{Seed: 1}, at)
+	wire := badnet.New(badnet.Config{Seed: 1}, at)
 	defer wire.Close()
 	p := client(t, wire.Addr(), shared("the key"))
 	agree(t, p, accepted, 50)
 	// What the server's peers say from now on is lost, as if they had not been able to say it.
-	nobody := relay.Loopback()
+	nobody := badnet.Loopback()
 	defer nobody.Close()
-	wire.Move(relay.Addr(nobody))
+	wire.Move(badnet.Addr(nobody))
 	var err error
 	for ; err == nil; _, err = p.Receive() { // what was still under way
 	}
@@ -201,30 +203,114 @@ func TestRestarts(t *testing.T) {
 	agree(t, p, accepted, 50)
 }
 
-// TestGuard: alerts and data that are not encrypted pass until the peer encrypts, and handshakes
-// always do.
-func TestGuard(t *testing.T) {
-	record := func(kind byte, epoch uint16) []byte {
-		b := make([]byte, recordHead+2)
-		b[0] = kind
-		binary.BigEndian.PutUint16(b[epochAt:], epoch)
-		binary.BigEndian.PutUint16(b[lengthAt:], 2)
-		return b
+// alert is a fatal one, a handshake failure, as anybody can write it.
+var alert = []byte{21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, 40}
+
+// TestOffPath: whoever is at another address and sees nothing ends no handshake.
+func TestOffPath(t *testing.T) {
+	at, accepted, _ := server(t, shared("key"))
+	conn, err := Dial(at.String(), shared("key"))
+	testkit.Must(t, err)
+	elsewhere, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)})
+	testkit.Must(t, err)
+	defer elsewhere.Close()
+	victim := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: conn.LocalAddr().(*net.UDPAddr).Port}
+	for range 100 { // they are read before the server's answer
+		_, err := elsewhere.WriteToUDP(alert, victim)
+		testkit.Must(t, err)
 	}
-	var g guard
-	for i, c := range []struct {
-		b    []byte
-		want bool
-	}{
-		{record(typeAlert, 0), true}, {record(typeHandshake, 0), true}, {record(typeData, 1), true},
-		{record(typeAlert, 0), false}, {record(typeData, 0), false}, {record(typeHandshake, 0), true}, {record(typeAlert, 1), true},
-		{append(record(typeHandshake, 0), record(typeAlert, 0)...), false}, {record(typeAlert, 0)[:5], true}, {nil, true},
-		{record(0, 0), false}, {record(25, 0), false}, {record(0, 1), true}, // types that nobody knows
-		{record(typeChangeCipher, 0), false}, {record(typeChangeCipher, 1), false}, // too long; never encrypted
-		{[]byte{typeChangeCipher, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 1}, true},
-	} {
-		if got := g.admits(c.b); got != c.want {
-			t.Errorf("datagram %d, % x: %v", i, c.b, got)
+	p, err := NewPeer(t.Context(), conn, timesync.NowUsec)
+	testkit.Must(t, err)
+	defer p.Close()
+	agree(t, p, accepted, 50)
+}
+
+// TestOnPath: whoever sees each datagram and sends an alert before it, from the right address, ends
+// no handshake, and no connection after it.
+func TestOnPath(t *testing.T) {
+	at, accepted, _ := server(t, shared("key"))
+	front, back := badnet.Loopback(), badnet.Loopback()
+	t.Cleanup(func() { front.Close(); back.Close() })
+	client := make(chan netip.AddrPort, 1)
+	forge := func(to *net.UDPConn, datagram []byte, address netip.AddrPort) {
+		_, _ = to.WriteToUDPAddrPort(alert, address)
+		_, _ = to.WriteToUDPAddrPort(datagram, address)
+	}
+	go func() { // to the server
+		var b [longest]byte
+		for first := true; ; first = false {
+			n, from, err := front.ReadFromUDPAddrPort(b[:])
+			if err != nil {
+				return
+			}
+			if first {
+				client <- from
+			}
+			forge(back, b[:n], at)
+		}
+	}()
+	go func() { // to the client
+		var b [longest]byte
+		for to := <-client; ; {
+			n, _, err := back.ReadFromUDPAddrPort(b[:])
+			if err != nil {
+				return
+			}
+			forge(front, b[:n], to)
+		}
+	}()
+	p, err := dial(t, badnet.Addr(front), shared("key"))
+	testkit.Must(t, err)
+	agree(t, p, accepted, 200)
+}
+
+// TestForgedHellos: many beginnings of handshakes from forged addresses take bounded memory, and
+// honest clients get in meanwhile. It prints the goroutines at most.
+func TestForgedHellos(t *testing.T) {
+	forged := 100_000
+	if testing.Short() {
+		forged = 10_000
+	}
+	at, accepted, _ := server(t, shared("key"))
+	hello := clientHello(t)
+	before := runtime.NumGoroutine()
+	most := 0
+	honest := func() {
+		agree(t, client(t, at, shared("key")), accepted, 20)
+	}
+	to := net.UDPAddrFromAddrPort(at)
+	for sent := 0; sent < forged; {
+		// The kernel lets a socket use each address of 127/8: that is as good as a forged one.
+		from := net.IPv4(127, 1, byte(sent>>16), byte(sent>>8))
+		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: from})
+		testkit.Must(t, err)
+		_, _ = conn.WriteToUDP(hello, to)
+		conn.Close()
+		sent++
+		if sent%(forged/4) == 0 {
+			most = max(most, runtime.NumGoroutine()-before)
+			honest()
 		}
 	}
+	t.Logf("%d forged hellos: at most %d goroutines more", forged, most)
+	if limit := 6*mostUnproven + 500; most > limit {
+		t.Errorf("%d goroutines more, %d allowed", most, limit)
+	}
+}
+
+// clientHello returns the first datagram of a client.
+func clientHello(t *testing.T) []byte {
+	t.Helper()
+	nobody := badnet.Loopback()
+	defer nobody.Close()
+	conn, err := Dial(nobody.LocalAddr().String(), shared("key"))
+	testkit.Must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _, _ = NewPeer(ctx, conn, timesync.NowUsec) }()
+	b := make([]byte, longest)
+	testkit.Must(t, nobody.SetReadDeadline(time.Now().Add(patience)))
+	n, err := nobody.Read(b)
+	testkit.Must(t, err)
+	return b[:n]
 }

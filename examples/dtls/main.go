@@ -5,6 +5,6 @@
 // timesync needs of a program with DTLS is in timesync.go.
 package main
 
-import "timesync/examples/internal/channelbench"
+import "timesync/examples/channel/channelbench"
 
 func main() { channelbench.Main("dtls", "datagrams", connect) }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pion/dtls/v3"
 
-	"timesync/examples/internal/channelbench"
+	"timesync/examples/channel/channelbench"
 )
 
 // Of bulk, a batch of datagrams each millisecond: 10 MB/s, which no sender slows down.

@@ -187,5 +187,5 @@ func (p *playerSide) report() {
 	if t, ok := p.ticks.Timing(); ok {
 		timing = fmt.Sprintf("lead %.1f ms, %.2f %% late", t.Lead.Seconds()*1e3, 100*t.LateInputs)
 	}
-	p.say("%v; %s; %d corrected, %d shown, %d frozen", p.ledger.Counts, timing, c.Corrected, c.Shown, c.Frozen)
+	p.say("%v; %s; %d corrected, %d shown, %d frozen", p.ledger.ticks, timing, c.Corrected, c.Shown, c.Frozen)
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/examples/internal/program"
-	"timesync/examples/internal/relay"
+	"timesync/internal/badnet"
+	"timesync/internal/program"
 )
 
 // None of this file is needed to make a game: it plays the whole game on this machine, and judges it.
@@ -35,7 +35,7 @@ const (
 type demo struct {
 	config
 	out     *log.Logger
-	network *relay.Relay
+	network *badnet.Relay
 	server  *serverSide    // the one that runs
 	players [2]*playerSide // those that run
 
@@ -67,7 +67,7 @@ func (s *step) see(since, apart, tolerance time.Duration, known bool) {
 func playAll(ctx context.Context, c config, out *log.Logger) error {
 	d := &demo{config: c, out: out}
 	d.serve()
-	d.network = relay.New(d.Network, relay.Addr(d.server.UDP))
+	d.network = badnet.New(d.Network, badnet.Addr(d.server.UDP))
 	d.join(0)
 	d.join(1)
 	d.watch(ctx, "start")
@@ -75,7 +75,7 @@ func playAll(ctx context.Context, c config, out *log.Logger) error {
 		out.Print("server   is killed and started anew")
 		d.kill(d.server.node)
 		d.serve()
-		d.network.Move(relay.Addr(d.server.UDP))
+		d.network.Move(badnet.Addr(d.server.UDP))
 		d.watch(ctx, "restart of the server")
 	}
 	if ctx.Err() == nil {
@@ -101,7 +101,7 @@ func (d *demo) kill(n *node) {
 	d.failed = errors.Join(d.failed, n.Close())
 	d.inTime += n.counts.InTime
 	d.late += n.counts.Late
-	if wrong := n.ledger.Counts.Unreported; wrong > 0 {
+	if wrong := n.ledger.ticks.unreported; wrong > 0 {
 		untold := fmt.Errorf("%s: %d ticks were skipped or repeated, and no event told", n.who, wrong)
 		d.failed = errors.Join(d.failed, untold)
 	}
@@ -112,14 +112,14 @@ func (d *demo) serve() {
 	d.Network.Seed++ // each end draws others
 	c := d.config
 	c.Skew = 0
-	d.server = startServer(c, relay.Loopback(), d.out)
+	d.server = startServer(c, badnet.Loopback(), d.out)
 }
 
 // join starts player i + 1.
 func (d *demo) join(i int) {
 	d.Network.Seed++
 	d.player = i + 1
-	d.players[i] = startPlayer(d.config, relay.Loopback(), d.network.Addr(), d.out)
+	d.players[i] = startPlayer(d.config, badnet.Loopback(), d.network.Addr(), d.out)
 }
 
 // watch looks for a third of the time after a start, and says how well the players were in step.

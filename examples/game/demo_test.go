@@ -33,8 +33,8 @@ func TestStep(t *testing.T) {
 	}
 	var d demo
 	n := open(t, somewhere)
-	n.ledger.Ran(1)
-	n.ledger.Ran(3)
+	n.ledger.ran(1)
+	n.ledger.ran(3)
 	if d.kill(n); d.failed == nil || !strings.Contains(d.failed.Error(), "1 ticks were skipped or repeated") {
 		t.Errorf("a tick that nobody told of: %v", d.failed)
 	}

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/exampletest"
-	"timesync/examples/internal/program"
+	"timesync/internal/program"
+	"timesync/internal/program/programtest"
+	"timesync/internal/testkit"
 )
 
 // The whole game, over 34 to 40 ms, 1 % loss and 2 % held back: the server is killed and started again, and then a player.
@@ -33,7 +34,7 @@ func TestGame(t *testing.T) {
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), tt.most)
 		defer cancel()
-		var out exampletest.Output
+		var out testkit.Output
 		code := run(ctx, strings.Fields(tt.args), &out, &out)
 		if t.Log(out.String()); code != tt.code || strings.Count(out.String(), tt.want) != tt.n {
 			t.Errorf("%s: exit status %d; want %q %d times", tt.args, code, tt.want, tt.n)
@@ -42,7 +43,7 @@ func TestGame(t *testing.T) {
 	// The recordings can be read and replayed, those of ends that were killed, too.
 	names, _ := filepath.Glob(filepath.Join(folder, "*.tsr")) // its error is of the pattern
 	names = slices.DeleteFunc(names, func(name string) bool {
-		datagrams := exampletest.Recording(t, name)
+		datagrams := programtest.Recording(t, name)
 		return datagrams <= 10 // of 180 on a machine with time
 	})
 	// Three lives of players, and two of the server, each with two players.
@@ -54,7 +55,7 @@ func TestGame(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Setenv(program.KeyVariable, "")
 	key := strings.Repeat("5", 64)
-	exampletest.Flags(t, "game", run, map[string]string{
+	programtest.Flags(t, "game", run, map[string]string{
 		"-listen :1 -player 1 -key " + key: "-player: needs -dial",
 		"-dial :1 -player 9 -key " + key:   "from 1 to 8",
 		"-up 50ms":                         "as in 50ms@5s",

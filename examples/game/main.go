@@ -40,7 +40,7 @@ import (
 	"log"
 	"time"
 
-	"timesync/examples/internal/program"
+	"timesync/internal/program"
 )
 
 type config struct {

@@ -13,9 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
-	"timesync/internal/ledger"
+	"timesync/internal/program"
 	"timesync/link"
 	"timesync/tick"
 )
@@ -35,7 +34,7 @@ type node struct {
 	out    *log.Logger
 
 	mu     sync.Mutex // guards the state of the game, and what follows
-	ledger ledger.Ledger
+	ledger ledger
 	counts counts
 }
 
@@ -72,12 +71,12 @@ func (n *node) told(e tick.Event) {
 	n.say("%v", e)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.ledger.Event(e)
+	n.ledger.event(e)
 }
 
 // ran notes that a tick runs; mu is held.
 func (n *node) ran(at tick.Tick) {
-	if wrong := n.ledger.Ran(at); wrong != "" {
+	if wrong := n.ledger.ran(at); wrong != "" {
 		n.say("%s", wrong)
 	}
 }

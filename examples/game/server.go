@@ -9,8 +9,8 @@ import (
 	"net/netip"
 	"time"
 
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
+	"timesync/internal/program"
 	"timesync/tick"
 )
 
@@ -156,5 +156,5 @@ func (s *serverSide) send(n tick.Tick) {
 func (s *serverSide) report() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.say("%v; inputs: %d in time, %d late", s.ledger.Counts, s.counts.InTime, s.counts.Late)
+	s.say("%v; inputs: %d in time, %d late", s.ledger.ticks, s.counts.InTime, s.counts.Late)
 }

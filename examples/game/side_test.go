@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
+	"timesync/internal/badnet"
 	"timesync/tick"
 )
 
@@ -50,7 +50,7 @@ func (s *server) send(id byte, payload []byte, now uint64) {
 }
 
 func open(t *testing.T, server netip.AddrPort) *node {
-	n := newNode(config{}, relay.Loopback(), server, log.New(io.Discard, "", 0))
+	n := newNode(config{}, badnet.Loopback(), server, log.New(io.Discard, "", 0))
 	t.Cleanup(func() { n.Close() })
 	return n
 }
@@ -114,8 +114,9 @@ func TestAnyBytes(t *testing.T) {
 		s.send(0, encode(input{Epoch: s.epoch, Newest: n}), s.start(n)-100)
 		s.ticks.Advance(s.start(n))
 	}
-	if ticks := s.ledger.Counts; ticks.Ran != 150 || ticks.Unreported != 0 || s.counts.InTime != before+50 {
-		t.Errorf("%+v, %+v", s.ledger.Counts, s.counts)
+	ticks := s.ledger.ticks
+	if ticks.ran != 150 || ticks.unreported != 0 || s.counts.InTime != before+50 {
+		t.Errorf("%+v, %+v", ticks, s.counts)
 	}
 	if n := len(s.players[0].inputs); n > 500 {
 		t.Errorf("%d inputs are remembered", n)

@@ -14,13 +14,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"timesync/examples/internal/exampletest"
-	"timesync/examples/internal/relay"
+	"timesync/internal/badnet"
+	"timesync/internal/program/programtest"
+	"timesync/internal/testkit"
 )
 
 // wire is the network of the demo, without sockets.
 type wire struct {
-	relay.Config
+	badnet.Config
 	mu   sync.Mutex
 	rng  *rand.Rand
 	ends map[netip.AddrPort]func(b []byte, from netip.AddrPort) // what they do with a datagram
@@ -56,12 +57,12 @@ func (w *wire) join(n *node, at netip.AddrPort, take func([]byte, netip.AddrPort
 // players see the others move, all are soon in step, and what is over takes no memory.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := exampletest.Config(t, (*config).flags, (*config).check, "-seed 50100001 -for 60s")
+		c := programtest.Config(t, (*config).flags, (*config).check, "-seed 50100001 -for 60s")
 		w := &wire{Config: c.Network, rng: rand.New(rand.NewPCG(c.Network.Seed, 0)), ends: map[netip.AddrPort]func([]byte, netip.AddrPort){}}
 		d := demo{config: c, out: log.New(t.Output(), "", 0)}
 		node := func(server netip.AddrPort) *node {
 			c.Network.Seed++
-			return newNode(c, relay.Loopback(), server, d.out)
+			return newNode(c, badnet.Loopback(), server, d.out)
 		}
 		serve := func() {
 			d.server = newServer(node(netip.AddrPort{}), c.Key)
@@ -92,7 +93,7 @@ func TestLate(t *testing.T) {
 				t.Errorf("player %d: %d ticks are remembered; %+v", i+1, n, c)
 			}
 		}
-		exampletest.Must(t, d.failed)
+		testkit.Must(t, d.failed)
 		if d.late*100 > d.inTime || d.inTime < 2*60*58 {
 			t.Errorf("%d inputs in time, %d late", d.inTime, d.late)
 		}

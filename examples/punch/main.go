@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/examples/internal/program"
+	"timesync/internal/program"
 )
 
 const usage = `usage: punch -serve ADDR -key KEY                be the rendezvous server

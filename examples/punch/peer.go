@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
+	"timesync/internal/program"
 	"timesync/link"
 )
 

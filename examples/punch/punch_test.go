@@ -16,8 +16,9 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/examples/internal/exampletest"
 	"timesync/examples/seal"
+	"timesync/internal/program/programtest"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -26,7 +27,7 @@ var testKey = [32]byte{1, 2, 3}
 func startServer(t *testing.T) (*server, netip.AddrPort) {
 	t.Helper()
 	s, err := newServer(testKey, netip.MustParseAddrPort("127.0.0.1:0"))
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { s.Close() })
 	s.mu.Lock()
 	s.settling = 0 // tested by TestLate
@@ -40,7 +41,7 @@ func TestMeeting(t *testing.T) {
 	for _, c := range []config{{}, {random: true}, {random: true, ready: 100 * time.Millisecond}} {
 		s, at := startServer(t)
 		stranger, err := net.Dial("udp", at.String())
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 		defer stranger.Close()
 		for _, b := range [][]byte{nil, {1}, make([]byte, 100), seal.New([32]byte{9}, 0).Seal(nil, make([]byte, 20), 0)} {
 			stranger.Write(b)
@@ -50,7 +51,7 @@ func TestMeeting(t *testing.T) {
 		for _, room := range []string{"x", "x", "y", "y"} {
 			c.key, c.room, c.giveUp = testKey, room, 10*time.Second
 			p, err := newPeer(c, at)
-			exampletest.Must(t, err)
+			testkit.Must(t, err)
 			defer p.Close()
 			peers = append(peers, p)
 			running.Go(func() { _ = p.run(t.Context()) }) // whether it went well, the result says
@@ -178,12 +179,12 @@ func ends(t *testing.T, what string, do func()) {
 func TestDeaf(t *testing.T) {
 	_, at := startServer(t)
 	l, err := net.Listen("tcp4", "127.0.0.1:0") // reads none
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	defer l.Close()
 	p, err := newPeer(config{key: testKey, room: "x", tcp: true, giveUp: time.Second}, at)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	out, err := net.Dial("tcp4", l.Addr().String())
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	defer out.Close()
 	p.mu.Lock()
 	p.out = out
@@ -195,7 +196,7 @@ func TestDeaf(t *testing.T) {
 	p.mu.Unlock()
 	ends(t, "close", func() { p.Close() })
 	late, err := p.dialTCP(l.Addr().(*net.TCPAddr).AddrPort(), p.giveUp)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	ends(t, "the late connection", func() { p.frames(late) })
 }
 
@@ -243,13 +244,13 @@ func TestStrangers(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	key := "-key " + strings.Repeat("00", 32)
-	exampletest.Flags(t, "punch", run, map[string]string{
+	programtest.Flags(t, "punch", run, map[string]string{
 		"":                              "-serve or -server",
 		"-serve :0 -server x:1":         "-serve or -server",
 		"-serve :0":                     "64 hex digits",
 		"-serve :0 -key 12":             "64 hex digits",
 		"-server x:1 -room= " + key:     "-room",
 		"-server x:1 -ready -1s " + key: "-ready",
-		"-server x:1 " + key + " x":     "unexpected",
+		"-server x:1 " + key + " x":     "behind the flags",
 	})
 }

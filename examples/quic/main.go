@@ -5,6 +5,6 @@
 // under load. What timesync needs of a program with QUIC is in timesync.go.
 package main
 
-import "timesync/examples/internal/channelbench"
+import "timesync/examples/channel/channelbench"
 
 func main() { channelbench.Main("quic", "stream", connect) }

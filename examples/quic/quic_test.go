@@ -14,10 +14,11 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"timesync/clock"
-	"timesync/examples/internal/exampletest"
+	"timesync/examples/channel/channelbench"
+	"timesync/internal/testkit"
 )
 
-func TestBench(t *testing.T) { exampletest.Bench(t, connect) }
+func TestBench(t *testing.T) { channelbench.Test(t, connect) }
 
 // timeout ends a test that hangs.
 func timeout(t *testing.T) context.Context {
@@ -33,15 +34,15 @@ func TestZeroRTT(t *testing.T) {
 	ctx := timeout(t)
 	config := &quic.Config{EnableDatagrams: true, Allow0RTT: true}
 	listener, clientTLS, err := listen(config)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	defer listener.Close()
 	clientTLS.ClientSessionCache = tls.NewLRUClientSessionCache(1)
 	for i, want := range []error{nil, errReplayable} { // the second connection resumes the first
 		client, err := quic.DialAddrEarly(ctx, listener.Addr().String(), clientTLS, config)
-		exampletest.Must(t, err)
-		exampletest.Must(t, client.SendDatagram([]byte("early")))
+		testkit.Must(t, err)
+		testkit.Must(t, client.SendDatagram([]byte("early")))
 		server, err := listener.Accept(ctx)
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 		got, err := server.ReceiveDatagram(ctx)
 		if err != nil || string(got) != "early" {
 			t.Fatalf("%q, %v", got, err)
@@ -52,9 +53,9 @@ func TestZeroRTT(t *testing.T) {
 			}
 		}
 		// The ticket for the next connection precedes what comes after the handshake.
-		exampletest.Must(t, server.SendDatagram(got))
+		testkit.Must(t, server.SendDatagram(got))
 		_, err = client.ReceiveDatagram(ctx)
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 		client.CloseWithError(0, "")
 	}
 }
@@ -67,7 +68,7 @@ func TestBadHeader(t *testing.T) {
 	if err := client.conn.SendDatagram([]byte("none")); err != nil { // 'n' has reserved flags
 		t.Fatal(err)
 	}
-	exampletest.Must(t, client.Send([]byte("payload"), now))
+	testkit.Must(t, client.Send([]byte("payload"), now))
 	got, err := server.Receive(ctx)
 	if err != nil || string(got.Payload) != "payload" || got.At < now || got.Known {
 		t.Errorf("%+v, %v", got, err)
@@ -78,14 +79,14 @@ func TestBadHeader(t *testing.T) {
 func TestTooLong(t *testing.T) {
 	ctx := timeout(t)
 	client, server := pair(t, ctx)
-	exampletest.Must(t, server.Send(nil, clock.Now()))
+	testkit.Must(t, server.Send(nil, clock.Now()))
 	if _, err := client.Receive(ctx); err != nil { // so it has something to report
 		t.Fatal(err)
 	}
 	if err := client.Send(make([]byte, 1<<16), clock.Now()); err == nil {
 		t.Fatal("a datagram of 64 KB was sent")
 	}
-	exampletest.Must(t, client.Send(nil, clock.Now()))
+	testkit.Must(t, client.Send(nil, clock.Now()))
 	if _, err := server.Receive(ctx); err != nil || !server.IsSynchronized() {
 		t.Errorf("synchronized %v, %v: the report was lost", server.IsSynchronized(), err)
 	}
@@ -94,10 +95,10 @@ func TestTooLong(t *testing.T) {
 // pair is two peers on one clock.
 func pair(t *testing.T, ctx context.Context) (client, server *Peer) {
 	listener, clientTLS, err := listen(config)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	client, server, err = join(ctx, listener, clientTLS, clock.Received, clock.Received)
-	exampletest.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { client.conn.CloseWithError(0, "") })
 	return client, server
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"timesync/examples/channel"
-	"timesync/examples/internal/channelbench"
-	"timesync/examples/internal/program"
+	"timesync/examples/channel/channelbench"
+	"timesync/internal/program"
 )
 
 const chunk = 64 << 10 // bytes of bulk in a write

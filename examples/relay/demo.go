@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"timesync/examples/internal/program"
-	"timesync/examples/internal/relay"
-	"timesync/internal/stat"
+	"timesync/internal/badnet"
+	"timesync/internal/program"
+	"timesync/internal/testkit"
 )
 
 // tally is what has become of figures that were certain.
@@ -38,7 +38,7 @@ func (t *tally) add(f figure, took, slack time.Duration) {
 type stage struct {
 	config
 	rng       *rand.Rand
-	networks  [2]*relay.Relay // from the camera, and to the viewer
+	networks  [2]*badnet.Relay // from the camera, and to the viewer
 	forwarder []*leg
 
 	tally
@@ -52,10 +52,10 @@ func (s *stage) clock(ppm float64) program.Clock {
 
 // forward starts the forwarder, or another one in place of it.
 func (s *stage) forward() {
-	sockets := [2]*net.UDPConn{relay.Loopback(), relay.Loopback()}
+	sockets := [2]*net.UDPConn{badnet.Loopback(), badnet.Loopback()}
 	for i, network := range s.networks {
-		if at := relay.Addr(sockets[i]); network == nil {
-			s.networks[i] = relay.New(s.Network, at)
+		if at := badnet.Addr(sockets[i]); network == nil {
+			s.networks[i] = badnet.New(s.Network, at)
 		} else {
 			network.Move(at)
 			s.forwarder[i].Close()
@@ -70,7 +70,7 @@ func demo(ctx context.Context, c config) *stage {
 	cameraClock, viewerClock := s.clock(40), s.clock(-30)
 	var set atomic.Int64 // by so much the camera's clock, us
 	s.forward()
-	viewer := startViewer(c, relay.Loopback(), s.networks[1].Addr(), viewerClock.Reads, func(v *viewer, certain []figure) {
+	viewer := startViewer(c, badnet.Loopback(), s.networks[1].Addr(), viewerClock.Reads, func(v *viewer, certain []figure) {
 		for _, f := range certain {
 			took := viewerClock.True(f.arrivedUsec) - int64(binary.LittleEndian.Uint64(f.picture))
 			// Clocks are read in whole microseconds, and True is right to 1.
@@ -78,7 +78,7 @@ func demo(ctx context.Context, c config) *stage {
 		}
 		s.void, s.why = v.void, v.why
 	})
-	camera := startCamera(c, relay.Loopback(), s.networks[0].Addr(), func(usec uint64) uint64 {
+	camera := startCamera(c, badnet.Loopback(), s.networks[0].Addr(), func(usec uint64) uint64 {
 		return cameraClock.Reads(usec) + uint64(set.Load())
 	})
 	program.Sleep(ctx, c.For/2)
@@ -106,7 +106,7 @@ capture to arrival %v, known to within %v (medians); p99 of the error %v
 %d figures, %d more void, %d wrong by more than their bound
 the last frame: %v
 `, s.For, s.Network.Seed,
-		stat.Quantile(s.delays, 0.5), stat.Quantile(s.bounds, 0.5), stat.Quantile(s.errs, 0.99),
+		testkit.Quantile(s.delays, 0.5), testkit.Quantile(s.bounds, 0.5), testkit.Quantile(s.errs, 0.99),
 		len(s.errs), s.void, s.beyond, cmp.Or(s.why, errors.New("in time")))
 	if s.beyond > 0 {
 		return fmt.Errorf("%d figures are wrong by more than their bound", s.beyond)

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
+	"timesync/internal/program"
 )
 
 const (

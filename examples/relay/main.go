@@ -22,7 +22,7 @@ import (
 	"io"
 	"time"
 
-	"timesync/examples/internal/program"
+	"timesync/internal/program"
 )
 
 type config struct {

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"timesync/examples/internal/exampletest"
-	"timesync/internal/stat"
+	"timesync/internal/program/programtest"
+	"timesync/internal/testkit"
 )
 
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	s := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 16s"))
-	exampletest.Must(t, s.print(t.Output()))
-	if bound := stat.Quantile(s.bounds, 0.5); len(s.errs) > 16*60 || bound > 200*ms {
+	s := demo(t.Context(), programtest.Config(t, (*config).flags, (*config).check, "-for 16s"))
+	testkit.Must(t, s.print(t.Output()))
+	if bound := testkit.Quantile(s.bounds, 0.5); len(s.errs) > 16*60 || bound > 200*ms {
 		t.Errorf("%d figures, to within %v", len(s.errs), bound)
 	}
 }
@@ -22,7 +22,7 @@ func TestDemo(t *testing.T) {
 // TestAlone: the three, as on three machines, of which one has a clock 50 ppm faster.
 func TestAlone(t *testing.T) {
 	t.Parallel()
-	printed := exampletest.Together(t, run, func(at []string) []string {
+	printed := programtest.Together(t, run, func(at []string) []string {
 		common := " -for 8s -key " + strings.Repeat("47", 32)
 		return []string{
 			"-listen " + at[0] + " -viewers " + at[1] + common,
@@ -36,7 +36,7 @@ func TestAlone(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	exampletest.Flags(t, "relay", run, map[string]string{
+	programtest.Flags(t, "relay", run, map[string]string{
 		"-for 1s": "at least", "-as server": "camera or viewer", "-as camera": "needs", "-viewers :1": "needs",
 		"-skew 40": "needs",
 	})

@@ -10,9 +10,8 @@ import (
 
 	"timesync"
 	"timesync/examples/seal"
-	"timesync/internal/long"
-	"timesync/internal/sim"
-	"timesync/internal/stat"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -23,8 +22,8 @@ const (
 
 // world is a camera, the lives of a forwarder, and a viewer, whose truth is known.
 type world struct {
-	world                     *sim.World
-	cameraAt, relayAt, viewAt *sim.Node
+	world                     *simnet.World
+	cameraAt, relayAt, viewAt *simnet.Node
 	camera                    *seal.End
 	toCamera, toViewer        *seal.End // the forwarder's
 	toRelay                   *seal.End // the viewer's
@@ -34,22 +33,22 @@ type world struct {
 }
 
 // badLink is a way of 20 ms with jitter of 3 ms, spikes, bursts of losses, and a queue now and then.
-func badLink() *sim.Link {
-	return &sim.Link{
-		Base: sim.Fixed(20 * ms),
-		Delay: sim.Sum(sim.Exp(3*ms), sim.Spike(0.003, 40*ms),
-			sim.Bufferbloat(10*ms, 60*ms, time.Second, 8*time.Second, 30*time.Second)),
-		Loss: sim.GilbertElliott(0.02, 5), Duplicate: 0.01,
+func badLink() *simnet.Link {
+	return &simnet.Link{
+		Base: simnet.Fixed(20 * ms),
+		Delay: simnet.Sum(simnet.Exp(3*ms), simnet.Spike(0.003, 40*ms),
+			simnet.Bufferbloat(10*ms, 60*ms, time.Second, 8*time.Second, 30*time.Second)),
+		Loss: simnet.GilbertElliott(0.02, 5), Duplicate: 0.01,
 	}
 }
 
 // newWorld makes a world in which the camera's clock is set at those times.
-func newWorld(seed uint64, sets []sim.ClockEvent) *world {
-	w := &world{world: sim.NewWorld(seed), arrived: map[time.Duration]time.Duration{}}
+func newWorld(seed uint64, sets []simnet.ClockEvent) *world {
+	w := &world{world: simnet.NewWorld(seed), arrived: map[time.Duration]time.Duration{}}
 	rng := w.world.Rand("clocks")
-	node := func(name string, ppm float64, events []sim.ClockEvent) *sim.Node {
-		spec := sim.ClockSpec{OffsetUsec: rng.Uint64(), SkewPPM: ppm, WanderPPM: 0.01, Events: events}
-		return w.world.Node(name, sim.NewClock(spec, rng.Uint64()))
+	node := func(name string, ppm float64, events []simnet.ClockEvent) *simnet.Node {
+		spec := simnet.ClockSpec{OffsetUsec: rng.Uint64(), SkewPPM: ppm, WanderPPM: 0.01, Events: events}
+		return w.world.Node(name, simnet.NewClock(spec, rng.Uint64()))
 	}
 	w.cameraAt, w.relayAt, w.viewAt = node("camera", 40, sets), node("relay", 0, nil), node("viewer", -30, nil)
 	w.world.Connect(w.cameraAt, w.relayAt, badLink(), badLink())
@@ -57,14 +56,14 @@ func newWorld(seed uint64, sets []sim.ClockEvent) *world {
 
 	w.camera, w.toRelay = seal.New([32]byte{1}, 0), seal.New([32]byte{2}, 0)
 	w.birth()
-	opens(w.cameraAt, map[*sim.Node]*seal.End{w.relayAt: w.camera}, func(*sim.Node, seal.Datagram) {})
-	opens(w.viewAt, map[*sim.Node]*seal.End{w.relayAt: w.toRelay}, func(_ *sim.Node, d seal.Datagram) { w.watch(d) })
+	opens(w.cameraAt, map[*simnet.Node]*seal.End{w.relayAt: w.camera}, func(*simnet.Node, seal.Datagram) {})
+	opens(w.viewAt, map[*simnet.Node]*seal.End{w.relayAt: w.toRelay}, func(_ *simnet.Node, d seal.Datagram) { w.watch(d) })
 	return w
 }
 
 // opens makes a node open what another sends by an end for it, and take it.
-func opens(at *sim.Node, ends map[*sim.Node]*seal.End, take func(from *sim.Node, d seal.Datagram)) {
-	at.OnReceive = func(from *sim.Node, b []byte) {
+func opens(at *simnet.Node, ends map[*simnet.Node]*seal.End, take func(from *simnet.Node, d seal.Datagram)) {
+	at.OnReceive = func(from *simnet.Node, b []byte) {
 		d, answer, err := ends[from].Take(b, netip.AddrPort{}, at.NowUsec(), 0)
 		if answer != nil {
 			at.Send(from, answer)
@@ -78,9 +77,9 @@ func opens(at *sim.Node, ends map[*sim.Node]*seal.End, take func(from *sim.Node,
 // birth starts the forwarder anew, with another clock.
 func (w *world) birth() {
 	rng := w.world.Rand("births")
-	w.relayAt.Clock = sim.NewClock(sim.ClockSpec{OffsetUsec: rng.Uint64()}, rng.Uint64())
+	w.relayAt.Clock = simnet.NewClock(simnet.ClockSpec{OffsetUsec: rng.Uint64()}, rng.Uint64())
 	w.toCamera, w.toViewer = seal.New([32]byte{1}, 1), seal.New([32]byte{2}, 1)
-	opens(w.relayAt, map[*sim.Node]*seal.End{w.cameraAt: w.toCamera, w.viewAt: w.toViewer}, func(from *sim.Node, d seal.Datagram) {
+	opens(w.relayAt, map[*simnet.Node]*seal.End{w.cameraAt: w.toCamera, w.viewAt: w.toViewer}, func(from *simnet.Node, d seal.Datagram) {
 		if now := w.relayAt.NowUsec(); from == w.cameraAt {
 			w.relayAt.Send(w.viewAt, w.toViewer.Seal(nil, forward(w.toCamera, d.Payload, now), now))
 		}
@@ -103,10 +102,10 @@ func (w *world) watch(d seal.Datagram) {
 // clock is set four times, and the forwarder starts anew twice.
 func TestFrames(t *testing.T) {
 	const seed, rate = 47_100_001, 60
-	frames := long.Sized(100_000, 100_000, 400_000)
+	frames := testkit.Sized(100_000, 100_000, 400_000)
 	lasting := time.Duration(frames) * time.Second / rate
 	part := lasting / 7
-	sets := []sim.ClockEvent{
+	sets := []simnet.ClockEvent{
 		{At: part, Step: 200 * ms}, {At: 2 * part, Step: -3 * time.Second},
 		{At: 4 * part, Step: -80 * ms}, {At: 5 * part, Step: time.Hour},
 	}
@@ -125,9 +124,9 @@ func TestFrames(t *testing.T) {
 	})
 	w.world.Run(lasting)
 
-	n, p99 := len(w.errs), stat.Quantile(w.errs, 0.99)
+	n, p99 := len(w.errs), testkit.Quantile(w.errs, 0.99)
 	t.Logf("seed %d: %d frames, figures of %d, %d void, the last: %v", seed, frames, n, w.view.void, w.view.why)
-	t.Logf("errors: p99 %v, most %v; bound: median %v", p99, w.errs[n-1], stat.Quantile(w.bounds, 0.5))
+	t.Logf("errors: p99 %v, most %v; bound: median %v", p99, w.errs[n-1], testkit.Quantile(w.bounds, 0.5))
 	if n < frames/2 || p99 > 500*us || w.beyond > 0 {
 		t.Errorf("p99 must 500us, aim 200us; %d figures are beyond their bound", w.beyond)
 	}

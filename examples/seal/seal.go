@@ -6,6 +6,10 @@
 // It is for programs that may import nothing. If yours may, take DTLS (examples/dtls), QUIC or
 // WebRTC: many people have looked for holes in them. What this file does not give:
 //
+//   - Safety where a machine is restored from a snapshot, or cloned while it runs: both copies go on
+//     with the same session and counter, so the same nonce encrypts two datagrams, and whoever has
+//     both can read them and forge more. A program that starts draws a new session; a machine that
+//     goes on cannot tell that it was copied. Make new Ends with another key after a restore.
 //   - Forward secrecy. The key is used as it is, so whoever gets it later reads every datagram
 //     that was ever recorded.
 //   - More than two peers with one key: whoever has the key can pass for either end.
@@ -20,7 +24,7 @@
 // An End is for one pair. Each pair needs a key of its own, an End at both, and one of both that calls
 // (direction 0), such as the one with the larger name. All may share a socket: give each datagram
 // that Receive reads to one End after the other, a copy each, until Take's error is not ErrForged;
-// an End that cannot open it remains as it was. examples/party/peer.go does that, and derives the keys (pairKey).
+// an End that cannot open it remains as it was. examples/hostmigration/peer.go does that, and derives the keys (pairKey).
 // With hundreds of peers a forged datagram would cost milliseconds; then tell them apart by a first byte or more
 // of your own, as the example of End does with several clients.
 //

@@ -22,8 +22,8 @@ import (
 	"path/filepath"
 
 	"timesync/clock"
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
+	"timesync/internal/program"
 )
 
 const usage = `usage: transfer -listen ADDR -key KEY [-in FOLDER]   receive a file, and end

@@ -5,4 +5,4 @@
 #	examples/transfer/measure.sh                    both networks, about 20 min
 #	examples/transfer/measure.sh -only CUBIC        the rows whose name has this
 #	examples/transfer/measure.sh -quick             a few seconds: is it alive?
-exec "$(dirname "$0")/../internal/lab/measure.sh" transfer "a transfer on a real queue" tc "$@"
+exec "$(dirname "$0")/../../internal/netns/measure.sh" examples/transfer "a transfer on a real queue" tc "$@"

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/examples/transfer/ledbat"
+	"timesync/internal/program"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 )
 
 var table = flag.Bool("table", false, "print the whole table: 10 minutes of skew, 3 seeds, about a minute")
@@ -97,7 +97,7 @@ type change struct {
 	name     string
 	from, to time.Duration
 	longer   time.Duration // one way, for good
-	clock    sim.ClockSpec // the receiver's
+	clock    simnet.ClockSpec // the receiver's
 	stop     time.Duration // before from the sender stood still for so long
 	most     int           // s in a row below 85 %
 	least    float64       // of the link
@@ -106,15 +106,15 @@ type change struct {
 // changes are those that are tested; clocks run differently for so long.
 func changes(skewed time.Duration) []change {
 	const s, ms = time.Second, time.Millisecond
-	set := func(step time.Duration) sim.ClockSpec {
-		return sim.ClockSpec{Events: []sim.ClockEvent{{At: 40 * s, Step: step}}}
+	set := func(step time.Duration) simnet.ClockSpec {
+		return simnet.ClockSpec{Events: []simnet.ClockEvent{{At: 40 * s, Step: step}}}
 	}
 	return []change{
 		{name: "one way longer by 20 ms for good", from: 30 * s, to: 80 * s, longer: 20 * ms, most: 15},
 		{name: "receiver's clock set by +50 ms", from: 40 * s, to: 80 * s, clock: set(50 * ms), most: 5, least: 0.9},
 		{name: "... by -50 ms", from: 40 * s, to: 80 * s, clock: set(-50 * ms), most: 5, least: 0.9},
-		{name: "receiver's clock 100 ppm fast", from: 10 * s, to: skewed, clock: sim.ClockSpec{SkewPPM: 100}, most: 5, least: 0.9},
-		{name: "... slow", from: 10 * s, to: skewed, clock: sim.ClockSpec{SkewPPM: -100}, most: 5, least: 0.9},
+		{name: "receiver's clock 100 ppm fast", from: 10 * s, to: skewed, clock: simnet.ClockSpec{SkewPPM: 100}, most: 5, least: 0.9},
+		{name: "... slow", from: 10 * s, to: skewed, clock: simnet.ClockSpec{SkewPPM: -100}, most: 5, least: 0.9},
 		{name: "after the sender stood still", from: 53 * s, to: 143 * s, stop: 30 * s, most: 2, least: 0.9},
 	}
 }
@@ -123,7 +123,7 @@ func changes(skewed time.Duration) []change {
 // way becomes longer, until when it lacks that for longer than a slowdown: 2 s.
 func (c change) play(n net, seed uint64, f *flow) (seconds int) {
 	w := n.world(seed)
-	w.ways[0].Base = sim.Route(n.delay, sim.RouteStep{At: c.from, Change: c.longer})
+	w.ways[0].Base = simnet.Route(n.delay, simnet.RouteStep{At: c.from, Change: c.longer})
 	f.receiver = c.clock
 	w.transfer(f)
 	w.At(c.from-c.stop, func() { f.stops = c.from })

@@ -10,7 +10,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // store keeps what has arrived of a file: NAME.part has the bytes, and NAME.have says which
@@ -23,12 +26,33 @@ type store struct {
 	part, have *os.File
 }
 
-// checkName refuses names that are no file in the folder, and those that are hidden.
+// reserved are names that Windows keeps for devices, with any extension.
+var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])( *\.|$)`)
+
+// checkName refuses names that are no file in the folder on some system, those that are hidden, and
+// those that store uses itself. A name comes from the sender, so it is always shown escaped: it could
+// hold what a terminal takes for commands.
 func checkName(name string) error {
-	if name != filepath.Base(name) || name[0] == '.' || len(name) > 200 || strings.ContainsAny(name, "/\\:\x00") {
-		return fmt.Errorf("the sender wants to write to %q, which is no plain name", name)
+	why := ""
+	switch {
+	case name == "" || name != filepath.Base(name) || strings.ContainsAny(name, `/\:*?"<>|`):
+		why = "which is no plain name"
+	case len(name) > 200:
+		why = "which is too long"
+	case name[0] == '.':
+		why = "which is hidden"
+	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
+		why = "whose end Windows drops"
+	case reserved.MatchString(name):
+		why = "which is a device of Windows"
+	case strings.HasSuffix(name, ".part") || strings.HasSuffix(name, ".have"):
+		why = "which is kept for files that are not done"
+	case strings.ContainsFunc(name, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }):
+		why = "which cannot be printed"
+	default:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("the sender wants to write to %q, %s", name, why)
 }
 
 // openStore opens or begins the file that is offered.
@@ -42,7 +66,7 @@ func openStore(folder string, o offer) (s *store, err error) {
 	}
 	s.path = filepath.Join(folder, o.name)
 	if _, err := os.Lstat(s.path); err == nil {
-		return nil, fmt.Errorf("%s exists; remove it or choose another folder", s.path)
+		return nil, fmt.Errorf("%q exists; remove it or choose another folder", s.path)
 	}
 	open := func(suffix string) (*os.File, error) {
 		return os.OpenFile(s.path+suffix, os.O_RDWR|os.O_CREATE, 0o666)
@@ -106,8 +130,8 @@ func (s *store) kept(err error) error {
 	if s == nil || s.path == "" {
 		return err
 	}
-	return fmt.Errorf("%w; %d of %d chunks are kept in %s.part: run both ends again to go on",
-		err, len(s.had)-s.left, len(s.had), s.path)
+	return fmt.Errorf("%w; %d of %d chunks are kept in %q: run both ends again to go on",
+		err, len(s.had)-s.left, len(s.had), s.path+".part")
 }
 
 // finish checks all of it and gives it its name.

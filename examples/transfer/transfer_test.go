@@ -17,8 +17,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
-	"timesync/examples/internal/exampletest"
+	"timesync/internal/program/programtest"
+	"timesync/internal/testkit"
 )
 
 const hexKey = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -255,8 +257,8 @@ func TestLoopback(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	file := random(3_000_000)
 	path := filepath.Join(from, "file")
-	exampletest.Must(t, os.WriteFile(path, file, 0o666))
-	exampletest.Together(t, run, func(at []string) []string {
+	testkit.Must(t, os.WriteFile(path, file, 0o666))
+	programtest.Together(t, run, func(at []string) []string {
 		return []string{
 			"-listen " + at[0] + " -key " + hexKey + " -in " + to,
 			"-dial " + at[0] + " -key " + hexKey + " " + path,
@@ -267,11 +269,32 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
+// TestNamesEverywhere: what a sender may call a file, on whatever system the receiver runs.
+func TestNamesEverywhere(t *testing.T) {
+	for _, name := range []string{"a", "film.mp4", "Übung 1.txt", "console.log", "com10", "a.part.txt"} {
+		if err := checkName(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{
+		"", ".", "..", ".profile", "a/b", `a\b`, "a:b", "/etc/passwd", strings.Repeat("a", 201), "a\x00b",
+		"\x1b[2Jclear", "a\nb", "a\u202egpj.exe", "a\xff", "a.", "a ", "CON", "nul.txt", "COM1", "lpt9.log", "con .txt",
+		"a.part", "a.have", "what?", "a*",
+	} {
+		err := checkName(name)
+		if err == nil {
+			t.Errorf("%q is accepted", name)
+		} else if strings.ContainsFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%q: the error has what cannot be printed", name)
+		}
+	}
+}
+
 func TestFlags(t *testing.T) {
-	exampletest.Flags(t, "transfer", run, map[string]string{
+	programtest.Flags(t, "transfer", run, map[string]string{
 		"":                                    "-listen or -dial",
 		"-listen :0 -dial :1":                 "-listen or -dial",
-		"-listen :0 -key " + hexKey + " file": `unexpected argument "file"`,
+		"-listen :0 -key " + hexKey + " file": "1 arguments behind the flags, 0 expected",
 		"-dial 127.0.0.1:1 -key " + hexKey:    "needs one file",
 		"-dial 127.0.0.1:1 -mb 1 -key " + hexKey + " file": "needs one file",
 		"-dial 127.0.0.1:1 -mb -1 -key " + hexKey:          "needs one file",
@@ -283,7 +306,7 @@ func TestFlags(t *testing.T) {
 		{"-dial 127.0.0.1:1 -key " + hexKey + " /", "no regular file"},
 		{"-dial :0 -mb 1 -key " + hexKey, "needs a host and a port"},
 	} {
-		var stdout, stderr exampletest.Output
+		var stdout, stderr testkit.Output
 		code := run(context.Background(), strings.Fields(c.args), &stdout, &stderr)
 		if code != 1 || !strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%s: exit status %d, %s", c.args, code, stderr.String())

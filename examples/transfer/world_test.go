@@ -16,8 +16,8 @@ import (
 
 	"timesync/examples/seal"
 	"timesync/examples/transfer/ledbat"
-	"timesync/internal/sim"
-	"timesync/internal/stat"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -47,10 +47,10 @@ func (n net) String() string {
 
 // world is one bottleneck to the receivers; the way back has no queue.
 type world struct {
-	*sim.World
+	*simnet.World
 	net
 	rng  *rand.Rand
-	ways [2]sim.Link   // to the receivers behind the queue, and back
+	ways [2]simnet.Link   // to the receivers behind the queue, and back
 	free time.Duration // when the bottleneck has sent all that waits
 	// ms: delays of the game's datagrams, beyond the path's, in order.
 	game []float64
@@ -58,10 +58,10 @@ type world struct {
 
 // world returns one with a game, whose datagrams measure the queue.
 func (n net) world(seed uint64) *world {
-	w := &world{World: sim.NewWorld(seed), net: n}
+	w := &world{World: simnet.NewWorld(seed), net: n}
 	w.rng = w.Rand("ways")
 	for i := range w.ways {
-		w.ways[i] = sim.Link{Base: sim.Fixed(n.delay), Delay: sim.Exp(jitter), FIFO: true}
+		w.ways[i] = simnet.Link{Base: simnet.Fixed(n.delay), Delay: simnet.Exp(jitter), FIFO: true}
 	}
 	w.Every(gameEvery, 0, func() {
 		sent, path := w.Now(), w.ways[0].BaseAt(w.Now())
@@ -73,8 +73,8 @@ func (n net) world(seed uint64) *world {
 // loses makes both ways lose this part of the datagrams, and deliver others late.
 func (w *world) loses(part float64) {
 	for i := range w.ways {
-		late := sim.Reorder(0.25, 1500*time.Microsecond)
-		w.ways[i] = sim.Link{Base: w.ways[i].Base, Delay: sim.Sum(sim.Exp(jitter), late), Loss: sim.Bernoulli(part)}
+		late := simnet.Reorder(0.25, 1500*time.Microsecond)
+		w.ways[i] = simnet.Link{Base: w.ways[i].Base, Delay: simnet.Sum(simnet.Exp(jitter), late), Loss: simnet.Bernoulli(part)}
 	}
 }
 
@@ -93,7 +93,7 @@ func stalls(most time.Duration) func(*world) {
 			return to - t
 		}
 		for i := range w.ways {
-			w.ways[i].Delay = sim.Sum(sim.Exp(jitter), stalls)
+			w.ways[i].Delay = simnet.Sum(simnet.Exp(jitter), stalls)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func stalls(most time.Duration) func(*world) {
 func far(from, roundTrip time.Duration) func(*world) {
 	return func(w *world) {
 		for i := range w.ways {
-			w.ways[i].Base = sim.Route(w.delay, sim.RouteStep{At: from, Change: roundTrip/2 - w.delay})
+			w.ways[i].Base = simnet.Route(w.delay, simnet.RouteStep{At: from, Change: roundTrip/2 - w.delay})
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (w *world) forth(n int, arrived, dropped func()) {
 func (w *world) back(arrived func()) { w.Pass(&w.ways[1], w.rng, arrived) }
 
 // p99 returns the 99th percentile of the game's delays beyond the path's, in ms.
-func (w *world) p99() float64 { return stat.Quantile(w.game, 0.99) }
+func (w *world) p99() float64 { return testkit.Quantile(w.game, 0.99) }
 
 // What a world allocates lives for a round trip. To collect it more often would take a third of the time.
 var _ = debug.SetGCPercent(400)
@@ -140,8 +140,8 @@ type flow struct {
 	s        *sender
 	r        *receiver
 	ends     [2]link.Link // sender, receiver
-	receiver sim.ClockSpec
-	clocks   [2]*sim.Clock
+	receiver simnet.ClockSpec
+	clocks   [2]simnet.Clock
 
 	stamps int    // 0: synchronized; the controls: 1: raw, and slowdowns are not believed; 2: raw
 	first  uint64 // the difference of the first two raw stamps, less 5 s; 0: none yet
@@ -160,9 +160,9 @@ type flow struct {
 func (w *world) transfer(f *flow) *flow {
 	f.w, f.from, f.r = w, cmp.Or(f.from, ready), cmp.Or(f.r, new(receiver))
 	f.offer = cmp.Or(f.offer, offer{size: 1e9})
-	for i, spec := range []sim.ClockSpec{{}, f.receiver} {
+	for i, spec := range []simnet.ClockSpec{{}, f.receiver} {
 		spec.OffsetUsec = w.Rand("clocks").Uint64()
-		f.clocks[i] = sim.NewClock(spec, 0)
+		f.clocks[i] = simnet.NewClock(spec, 0)
 	}
 	f.s = newSender(f.offer, f.source, f.clocks[0].Usec(f.from))
 	w.Every(gameEvery, max(f.from-ready, 0), f.chat)

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/examples/voice/playout"
+	"timesync/internal/program"
 	"timesync/link"
 )
 

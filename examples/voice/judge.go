@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 )
 
 const (
@@ -31,9 +31,9 @@ type result struct {
 	Unplayed int // not played otherwise, although they arrived
 
 	// From 3 s after each start on, but for what came due while the end was stopped.
-	Error  stat.Spread // play - capture - latency, which is the sum of:
-	Clocks stat.Spread // how far off the time of capture was
-	Woke   stat.Spread // how late the program woke up to play
+	Error  testkit.Spread // play - capture - latency, which is the sum of:
+	Clocks testkit.Spread // how far off the time of capture was
+	Woke   testkit.Spread // how late the program woke up to play
 
 	Latency float64 // in the end
 }
@@ -65,7 +65,7 @@ func judge(s *speaker, lives []*listener) *result {
 			r.Lost++
 		}
 	}
-	r.Error, r.Clocks, r.Woke = stat.SpreadOf(over), stat.SpreadOf(clocks), stat.SpreadOf(woke)
+	r.Error, r.Clocks, r.Woke = testkit.SpreadOf(over), testkit.SpreadOf(clocks), testkit.SpreadOf(woke)
 	return r
 }
 

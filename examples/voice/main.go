@@ -21,9 +21,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"timesync/examples/internal/program"
-	"timesync/examples/internal/relay"
 	"timesync/examples/voice/playout"
+	"timesync/internal/badnet"
+	"timesync/internal/program"
 )
 
 type config struct {
@@ -37,7 +37,7 @@ var run = program.New("voice", "usage: voice [flags]", (*config).flags, (*config
 
 func (c *config) flags(f *flag.FlagSet) {
 	// Each datagram takes 15 to 25 ms.
-	c.Network = relay.Config{Delay: 8333 * time.Microsecond, Jitter: 16667 * time.Microsecond, Loss: 1}
+	c.Network = badnet.Config{Delay: 8333 * time.Microsecond, Jitter: 16667 * time.Microsecond, Loss: 1}
 	f.DurationVar(&c.For, "for", 20*time.Second, "how long to run")
 	f.Float64Var(&c.Skew, "skew", 50, "how many `ppm` the clock that captures is faster than the one that plays")
 	f.DurationVar(&c.latency, "latency", 80*time.Millisecond, "from capture to play; 0: as arrivals need it")
@@ -66,13 +66,13 @@ func voice(ctx context.Context, c config, stdout, _ io.Writer) error {
 func demo(ctx context.Context, c config) *result {
 	rng := rand.New(rand.NewPCG(c.Network.Seed, 'v'))
 	clock := func(ppm float64) program.Clock { return program.Clock{Start: rng.Uint64(), PPM: ppm} }
-	playing := relay.Loopback()
-	network := relay.New(c.Network, relay.Addr(playing))
+	playing := badnet.Loopback()
+	network := badnet.New(c.Network, badnet.Addr(playing))
 	defer network.Close()
 	speaks := &speaker{side: newSide(0, c, clock(c.Skew/2)), to: network.Addr()}
 	plays := newListener(c, clock(-c.Skew/2))
 	plays.start(playing)
-	speaks.start(relay.Loopback())
+	speaks.start(badnet.Loopback())
 	program.Sleep(ctx, c.For/3)
 
 	plays.running.Lock()
@@ -83,8 +83,8 @@ func demo(ctx context.Context, c config) *result {
 	program.Sleep(ctx, c.For/3-stoppedBy)
 
 	plays.Close()
-	anew := relay.Loopback()
-	network.Move(relay.Addr(anew))
+	anew := badnet.Loopback()
+	network.Move(badnet.Addr(anew))
 	again := newListener(c, clock(-c.Skew/2))
 	again.start(anew)
 	program.Sleep(ctx, c.For/3)

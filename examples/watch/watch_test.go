@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -123,8 +123,8 @@ func BenchmarkDatagramsBesideScrape(b *testing.B) {
 		scrapes += 3
 	}
 	for i, name := range [2]string{"alone", "scraped"} {
-		b.ReportMetric(stat.Quantile(took[i], 0.5), name+"-p50-ns")
-		b.ReportMetric(stat.Quantile(took[i], 0.999), name+"-p99.9-ns")
+		b.ReportMetric(testkit.Quantile(took[i], 0.5), name+"-p50-ns")
+		b.ReportMetric(testkit.Quantile(took[i], 0.999), name+"-p99.9-ns")
 	}
 	b.ReportMetric(float64(len(took[1])/scrapes), "datagrams/scrape")
 }

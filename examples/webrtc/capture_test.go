@@ -12,7 +12,7 @@ import (
 
 	"timesync"
 	"timesync/clock"
-	"timesync/examples/internal/exampletest"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -28,12 +28,12 @@ func TestCaptureTime(t *testing.T) {
 		camera.Open(forwarder.AppendHeader(nil, at), at+ahead+delay)
 	}
 	known, _ := forwarder.Snapshot(now)
-	exampletest.Must(t, known.Within(50*time.Millisecond))
+	testkit.Must(t, known.Within(50*time.Millisecond))
 	for _, s := range []timesync.Snapshot{known, {}} {
 		sent, err := CaptureTime(s, now+ahead).Marshal()
-		exampletest.Must(t, err)
+		testkit.Must(t, err)
 		var got rtp.AbsCaptureTimeExtension
-		exampletest.Must(t, got.Unmarshal(sent))
+		testkit.Must(t, got.Unmarshal(sent))
 		if there := got.CaptureTime(); there.Sub(time.UnixMicro(int64(now+ahead))).Abs() > time.Microsecond {
 			t.Errorf("the camera's clock said %v, not %v", time.UnixMicro(int64(now+ahead)), there)
 		}

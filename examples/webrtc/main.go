@@ -6,6 +6,6 @@
 // timesync.go.
 package main
 
-import "timesync/examples/internal/channelbench"
+import "timesync/examples/channel/channelbench"
 
 func main() { channelbench.Main("webrtc", "bulk channel", connect) }

@@ -5,6 +5,7 @@ package main
 import (
 	"time"
 
+	"github.com/pion/transport/v4/stdnet"
 	"github.com/pion/webrtc/v4"
 
 	"timesync/examples/channel"
@@ -16,9 +17,18 @@ func Unreliable() webrtc.DataChannelInit {
 	return webrtc.DataChannelInit{Ordered: new(bool), MaxRetransmits: new(uint16)} // false and 0
 }
 
-// Set sets what a connection for such channels needs: after an outage of the network SCTP tries again twice a second.
-// Else it waits twice as long each time, and all channels are silent for many seconds after the outage.
-func Set(s *webrtc.SettingEngine) { s.SetSCTPRTOMax(500 * time.Millisecond) }
+// Set sets what a connection for such channels needs. After an outage of the network SCTP tries
+// again twice a second; else it waits twice as long each time, and all channels are silent for many
+// seconds after the outage. And DTLS records that anybody could have forged are dropped: see guard.go.
+func Set(s *webrtc.SettingEngine) error {
+	s.SetSCTPRTOMax(500 * time.Millisecond)
+	network, err := stdnet.NewNet()
+	if err != nil {
+		return err
+	}
+	s.SetNet(guardedNet{network})
+	return nil
+}
 
 // NewPeer keeps time on a channel. Messages are authenticated, and each comes at most once: give
 // Take the Data of those that OnMessage gets. Each channel has a new Peer. received is the clock

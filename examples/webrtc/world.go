@@ -10,12 +10,15 @@ import (
 	"github.com/pion/ice/v4"
 	"github.com/pion/webrtc/v4"
 
-	"timesync/examples/internal/channelbench"
+	"timesync/examples/channel/channelbench"
 )
 
 // connect is a channelbench.Connect: a server that answers each of its clients, on loopback.
 func connect(ctx context.Context, r *channelbench.Run) error {
-	api := loopback()
+	api, err := loopback()
+	if err != nil {
+		return err
+	}
 	for _, clock := range channelbench.ClientClocks {
 		client, server := r.Ends(clock)
 		asks, err1 := open(ctx, api, client)
@@ -31,14 +34,16 @@ func connect(ctx context.Context, r *channelbench.Run) error {
 }
 
 // loopback is WebRTC without any network but that of this machine.
-func loopback() *webrtc.API {
+func loopback() (*webrtc.API, error) {
 	var s webrtc.SettingEngine
-	Set(&s)
+	if err := Set(&s); err != nil {
+		return nil, err
+	}
 	s.SetIncludeLoopbackCandidate(true)
 	s.SetInterfaceFilter(func(name string) bool { return name == "lo" || name == "lo0" })
 	s.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4})
 	s.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
-	return webrtc.NewAPI(webrtc.WithSettingEngine(s))
+	return webrtc.NewAPI(webrtc.WithSettingEngine(s)), nil
 }
 
 // open makes an end of a connection with two data channels, which sends and receives until ctx is done.

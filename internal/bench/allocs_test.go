@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/rivals"
+	"timesync/internal/sim/rivals"
 )
 
 // TestNoAllocations: no call allocates.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/rivals"
-	"timesync/internal/stat"
+	"timesync/internal/sim/rivals"
+	"timesync/internal/testkit"
 )
 
 // duel measures two costs in turns.
@@ -46,9 +46,9 @@ func (d *duel) bench(b *testing.B) {
 	for b.Loop() {
 		d.turn()
 	}
-	b.ReportMetric(stat.Quantile(d.costs[0], 0.5), "ns/op")
-	b.ReportMetric(stat.Quantile(d.costs[1], 0.5), "base-ns/op")
-	b.ReportMetric(stat.Quantile(d.ratios, 0.5), "ratio")
+	b.ReportMetric(testkit.Quantile(d.costs[0], 0.5), "ns/op")
+	b.ReportMetric(testkit.Quantile(d.costs[1], 0.5), "base-ns/op")
+	b.ReportMetric(testkit.Quantile(d.ratios, 0.5), "ratio")
 }
 
 // datagram is what arrives.
@@ -120,7 +120,7 @@ type cost struct {
 	duel
 }
 
-// costs returns all calls but those that the compiler inlines, see TestInlined of internal/shape. One is also compared with a datagram of the original, which takes 24
+// costs returns all calls but those that the compiler inlines, see TestInlined of internal/repotest. One is also compared with a datagram of the original, which takes 24
 // ns where atomic stores are slow (Xeon) and 7 to 8 ns where they are not (EPYC): there ours
 // takes as long. All are compared with a call of words.sum, which takes 1 ns at 3.6 GHz, so
 // their limits are nanoseconds there. It does what they do, only less, so whoever else uses

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"timesync/internal/sim/simnet"
 )
 
 const (
@@ -14,32 +16,37 @@ const (
 	sec = time.Second
 )
 
+// uniform draws a span from lo to hi.
+func uniform(r *rand.Rand, lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(r.Float64()*float64(hi-lo))
+}
+
 // recipe is a scenario in short. Zero fields mean: 300 s, clocks 40 ppm apart, the
 // same jitter both ways, 60 datagrams a second, nothing else happens.
 type recipe struct {
 	name     string
 	tag      Tag
-	seconds  int                      // duration
-	ppm      float64                  // rate of one clock relative to the other
-	up, down func(r *rand.Rand) Delay // jitter; down nil is like up
-	loss     func(r *rand.Rand) Loss  // both ways: the same windows
+	seconds  int                             // duration
+	ppm      float64                         // rate of one clock relative to the other
+	up, down func(r *rand.Rand) simnet.Delay // jitter; down nil is like up
+	loss     func(r *rand.Rand) simnet.Loss  // both ways: the same windows
 	rateUp   float64
 	rateDown float64
 
 	// What happens between 100 and 130 s after the start.
-	routeUp, routeDown time.Duration // the base delay changes
-	clock              ClockEvent    // of A
-	asleep             bool          // A sleeps during that event
-	mixture            bool          // random faults from 40 to 200 s instead
+	routeUp, routeDown time.Duration     // the base delay changes
+	clock              simnet.ClockEvent // of A
+	asleep             bool              // A sleeps during that event
+	mixture            bool              // random faults from 40 to 200 s instead
 
 	flap    time.Duration // the base delay up is 20 ms longer at the end of each such period
 	flapFor time.Duration // for so long; 0 is 5 s
 	asym    time.Duration // the base delay up is longer by this all the time
 	frames  []frames      // what both ends send, instead of single datagrams at a rate
 
-	coarse Coarse                           // A's clock
-	both   bool                             // B's, too
-	as     func(s *ClockSpec, r *rand.Rand) // changes each clock
+	coarse simnet.Coarse                           // A's clock
+	both   bool                                    // B's, too
+	as     func(s *simnet.ClockSpec, r *rand.Rand) // changes each clock
 }
 
 // frames are datagrams as programs send them: rate times a second, size of them, gap apart.
@@ -50,16 +57,16 @@ type frames struct {
 }
 
 // exponential is Exp in a recipe.
-func exponential(mean time.Duration) func(*rand.Rand) Delay {
-	return func(*rand.Rand) Delay { return Exp(mean) }
+func exponential(mean time.Duration) func(*rand.Rand) simnet.Delay {
+	return func(*rand.Rand) simnet.Delay { return simnet.Exp(mean) }
 }
 
 // Kinds of jitter in many recipes.
 var exp1, exp3 = exponential(ms), exponential(3 * ms)
 
-func bufferbloat() Delay { return Bufferbloat(50*ms, 200*ms, 5*sec, 15*sec, 90*sec) }
+func bufferbloat() simnet.Delay { return simnet.Bufferbloat(50*ms, 200*ms, 5*sec, 15*sec, 90*sec) }
 
-func bloat(*rand.Rand) Delay { return Sum(Exp(ms), bufferbloat()) }
+func bloat(*rand.Rand) simnet.Delay { return simnet.Sum(simnet.Exp(ms), bufferbloat()) }
 
 // Scenarios returns the worlds by which estimators are judged. Clocks have random
 // offsets, a temperature and a random walk. The offsets, the base delay of 25 to
@@ -74,25 +81,25 @@ func bloat(*rand.Rand) Delay { return Sum(Exp(ms), bufferbloat()) }
 // from 200 s after the last one.
 func Scenarios() []Scenario {
 	exp500us, exp10 := exponential(500*us), exponential(10*ms)
-	plus := func(d Delay) Delay { return Sum(Exp(ms), d) }
-	cellular := func(*rand.Rand) Delay { return Cellular() }
-	plateau := func(*rand.Rand) Delay { return plus(Plateau(50*ms, 200*ms, 5*sec, 15*sec, 90*sec)) }
-	bottleneck := func(*rand.Rand) Delay { return Queue(10e6, 0.8, 200*ms) }
-	standing := func(r *rand.Rand) Delay {
-		return plus(StandingQueue(uniform(r, 80*sec, 120*sec), 150*sec, uniform(r, 60*ms, 120*ms)))
+	plus := func(d simnet.Delay) simnet.Delay { return simnet.Sum(simnet.Exp(ms), d) }
+	cellular := func(*rand.Rand) simnet.Delay { return simnet.Cellular() }
+	plateau := func(*rand.Rand) simnet.Delay { return plus(simnet.Plateau(50*ms, 200*ms, 5*sec, 15*sec, 90*sec)) }
+	bottleneck := func(*rand.Rand) simnet.Delay { return simnet.Queue(10e6, 0.8, 200*ms) }
+	standing := func(r *rand.Rand) simnet.Delay {
+		return plus(simnet.StandingQueue(uniform(r, 80*sec, 120*sec), 150*sec, uniform(r, 60*ms, 120*ms)))
 	}
-	ramp := func(*rand.Rand) Delay { return plus(Ramp(200*sec, 30, 100*sec)) }
-	steepRamp := func(*rand.Rand) Delay { return plus(Ramp(200*sec, 100, 100*sec)) }
-	shared3 := func(lasting time.Duration) func(*rand.Rand) Delay {
-		return func(r *rand.Rand) Delay { return Shared(lasting, Exp(3*ms)) }
+	ramp := func(*rand.Rand) simnet.Delay { return plus(simnet.Ramp(200*sec, 30, 100*sec)) }
+	steepRamp := func(*rand.Rand) simnet.Delay { return plus(simnet.Ramp(200*sec, 100, 100*sec)) }
+	shared3 := func(lasting time.Duration) func(*rand.Rand) simnet.Delay {
+		return func(r *rand.Rand) simnet.Delay { return simnet.Shared(lasting, simnet.Exp(3*ms)) }
 	}
-	bundles3 := func(every time.Duration) func(*rand.Rand) Delay {
-		return func(r *rand.Rand) Delay { return Bundles(every, uniform(r, 0, every), Exp(3*ms)) }
+	bundles3 := func(every time.Duration) func(*rand.Rand) simnet.Delay {
+		return func(r *rand.Rand) simnet.Delay { return simnet.Bundles(every, uniform(r, 0, every), simnet.Exp(3*ms)) }
 	}
-	framesBloat := func(*rand.Rand) Delay {
-		return Sum(Shared(10*ms, Exp(3*ms)), bufferbloat())
+	framesBloat := func(*rand.Rand) simnet.Delay {
+		return simnet.Sum(simnet.Shared(10*ms, simnet.Exp(3*ms)), bufferbloat())
 	}
-	burstLoss := func(*rand.Rand) Loss { return GilbertElliott(0.2, 5) }
+	burstLoss := func(*rand.Rand) simnet.Loss { return simnet.GilbertElliott(0.2, 5) }
 
 	recipes := []recipe{
 		{name: "ideal", ppm: 100, seconds: 240},
@@ -102,11 +109,11 @@ func Scenarios() []Scenario {
 		{name: "largejitter", up: exp10},
 		{name: "largejitter-10hz", up: exp10, rateUp: 10, rateDown: 10},
 		{name: "cellular", up: cellular, ppm: 100},
-		{name: "gammajitter", up: func(*rand.Rand) Delay { return Gamma(2, 3*ms) }},
-		{name: "wifi", up: func(*rand.Rand) Delay { return WiFi() }},
+		{name: "gammajitter", up: func(*rand.Rand) simnet.Delay { return simnet.Gamma(2, 3*ms) }},
+		{name: "wifi", up: func(*rand.Rand) simnet.Delay { return simnet.WiFi() }},
 		{name: "asymjitter", up: exp10, down: exp500us},
 		{name: "asympath", up: exp3, asym: 20 * ms},
-		{name: "reorder", up: func(*rand.Rand) Delay { return Sum(Uniform(0, 2*ms), Reorder(0.05, 30*ms)) }},
+		{name: "reorder", up: func(*rand.Rand) simnet.Delay { return simnet.Sum(simnet.Uniform(0, 2*ms), simnet.Reorder(0.05, 30*ms)) }},
 		{name: "wrap", up: exp3, as: wraps},
 		{name: "mediumjitter-1hz", up: exp3, rateUp: 1, rateDown: 1, seconds: 400},
 		{name: "asymrate", up: exp10, rateUp: 10, rateDown: 60, seconds: 400},
@@ -133,7 +140,7 @@ func Scenarios() []Scenario {
 		{name: "read-60hz", up: bundles3(sec / 60), frames: []frames{{60 / 1.03, 1, 0}}},
 		{name: "frames-bufferbloat", tag: Queued, up: framesBloat, frames: []frames{{30, 8, 150 * us}}, seconds: 400},
 		{name: "frames-route", tag: Routed, up: shared3(10 * ms), frames: []frames{{30, 8, 150 * us}}, routeUp: 20 * ms},
-		{name: "frames-clockstep", tag: Jumped, up: shared3(10 * ms), frames: []frames{{30, 8, 150 * us}}, clock: ClockEvent{Step: 5 * ms}},
+		{name: "frames-clockstep", tag: Jumped, up: shared3(10 * ms), frames: []frames{{30, 8, 150 * us}}, clock: simnet.ClockEvent{Step: 5 * ms}},
 
 		{name: "packetloss", tag: Lossy, up: exp3, loss: burstLoss, rateUp: 30, rateDown: 30},
 		{name: "silences", tag: Lossy, up: exp1, loss: silences, ppm: 60, seconds: 400},
@@ -156,9 +163,9 @@ func Scenarios() []Scenario {
 		{name: "routeflaps-20s", tag: Routed, up: exp1, flap: 20 * sec, flapFor: 10 * sec},
 		{name: "routeflaps-60s", tag: Routed, up: exp1, flap: 60 * sec, flapFor: 25 * sec},
 
-		{name: "clockstep", tag: Jumped, up: exp1, clock: ClockEvent{Step: 5 * ms}},
-		{name: "suspend", tag: Jumped, up: exp1, clock: ClockEvent{For: 37 * sec, PPM: -1e6}, asleep: true},
-		{name: "slew", tag: Jumped, up: exp1, clock: ClockEvent{For: 30 * sec, PPM: 500}},
+		{name: "clockstep", tag: Jumped, up: exp1, clock: simnet.ClockEvent{Step: 5 * ms}},
+		{name: "suspend", tag: Jumped, up: exp1, clock: simnet.ClockEvent{For: 37 * sec, PPM: -1e6}, asleep: true},
+		{name: "slew", tag: Jumped, up: exp1, clock: simnet.ClockEvent{For: 30 * sec, PPM: 500}},
 		{name: "mixture", tag: Lossy | Queued | Routed | Jumped, up: exp1, mixture: true, seconds: 460},
 	}
 	return scenarios(recipes)
@@ -170,23 +177,23 @@ func Scenarios() []Scenario {
 func CoarseScenarios() []Scenario {
 	const windows = 15600 * us
 	return scenarios([]recipe{
-		{name: "coarse-100us", up: exp3, coarse: Coarse{Step: 100 * us}},
-		{name: "coarse-1ms", up: exp3, coarse: Coarse{Step: ms}},
-		{name: "coarse-15.6ms", up: exp3, coarse: Coarse{Step: windows}},
-		{name: "coarse-1ms-still", coarse: Coarse{Step: ms}},
-		{name: "coarse-1ms-wifi", up: func(*rand.Rand) Delay { return WiFi() }, coarse: Coarse{Step: ms}},
-		{name: "coarse-1ms-jittered", up: exp3, coarse: Coarse{Step: ms, Jittered: true}},
-		{name: "coarse-1ms-4hz", up: exp3, coarse: Coarse{Step: ms}, rateUp: 4, rateDown: 4, seconds: 400},
-		{name: "coarse-15.6ms-4hz", up: exp3, coarse: Coarse{Step: windows}, rateUp: 4, rateDown: 4, seconds: 400},
-		{name: "coarse-1ms-queue", tag: Queued, up: bloat, coarse: Coarse{Step: ms}, seconds: 400},
-		{name: "coarse-15.6ms-queue", tag: Queued, up: bloat, coarse: Coarse{Step: windows}, seconds: 400},
-		{name: "coarse-1ms-clockstep", tag: Jumped, up: exp1, coarse: Coarse{Step: ms}, clock: ClockEvent{Step: 5 * ms}},
-		{name: "coarse-15.6ms-clockstep", tag: Jumped, up: exp1, coarse: Coarse{Step: windows}, clock: ClockEvent{Step: 5 * ms}},
-		{name: "coarse-100us-both", up: exp3, coarse: Coarse{Step: 100 * us}, both: true},
-		{name: "coarse-1ms-both", up: exp3, coarse: Coarse{Step: ms}, both: true},
-		{name: "coarse-15.6ms-both", up: exp3, coarse: Coarse{Step: windows}, both: true},
-		{name: "coarse-1ms-both-still", coarse: Coarse{Step: ms}, both: true},
-		{name: "coarse-1ms-instep", up: exp3, coarse: Coarse{Step: ms}, both: true, as: inStep},
+		{name: "coarse-100us", up: exp3, coarse: simnet.Coarse{Step: 100 * us}},
+		{name: "coarse-1ms", up: exp3, coarse: simnet.Coarse{Step: ms}},
+		{name: "coarse-15.6ms", up: exp3, coarse: simnet.Coarse{Step: windows}},
+		{name: "coarse-1ms-still", coarse: simnet.Coarse{Step: ms}},
+		{name: "coarse-1ms-wifi", up: func(*rand.Rand) simnet.Delay { return simnet.WiFi() }, coarse: simnet.Coarse{Step: ms}},
+		{name: "coarse-1ms-jittered", up: exp3, coarse: simnet.Coarse{Step: ms, Jittered: true}},
+		{name: "coarse-1ms-4hz", up: exp3, coarse: simnet.Coarse{Step: ms}, rateUp: 4, rateDown: 4, seconds: 400},
+		{name: "coarse-15.6ms-4hz", up: exp3, coarse: simnet.Coarse{Step: windows}, rateUp: 4, rateDown: 4, seconds: 400},
+		{name: "coarse-1ms-queue", tag: Queued, up: bloat, coarse: simnet.Coarse{Step: ms}, seconds: 400},
+		{name: "coarse-15.6ms-queue", tag: Queued, up: bloat, coarse: simnet.Coarse{Step: windows}, seconds: 400},
+		{name: "coarse-1ms-clockstep", tag: Jumped, up: exp1, coarse: simnet.Coarse{Step: ms}, clock: simnet.ClockEvent{Step: 5 * ms}},
+		{name: "coarse-15.6ms-clockstep", tag: Jumped, up: exp1, coarse: simnet.Coarse{Step: windows}, clock: simnet.ClockEvent{Step: 5 * ms}},
+		{name: "coarse-100us-both", up: exp3, coarse: simnet.Coarse{Step: 100 * us}, both: true},
+		{name: "coarse-1ms-both", up: exp3, coarse: simnet.Coarse{Step: ms}, both: true},
+		{name: "coarse-15.6ms-both", up: exp3, coarse: simnet.Coarse{Step: windows}, both: true},
+		{name: "coarse-1ms-both-still", coarse: simnet.Coarse{Step: ms}, both: true},
+		{name: "coarse-1ms-instep", up: exp3, coarse: simnet.Coarse{Step: ms}, both: true, as: inStep},
 	})
 }
 
@@ -204,8 +211,8 @@ func ScenarioNamed(name string) Scenario {
 }
 
 // Changed returns a clock of a scenario that is changed.
-func Changed(clock func(seed uint64) ClockSpec, change func(*ClockSpec)) func(seed uint64) ClockSpec {
-	return func(seed uint64) ClockSpec {
+func Changed(clock func(seed uint64) simnet.ClockSpec, change func(*simnet.ClockSpec)) func(seed uint64) simnet.ClockSpec {
+	return func(seed uint64) simnet.ClockSpec {
 		spec := clock(seed)
 		change(&spec)
 		return spec
@@ -214,20 +221,20 @@ func Changed(clock func(seed uint64) ClockSpec, change func(*ClockSpec)) func(se
 
 // Apart returns the scenario with clocks that differ by ppm: A is the faster one.
 func (c Scenario) Apart(ppm float64) Scenario {
-	c.A = Changed(c.A, func(spec *ClockSpec) { spec.SkewPPM = ppm / 2 })
-	c.B = Changed(c.B, func(spec *ClockSpec) { spec.SkewPPM = -ppm / 2 })
+	c.A = Changed(c.A, func(spec *simnet.ClockSpec) { spec.SkewPPM = ppm / 2 })
+	c.B = Changed(c.B, func(spec *simnet.ClockSpec) { spec.SkewPPM = -ppm / 2 })
 	return c
 }
 
 // quartz is the usual clock: a constant error of ppm or its negative, a random
 // offset, a temperature that moves the rate by 2 ppm in 15 min, and a random walk
 // of the rate, by 0.2 ppm in 300 s: a quartz at rest.
-func quartz(seed uint64, side string, ppm float64) ClockSpec {
-	if stream(seed, "sign").Uint64()&1 != 0 {
+func quartz(seed uint64, side string, ppm float64) simnet.ClockSpec {
+	if simnet.Rand(seed, "sign").Uint64()&1 != 0 {
 		ppm = -ppm
 	}
-	r := stream(seed, "spec "+side)
-	return ClockSpec{
+	r := simnet.Rand(seed, "spec "+side)
+	return simnet.ClockSpec{
 		OffsetUsec: r.Uint64(),
 		SkewPPM:    ppm,
 		SinePPM:    2,
@@ -238,35 +245,35 @@ func quartz(seed uint64, side string, ppm float64) ClockSpec {
 }
 
 // baseDelay is the delay of both directions of a path without any queue.
-func baseDelay(seed uint64) time.Duration { return uniform(stream(seed, "base"), 25*ms, 35*ms) }
+func baseDelay(seed uint64) time.Duration { return uniform(simnet.Rand(seed, "base"), 25*ms, 35*ms) }
 
 // silences are spans of 5 to 60 s in which nothing is sent either way, and 10 to
 // 25 s between them.
-func silences(r *rand.Rand) Loss {
-	var windows []Window
+func silences(r *rand.Rand) simnet.Loss {
+	var windows []simnet.Window
 	for t := 30 * sec; t < 600*sec; {
 		from := t + uniform(r, 10*sec, 25*sec)
 		t = from + uniform(r, 5*sec, 60*sec)
-		windows = append(windows, Window{from, t})
+		windows = append(windows, simnet.Window{From: from, To: t})
 	}
-	return Silence(windows...)
+	return simnet.Silence(windows...)
 }
 
-func longSilence(r *rand.Rand) Loss {
+func longSilence(r *rand.Rand) simnet.Loss {
 	from := uniform(r, 100*sec, 200*sec)
-	return Silence(Window{from, from + 200*sec})
+	return simnet.Silence(simnet.Window{From: from, To: from + 200*sec})
 }
 
 // warms lets the temperature of a clock move its rate further, and faster.
-func warms(s *ClockSpec, _ *rand.Rand) { s.SinePPM, s.SinePeriod = 8, 600*sec }
+func warms(s *simnet.ClockSpec, _ *rand.Rand) { s.SinePPM, s.SinePeriod = 8, 600*sec }
 
 // wraps lets a clock wrap 2^64 on the way.
-func wraps(s *ClockSpec, r *rand.Rand) {
+func wraps(s *simnet.ClockSpec, r *rand.Rand) {
 	s.OffsetUsec = -uint64(uniform(r, 50*sec, 200*sec) / time.Microsecond)
 }
 
 // inStep lets all clocks run at the same rate and advance at the same moment.
-func inStep(s *ClockSpec, _ *rand.Rand) {
+func inStep(s *simnet.ClockSpec, _ *rand.Rand) {
 	s.SkewPPM, s.SinePPM, s.WanderPPM, s.Coarse.Phase = 0, 0, 0, 0
 }
 
@@ -276,10 +283,10 @@ func (c recipe) scenario() Scenario {
 	s := Scenario{
 		Name: c.name, Tag: c.tag, Warmup: 30 * sec,
 		Duration: time.Duration(cmp.Or(c.seconds, 300)) * sec,
-		A:        func(seed uint64) ClockSpec { return c.clockOf(seed, A) },
-		B:        func(seed uint64) ClockSpec { return c.clockOf(seed, B) },
-		AB:       func(seed uint64) *Link { return c.link(seed, A) },
-		BA:       func(seed uint64) *Link { return c.link(seed, B) },
+		A:        func(seed uint64) simnet.ClockSpec { return c.clockOf(seed, A) },
+		B:        func(seed uint64) simnet.ClockSpec { return c.clockOf(seed, B) },
+		AB:       func(seed uint64) *simnet.Link { return c.link(seed, A) },
+		BA:       func(seed uint64) *simnet.Link { return c.link(seed, B) },
 		RateAB:   c.rateUp, RateBA: c.rateDown,
 	}
 	if c.mixture { // what single faults do not show is a method that stays wrong
@@ -289,41 +296,41 @@ func (c recipe) scenario() Scenario {
 		s.SendAB, s.SendBA = sending(c.frames, s.Duration, 0), sending(c.frames, s.Duration, 1)
 	}
 	if c.asleep || c.mixture {
-		s.Off = func(seed uint64) []Window { return c.faults(seed).off }
+		s.Off = func(seed uint64) []simnet.Window { return c.faults(seed).off }
 	}
 	return s
 }
 
-func (c recipe) clockOf(seed uint64, side Side) ClockSpec {
+func (c recipe) clockOf(seed uint64, side Side) simnet.ClockSpec {
 	share := [2]float64{0.5, -0.5}[side]
 	s := quartz(seed, side.name(), share*cmp.Or(c.ppm, 40))
 	s.Events = c.faults(seed).clock[side]
 	if side == A || c.both {
 		s.Coarse = c.coarse
-		s.Coarse.Phase = uniform(stream(seed, "coarse "+side.name()), 0, c.coarse.Step).Truncate(us)
+		s.Coarse.Phase = uniform(simnet.Rand(seed, "coarse "+side.name()), 0, c.coarse.Step).Truncate(us)
 	}
 	if c.as != nil {
-		c.as(&s, stream(seed, c.name+" "+side.name()))
+		c.as(&s, simnet.Rand(seed, c.name+" "+side.name()))
 	}
 	return s
 }
 
 // link returns the way from a side.
-func (c recipe) link(seed uint64, side Side) *Link {
+func (c recipe) link(seed uint64, side Side) *simnet.Link {
 	f, base, jitter := c.faults(seed), baseDelay(seed), c.up
 	if side == A {
 		base += c.asym
 	} else if c.down != nil {
 		jitter = c.down
 	}
-	path := Route(base, f.route[side]...)
+	path := simnet.Route(base, f.route[side]...)
 	atLeast := func(t time.Duration) time.Duration { return max(path(t), ms) }
-	l := &Link{Base: atLeast, Loss: Silence(f.silence...)}
+	l := &simnet.Link{Base: atLeast, Loss: simnet.Silence(f.silence...)}
 	if jitter != nil {
-		l.Delay = Sum(append(f.queue[side], jitter(stream(seed, "jitter")))...)
+		l.Delay = simnet.Sum(append(f.queue[side], jitter(simnet.Rand(seed, "jitter")))...)
 	}
 	if c.loss != nil {
-		l.Loss = c.loss(stream(seed, "loss"))
+		l.Loss = c.loss(simnet.Rand(seed, "loss"))
 	}
 	return l
 }
@@ -333,16 +340,16 @@ func (c recipe) faults(seed uint64) (f faults) {
 	if c.mixture {
 		return newFaults(seed)
 	}
-	at := uniform(stream(seed, "event"), 100*sec, 130*sec)
+	at := uniform(simnet.Rand(seed, "event"), 100*sec, 130*sec)
 	c.clock.At = at
-	f.clock[A] = []ClockEvent{c.clock}
-	f.route = [2][]RouteStep{{{at, c.routeUp}}, {{at, c.routeDown}}}
+	f.clock[A] = []simnet.ClockEvent{c.clock}
+	f.route = [2][]simnet.RouteStep{{{At: at, Change: c.routeUp}}, {{At: at, Change: c.routeDown}}}
 	for end := c.flap; c.flap != 0 && end < 600*sec; end += c.flap {
 		from := end - cmp.Or(c.flapFor, 5*sec)
-		f.route[A] = append(f.route[A], RouteStep{from, 20 * ms}, RouteStep{end, -20 * ms})
+		f.route[A] = append(f.route[A], simnet.RouteStep{At: from, Change: 20 * ms}, simnet.RouteStep{At: end, Change: -20 * ms})
 	}
 	if c.asleep {
-		f.off = []Window{{at, at + c.clock.For}}
+		f.off = []simnet.Window{{From: at, To: at + c.clock.For}}
 	}
 	return f
 }
@@ -366,41 +373,41 @@ func sending(kinds []frames, duration time.Duration, side uint64) (times []time.
 
 // faults are what happens in one world.
 type faults struct {
-	clock   [2][]ClockEvent
-	route   [2][]RouteStep
-	queue   [2][]Delay
-	silence []Window
-	off     []Window
+	clock   [2][]simnet.ClockEvent
+	route   [2][]simnet.RouteStep
+	queue   [2][]simnet.Delay
+	silence []simnet.Window
+	off     []simnet.Window
 }
 
 // newFaults draws three to six faults between 40 and 200 s.
 func newFaults(seed uint64) (f faults) {
-	r := stream(seed, "faults")
+	r := simnet.Rand(seed, "faults")
 	for range 3 + r.IntN(4) {
 		at, side := uniform(r, 40*sec, 190*sec), r.IntN(2)
 		lasting := uniform(r, 2*sec, min(60*sec, 200*sec-at))
 		change := uniform(r, -12*ms, 24*ms)
 		switch r.IntN(7) {
 		case 0:
-			f.route[side] = append(f.route[side], RouteStep{at, change})
+			f.route[side] = append(f.route[side], simnet.RouteStep{At: at, Change: change})
 		case 1:
-			f.route[0] = append(f.route[0], RouteStep{at, change})
-			f.route[1] = append(f.route[1], RouteStep{at, change})
+			f.route[0] = append(f.route[0], simnet.RouteStep{At: at, Change: change})
+			f.route[1] = append(f.route[1], simnet.RouteStep{At: at, Change: change})
 		case 2:
 			step := uniform(r, -50*ms, 50*ms)
 			if r.IntN(4) == 0 {
 				step *= 100 // up to 5 s, as by hand
 			}
-			f.clock[side] = append(f.clock[side], ClockEvent{At: at, Step: step})
+			f.clock[side] = append(f.clock[side], simnet.ClockEvent{At: at, Step: step})
 		case 3:
-			f.clock[side] = append(f.clock[side], ClockEvent{At: at, For: lasting, PPM: 1000*r.Float64() - 500})
+			f.clock[side] = append(f.clock[side], simnet.ClockEvent{At: at, For: lasting, PPM: 1000*r.Float64() - 500})
 		case 4:
-			f.clock[side] = append(f.clock[side], ClockEvent{At: at, For: lasting, PPM: -1e6})
-			f.off = append(f.off, Window{at, at + lasting})
+			f.clock[side] = append(f.clock[side], simnet.ClockEvent{At: at, For: lasting, PPM: -1e6})
+			f.off = append(f.off, simnet.Window{From: at, To: at + lasting})
 		case 5:
-			f.queue[side] = append(f.queue[side], StandingQueue(at, lasting, uniform(r, 20*ms, 200*ms)))
+			f.queue[side] = append(f.queue[side], simnet.StandingQueue(at, lasting, uniform(r, 20*ms, 200*ms)))
 		case 6:
-			f.silence = append(f.silence, Window{at, at + lasting})
+			f.silence = append(f.silence, simnet.Window{From: at, To: at + lasting})
 		}
 	}
 	return f
@@ -411,9 +418,9 @@ func newFaults(seed uint64) (f faults) {
 // usual clocks 40 ppm apart. The shortest delay of a direction counts as its base.
 func Replay(name, path string) (Scenario, error) {
 	s := Scenario{Name: name, Tag: Lossy | Queued, Warmup: 30 * sec}
-	recorded, err := ReadTrace(path)
-	load := func(series []Sample) (func(uint64) *Link, []time.Duration) {
-		least, times := maxDelay, []time.Duration{}
+	recorded, err := simnet.ReadTrace(path)
+	load := func(series []simnet.Sample) (func(uint64) *simnet.Link, []time.Duration) {
+		least, times := 10*sec, []time.Duration{} // as long as any delay is at most
 		for _, x := range series {
 			if x.Delay >= 0 {
 				least = min(least, x.Delay)
@@ -422,13 +429,15 @@ func Replay(name, path string) (Scenario, error) {
 			s.Duration = max(s.Duration, x.At+sec) // time for the last to arrive
 		}
 		for i, x := range series {
-			series[i].Delay = max(x.Delay-least, Lost)
+			series[i].Delay = max(x.Delay-least, simnet.Lost)
 		}
-		return func(uint64) *Link { return &Link{Base: Fixed(least), Delay: Recorded(series)} }, times
+		return func(uint64) *simnet.Link {
+			return &simnet.Link{Base: simnet.Fixed(least), Delay: simnet.Recorded(series)}
+		}, times
 	}
 	s.AB, s.SendAB = load(recorded["up"])
 	s.BA, s.SendBA = load(recorded["down"])
-	s.A = func(seed uint64) ClockSpec { return quartz(seed, "A", 20) }
-	s.B = func(seed uint64) ClockSpec { return quartz(seed, "B", -20) }
+	s.A = func(seed uint64) simnet.ClockSpec { return quartz(seed, "A", 20) }
+	s.B = func(seed uint64) simnet.ClockSpec { return quartz(seed, "B", -20) }
 	return s, err
 }

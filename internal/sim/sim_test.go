@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/rivals"
+	"timesync/internal/sim/rivals"
+	"timesync/internal/sim/simnet"
 )
 
 // trace is an estimator that hashes all it is told.
@@ -110,8 +111,8 @@ func TestReadTrace(t *testing.T) {
 	fmt.Fprint(z, "send_time_us,owd_us,direction\n0,20130,up\n3333,6557,down\n10000,-1,up\n15000,20000,up\n")
 	z.Close()
 	f.Close()
-	got, err := ReadTrace(path)
-	want := []Sample{{0, 20130 * time.Microsecond}, {10 * ms, Lost}, {15 * ms, 20 * ms}}
+	got, err := simnet.ReadTrace(path)
+	want := []simnet.Sample{{At: 0, Delay: 20130 * time.Microsecond}, {At: 10 * ms, Delay: simnet.Lost}, {At: 15 * ms, Delay: 20 * ms}}
 	if err != nil || !slices.Equal(got["up"], want) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -124,7 +125,7 @@ func TestReadTrace(t *testing.T) {
 	if n != 3 {
 		t.Errorf("%d datagrams arrived, want 3", n)
 	}
-	if _, err := ReadTrace("missing"); err == nil {
+	if _, err := simnet.ReadTrace("missing"); err == nil {
 		t.Error("no error for a missing file")
 	}
 }

@@ -24,7 +24,8 @@ import (
 	"time"
 
 	"timesync/internal/sim"
-	"timesync/internal/upstream"
+	"timesync/internal/sim/authorbench"
+	"timesync/internal/sim/simnet"
 )
 
 var (
@@ -401,14 +402,14 @@ func stepWorlds() map[string]float64 {
 // earlyWorlds measures for how long both ends are wrong when a clock is set by 10 to 100 ms within 6 s of the start.
 func earlyWorlds() map[string]float64 {
 	e := errors(eachSeed(300, func(seed uint64) float64 {
-		r := dice{newRand(*seedFirst+seed, 7)}
-		d, at := faultWorld(seed), r.span(0, 6*sec)
-		d.until, d.reports = 60*sec, r.span(500*ms, 2*sec)
-		rate, base := r.between(20, 60), r.span(ms/2, 40*ms)
+		r := simnet.Dice{R: newRand(*seedFirst+seed, 7)}
+		d, at := faultWorld(seed), r.Span(0, 6*sec)
+		d.until, d.reports = 60*sec, r.Span(500*ms, 2*sec)
+		rate, base := r.Between(20, 60), r.Span(ms/2, 40*ms)
 		for side := range d.ends {
 			d.ends[side].rate, d.ends[side].base = rate, base
 		}
-		d.step(r.r.IntN(2), at, time.Duration(r.sign())*r.span(10*ms, 100*ms))
+		d.step(r.R.IntN(2), at, time.Duration(r.Sign())*r.Span(10*ms, 100*ms))
 		v := judge(d, at, at, 0)
 		return max(v.within[0], v.within[1]).Seconds()
 	}))
@@ -509,9 +510,9 @@ func begunWorlds() []sim.Scenario {
 // rampWorlds are queues that grow for long.
 func rampWorlds() map[string]float64 {
 	f := map[string]float64{}
-	for _, sc := range must(upstream.Scenarios()) {
+	for _, sc := range must(authorbench.Scenarios()) {
 		if sc.ID == "E72" || sc.ID == "E125" {
-			job := upJob{sc: sc, mode: upstream.Mode{Integrated: true, Skewed: true}, seeds: 8}
+			job := upJob{sc: sc, mode: authorbench.Mode{Integrated: true, Skewed: true}, seeds: 8}
 			f[sc.ID] = job.play().ratio() + 0.01
 		}
 	}

@@ -11,14 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"timesync/internal/long"
-	"timesync/internal/rivals"
 	"timesync/internal/sim"
-	"timesync/internal/stat"
+	"timesync/internal/sim/rivals"
+	"timesync/internal/testkit"
 )
 
 var (
-	worlds = long.Count("worlds", "worlds per scenario of the accuracy table", 1, 3, 6)
+	worlds = testkit.Count("worlds", "worlds per scenario of the accuracy table", 1, 3, 6)
 	only   = flag.String("scenario", "", "only scenarios whose name contains this")
 )
 
@@ -34,7 +33,7 @@ func alone() []sim.Pair { return []sim.Pair{{A: &subject{}, B: &subject{}}} }
 type errors []float64
 
 // quantile sorts them.
-func (e errors) quantile(q float64) float64 { return stat.OrNaN(e, q) }
+func (e errors) quantile(q float64) float64 { return testkit.OrNaN(e, q) }
 
 func (e errors) median() float64 { return e.quantile(0.5) }
 func (e errors) p99() float64    { return e.quantile(0.99) }
@@ -111,8 +110,14 @@ func measureAll(t *testing.T, scenarios []sim.Scenario, worldsEach int) [][]resu
 // 25 us. Only the mixture may, on one of six values of -seed.first; with any but 0 that
 // is a line that begins with MIXTURE WORSE, to be counted by whoever plays them.
 func TestAccuracy(t *testing.T) {
-	scenarios := chosen(sim.Scenarios())
+	scenarios, clocks := chosen(sim.Scenarios()), clockKind(t)
+	for i := range scenarios {
+		scenarios[i] = scenarios[i].With(clocks)
+	}
 	results := measureAll(t, scenarios, worlds())
+	if clocks.Name != sim.Crystal.Name {
+		return // the limits are those of crystals
+	}
 	var first geometricMean
 	for i, sc := range scenarios {
 		original, ours := &results[i][0], &results[i][1]
@@ -161,7 +166,7 @@ func TestMixture(t *testing.T) {
 		last   [2][2]float64 // errors of a pair, at a side
 		beyond int
 	}
-	n := long.Sized(40, 100, 400)
+	n := testkit.Sized(40, 100, 400)
 	sc := sim.ScenarioNamed("mixture")
 	var off [2]int
 	beyond := 0

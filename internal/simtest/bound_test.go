@@ -14,18 +14,18 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/long"
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 )
 
-var boundWorlds = long.Count("bound.worlds", "random worlds of TestErrorBound", 1000, 1000, 10_000)
+var boundWorlds = testkit.Count("bound.worlds", "random worlds of TestErrorBound", 1000, 1000, 10_000)
 
 // randomWorld draws a world in which anything may happen. A calm one has no faults
 // and queueing that is small against the delay: at most a fortieth of the round trip on
 // average and an eighth ever, no loss, at least 20 datagrams a second, a quartz each.
 func randomWorld(seed uint64) (d *duel, calm bool) {
 	r := newRand(seed, 'w')
-	between, logBetween, logTime := dice{r}.span, dice{r}.logBetween, dice{r}.logSpan
+	between, logBetween, logTime := simnet.Dice{R: r}.Span, simnet.Dice{R: r}.LogBetween, simnet.Dice{R: r}.LogSpan
 	d = newDuel(seed, between(8*sec, 24*sec))
 	if r.IntN(4) == 0 {
 		d.until = between(24*sec, 40*sec)
@@ -42,7 +42,7 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 	if calm {
 		rate = logBetween(20, 120)
 	}
-	d.happens(0, "start", "%.2f ms there, %.2f ms back, calm %v", there.Seconds()*1e3, (rtt-there).Seconds()*1e3, calm)
+	d.Happens(0, "start", "%.2f ms there, %.2f ms back, calm %v", there.Seconds()*1e3, (rtt-there).Seconds()*1e3, calm)
 
 	for side := range d.ends {
 		e := &d.ends[side]
@@ -51,7 +51,7 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 		if r.IntN(4) == 0 && !calm {
 			e.rate = logBetween(5, 120)
 		}
-		e.clock = sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: 100*r.Float64() - 50}
+		e.clock = simnet.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: 100*r.Float64() - 50}
 		if !calm {
 			e.clock.SkewPPM *= 3
 			if r.IntN(2) == 0 {
@@ -70,42 +70,44 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 		if calm {
 			jitter %= 5
 		}
-		e.delays = []sim.Delay{[]func() sim.Delay{
-			func() sim.Delay { return sim.Const(0) },
-			func() sim.Delay { return sim.Exp(size) },
-			func() sim.Delay { return sim.Uniform(0, 2*size) },
-			func() sim.Delay { return sim.Normal(size, size/2) },
-			func() sim.Delay { return sim.Gamma(logBetween(0.3, 4), size) },
-			func() sim.Delay { return sim.LogNormal(size/2, 1) },
-			func() sim.Delay { return sim.Pareto(size/2, 1.5) },
-			func() sim.Delay { return sim.Cellular() },
-			func() sim.Delay { return sim.WiFi() },
-			func() sim.Delay { return sim.Queue(logBetween(1e6, 1e8), 0.3+0.65*r.Float64(), 300*ms) },
-			func() sim.Delay { return sim.Sum(sim.Exp(size), sim.Spike(0.003, 10*size)) },
-			func() sim.Delay { return sim.Sum(sim.Exp(size/10), sim.Sometimes(0.1, sim.Pareto(size, 1.5))) },
+		e.delays = []simnet.Delay{[]func() simnet.Delay{
+			func() simnet.Delay { return simnet.Const(0) },
+			func() simnet.Delay { return simnet.Exp(size) },
+			func() simnet.Delay { return simnet.Uniform(0, 2*size) },
+			func() simnet.Delay { return simnet.Normal(size, size/2) },
+			func() simnet.Delay { return simnet.Gamma(logBetween(0.3, 4), size) },
+			func() simnet.Delay { return simnet.LogNormal(size/2, 1) },
+			func() simnet.Delay { return simnet.Pareto(size/2, 1.5) },
+			func() simnet.Delay { return simnet.Cellular() },
+			func() simnet.Delay { return simnet.WiFi() },
+			func() simnet.Delay { return simnet.Queue(logBetween(1e6, 1e8), 0.3+0.65*r.Float64(), 300*ms) },
+			func() simnet.Delay { return simnet.Sum(simnet.Exp(size), simnet.Spike(0.003, 10*size)) },
+			func() simnet.Delay {
+				return simnet.Sum(simnet.Exp(size/10), simnet.Sometimes(0.1, simnet.Pareto(size, 1.5)))
+			},
 		}[jitter]()}
 		if calm {
 			queue := e.delays[0]
 			e.delays[0] = func(r *rand.Rand, t time.Duration) time.Duration { return min(queue(r, t), rtt/8) }
 		}
 		e.out.FIFO = r.IntN(2) == 0
-		d.happens(0, "start", "%c sends %.0f/s, jitter %d of %v, %.0f ppm", name, e.rate, jitter, size, e.clock.SkewPPM)
+		d.Happens(0, "start", "%c sends %.0f/s, jitter %d of %v, %.0f ppm", name, e.rate, jitter, size, e.clock.SkewPPM)
 		if calm {
 			continue
 		}
 		switch r.IntN(5) {
 		case 0:
-			e.losses = append(e.losses, sim.Bernoulli(0.4*r.Float64()))
+			e.losses = append(e.losses, simnet.Bernoulli(0.4*r.Float64()))
 		case 1:
-			e.losses = append(e.losses, sim.GilbertElliott(0.4*r.Float64(), 1+20*r.Float64()))
+			e.losses = append(e.losses, simnet.GilbertElliott(0.4*r.Float64(), 1+20*r.Float64()))
 		}
 		if r.IntN(5) == 0 {
 			e.out.Duplicate = 0.3 * r.Float64()
 		}
 		if r.IntN(5) == 0 {
-			e.delays = append(e.delays, sim.Reorder(0.2*r.Float64(), logTime(ms, 100*ms)))
+			e.delays = append(e.delays, simnet.Reorder(0.2*r.Float64(), logTime(ms, 100*ms)))
 		}
-		for i, queues := range []func(lo, hi, minFor, maxFor, everyMean time.Duration) sim.Delay{sim.Bufferbloat, sim.Plateau} {
+		for i, queues := range []func(lo, hi, minFor, maxFor, everyMean time.Duration) simnet.Delay{simnet.Bufferbloat, simnet.Plateau} {
 			if r.IntN(8+4*i) == 0 {
 				hi := logTime(10*ms, 500*ms)
 				e.delays = append(e.delays, queues(hi/4, hi, sec, 10*sec, 8*sec))
@@ -155,7 +157,7 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 			d.silence(side, at, logTime(sec/5, 10*sec), r.IntN(2) == 0)
 		case 9:
 			d.outlier(side, at, r.Uint32()&0xffffff)
-			d.happens(at, "outlier", "stamp to %c", 'A'+rune(side))
+			d.Happens(at, "outlier", "stamp to %c", 'A'+rune(side))
 		}
 	}
 	return d, calm
@@ -386,9 +388,9 @@ func TestErrorBound(t *testing.T) {
 // time from the first datagram until Within(50 ms) says nil.
 func TestTrustedSoon(t *testing.T) {
 	var waits errors // s
-	for _, both := range eachSeed(long.Sized(200, 1000, 1000), func(seed uint64) [2]float64 {
+	for _, both := range eachSeed(testkit.Sized(200, 1000, 1000), func(seed uint64) [2]float64 {
 		d := faultWorld(47_000_001 + seed)
-		d.bothDelay(sim.Exp(3 * ms))
+		d.bothDelay(simnet.Exp(3 * ms))
 		d.until, d.reports = 5*sec, sec/2
 		waits := [2]float64{math.Inf(1), math.Inf(1)}
 		var first [2]time.Duration // 0 is not yet
@@ -411,7 +413,7 @@ func TestTrustedSoon(t *testing.T) {
 }
 
 // stall holds back what is sent within lasting from a time on: it all arrives together.
-func stall(from, lasting time.Duration) sim.Delay {
+func stall(from, lasting time.Duration) simnet.Delay {
 	return func(_ *rand.Rand, t time.Duration) time.Duration {
 		if t < from || t > from+lasting {
 			return 0
@@ -423,8 +425,8 @@ func stall(from, lasting time.Duration) sim.Delay {
 // TestBoundWidening compares the bound with that of the same world without what only
 // delays or loses datagrams: that sets no clock, so it must hardly widen the bound.
 func TestBoundWidening(t *testing.T) {
-	n := long.Sized(2, 4, 16)
-	little, much, late := sim.Exp(100*us), sim.Exp(3*ms), stall(settled, 150*ms)
+	n := testkit.Sized(2, 4, 16)
+	little, much, late := simnet.Exp(100*us), simnet.Exp(3*ms), stall(settled, 150*ms)
 	comes := func(r *rand.Rand, t time.Duration) time.Duration {
 		if t > settled && t < settled+60*sec {
 			return much(r, t)
@@ -437,7 +439,7 @@ func TestBoundWidening(t *testing.T) {
 		lasting time.Duration
 		add     func(d *duel)
 	}{
-		{"a stall of 150 ms one way", 150 * ms, func(d *duel) { d.ends[1].delays = []sim.Delay{little, late} }},
+		{"a stall of 150 ms one way", 150 * ms, func(d *duel) { d.ends[1].delays = []simnet.Delay{little, late} }},
 		{"a stall of 150 ms both ways", 150 * ms, func(d *duel) { d.bothDelay(little, late) }},
 		{"a queue of 100 ms for 150 s one way", 150 * sec, func(d *duel) { d.queue(0, settled, 150*sec, 100*ms) }},
 		{"jitter of 3 ms from the start", 20 * sec, func(d *duel) { d.bothDelay(much) }},

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 )
 
 // coarseLimits are what the 99th percentile must be and what it should be, us, where one clock is
@@ -18,7 +19,7 @@ import (
 var coarseLimits = map[string][2]float64{"coarse-100us": {40, 25}, "coarse-1ms": {120, 60}, "coarse-15.6ms": {700, 450}}
 
 // coarseMisses are known misses, us: what the 99th percentile must be, and where it stands. Where
-// both clocks are coarse it must be 1.5 times what an oracle of folder compare reaches that has seen no
+// both clocks are coarse it must be 1.5 times what an oracle of folder lab reaches that has seen no
 // more than had arrived (TestCausalOracle): it does, but at some seeds. At 4 datagrams a second the
 // original is better, and where a clock is set by a third of its step, at some seeds.
 var coarseMisses = map[string][2]float64{
@@ -33,7 +34,7 @@ func TestCoarse(t *testing.T) {
 	scenarios := chosen(sim.CoarseScenarios())
 	n := len(scenarios)
 	for _, sc := range scenarios {
-		round := func(spec *sim.ClockSpec) { spec.Coarse.RoundDown = true } // means nothing to a fine clock
+		round := func(spec *simnet.ClockSpec) { spec.Coarse.RoundDown = true } // means nothing to a fine clock
 		sc.Name, sc.A, sc.B = sc.Name+" down", sim.Changed(sc.A, round), sim.Changed(sc.B, round)
 		scenarios = append(scenarios, sc)
 	}
@@ -57,7 +58,7 @@ func TestCoarse(t *testing.T) {
 	}
 }
 
-var coarseWorlds = long.Count("coarse.worlds", "random worlds of TestCoarseBound and TestSteadyBound", 100, 200, 10_000)
+var coarseWorlds = testkit.Count("coarse.worlds", "random worlds of TestCoarseBound and TestSteadyBound", 100, 200, 10_000)
 
 // coarsen gives the clocks of a random world steps.
 func coarsen(d *duel) {
@@ -65,8 +66,8 @@ func coarsen(d *duel) {
 	for side := range d.ends {
 		if step := []time.Duration{0, 5 * us, 100 * us, ms, 15600 * us}[r.IntN(5)]; step > 0 {
 			phase := time.Duration(r.Int64N(int64(step))).Truncate(us)
-			d.ends[side].clock.Coarse = sim.Coarse{Step: step, Phase: phase, Jittered: r.IntN(4) == 0}
-			d.happens(0, "start", "the clock of %c is coarse: %+v", 'A'+rune(side), d.ends[side].clock.Coarse)
+			d.ends[side].clock.Coarse = simnet.Coarse{Step: step, Phase: phase, Jittered: r.IntN(4) == 0}
+			d.Happens(0, "start", "the clock of %c is coarse: %+v", 'A'+rune(side), d.ends[side].clock.Coarse)
 		}
 	}
 }
@@ -85,7 +86,7 @@ func playCoarse(seed uint64, coarse bool) (verdict, *duel) {
 // 3 ms or that of Wi-Fi.
 func steadyWorld(seed uint64, usual bool) *duel {
 	r := newRand(seed, 'y')
-	logBetween, logTime := dice{r}.logBetween, dice{r}.logSpan
+	logBetween, logTime := simnet.Dice{R: r}.LogBetween, simnet.Dice{R: r}.LogSpan
 	d := newDuel(seed, logTime(10*sec, 200*sec))
 	rtt, rate := logTime(200*us, 300*ms), logBetween(2, 200)
 	if r.IntN(3) == 0 {
@@ -97,20 +98,20 @@ func steadyWorld(seed uint64, usual bool) *duel {
 	there := time.Duration(float64(rtt) * (0.05 + 0.9*r.Float64()))
 	for side, base := range [2]time.Duration{there, rtt - there} {
 		size := logTime(10*us, 20*ms)
-		jitter := []sim.Delay{
-			sim.Const(0), sim.Exp(size), sim.Uniform(0, 2*size), sim.Normal(size, size/2), sim.Gamma(logBetween(0.3, 4), size),
-			sim.LogNormal(size/2, 1), sim.Pareto(size/2, 1.5), sim.Cellular(), sim.WiFi(),
+		jitter := []simnet.Delay{
+			simnet.Const(0), simnet.Exp(size), simnet.Uniform(0, 2*size), simnet.Normal(size, size/2), simnet.Gamma(logBetween(0.3, 4), size),
+			simnet.LogNormal(size/2, 1), simnet.Pareto(size/2, 1.5), simnet.Cellular(), simnet.WiFi(),
 		}[r.IntN(9)]
 		if usual {
-			base, jitter = rtt/2, []sim.Delay{sim.Const(0), sim.Exp(3 * ms), sim.WiFi()}[r.IntN(3)]
+			base, jitter = rtt/2, []simnet.Delay{simnet.Const(0), simnet.Exp(3 * ms), simnet.WiFi()}[r.IntN(3)]
 		}
 		e := &d.ends[side]
-		e.rate, e.clock = rate, sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: 100*r.Float64() - 50, WanderPPM: logBetween(0.001, 0.03)}
-		e.base, e.delays, e.out.FIFO = base, []sim.Delay{jitter}, r.IntN(2) == 0
+		e.rate, e.clock = rate, simnet.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: 100*r.Float64() - 50, WanderPPM: logBetween(0.001, 0.03)}
+		e.base, e.delays, e.out.FIFO = base, []simnet.Delay{jitter}, r.IntN(2) == 0
 		if r.IntN(3) == 0 {
-			e.losses = []sim.Loss{sim.Bernoulli(0.2 * r.Float64())}
+			e.losses = []simnet.Loss{simnet.Bernoulli(0.2 * r.Float64())}
 		}
-		d.happens(0, "start", "%c sends %.1f/s, %v, jitter of %v, %.0f ppm", 'A'+rune(side), rate, base, size, e.clock.SkewPPM)
+		d.Happens(0, "start", "%c sends %.1f/s, %v, jitter of %v, %.0f ppm", 'A'+rune(side), rate, base, size, e.clock.SkewPPM)
 	}
 	return d
 }

@@ -15,26 +15,27 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
-	"timesync/internal/rivals"
 	"timesync/internal/sim"
+	"timesync/internal/sim/rivals"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 )
 
 // ofClock is a clock in a scenario that is the same with all seeds.
-func ofClock(spec sim.ClockSpec) func(uint64) sim.ClockSpec {
-	return func(uint64) sim.ClockSpec { return spec }
+func ofClock(spec simnet.ClockSpec) func(uint64) simnet.ClockSpec {
+	return func(uint64) simnet.ClockSpec { return spec }
 }
 
 // path is a way in a scenario with exponential jitter.
-func path(base, jitter time.Duration) func(uint64) *sim.Link {
-	return func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(jitter)} }
+func path(base, jitter time.Duration) func(uint64) *simnet.Link {
+	return func(uint64) *simnet.Link { return &simnet.Link{Base: simnet.Fixed(base), Delay: simnet.Exp(jitter)} }
 }
 
 // TestInterop lets our end talk to an end that runs the original's algorithm, and
 // compares both with what two originals reach at the same ends, also at other cadences of reports. While
 // no clock is set and no path changes, the truth is inside of our bound.
 func TestInterop(t *testing.T) {
-	worlds := long.Sized(1, 2, 2)
+	worlds := testkit.Sized(1, 2, 2)
 	scenarios := sim.Scenarios()
 	for _, cadence := range []time.Duration{100 * ms, 160 * ms, 2 * sec} {
 		for _, name := range []string{"smalljitter", "standingqueue", "clockstep"} {
@@ -111,21 +112,21 @@ func startupWorlds() []sim.Scenario {
 	scenarios := slices.DeleteFunc(sim.Scenarios(), func(sc sim.Scenario) bool {
 		return sc.Tag&(sim.Routed|sim.Jumped) != 0 && !strings.HasPrefix(sc.Name, "routeflaps")
 	})
-	queued := func(name string, rate float64, queues ...func() sim.Delay) {
+	queued := func(name string, rate float64, queues ...func() simnet.Delay) {
 		sc := sim.ScenarioNamed("smalljitter")
 		sc.Name, sc.RateAB, sc.RateBA = name, rate, rate
-		for i, way := range []*func(uint64) *sim.Link{&sc.AB, &sc.BA}[:len(queues)] {
+		for i, way := range []*func(uint64) *simnet.Link{&sc.AB, &sc.BA}[:len(queues)] {
 			calm := *way
-			*way = func(seed uint64) *sim.Link {
+			*way = func(seed uint64) *simnet.Link {
 				l := calm(seed)
-				l.Delay = sim.Sum(l.Delay, queues[i]())
+				l.Delay = simnet.Sum(l.Delay, queues[i]())
 				return l
 			}
 		}
 		scenarios = append(scenarios, sc)
 	}
-	standing := func(from, lasting, height time.Duration) func() sim.Delay {
-		return func() sim.Delay { return sim.StandingQueue(from, lasting, height) }
+	standing := func(from, lasting, height time.Duration) func() simnet.Delay {
+		return func() simnet.Delay { return simnet.StandingQueue(from, lasting, height) }
 	}
 	queued("start-queue-0.3s", 0, standing(-sec, 1300*ms, 50*ms))
 	queued("start-queue-1s", 0, standing(-sec, 2*sec, 50*ms))
@@ -133,7 +134,7 @@ func startupWorlds() []sim.Scenario {
 	queued("start-queue-both", 0, standing(-sec, 2*sec, 50*ms), standing(-sec, 4*sec, 80*ms))
 	queued("start-queue-comes", 0, standing(700*ms, 3*sec, 80*ms))
 	queued("start-queue-10hz", 10, standing(-sec, 2*sec, 50*ms))
-	queued("start-drains", 0, func() sim.Delay { // a queue that takes 5 s to drain
+	queued("start-drains", 0, func() simnet.Delay { // a queue that takes 5 s to drain
 		return func(_ *rand.Rand, t time.Duration) time.Duration { return max(50*ms-t/100, 0) }
 	})
 	queued("start-10hz", 10)
@@ -280,7 +281,7 @@ func tracePaths(folder string) []string {
 // What queues there moves in steps of 1.2 ms, the time of a full packet. A method may take that for the
 // path's own jitter and then the queue for the path, more so with one skew of the clocks than with another.
 func TestKernelCross(t *testing.T) {
-	seeds := long.Sized(1, 6, 6) // for the clocks
+	seeds := testkit.Sized(1, 6, 6) // for the clocks
 	m := newMusts(t)
 	for _, c := range []struct {
 		name        string

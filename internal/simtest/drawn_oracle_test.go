@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"timesync/internal/sim"
 )
 
 // drawnPoint is a datagram as the oracle sees it: received at x and sent at the true time sent, in
@@ -111,11 +113,11 @@ func newEnvelope(p []drawnPoint) (e envelope) {
 	return e
 }
 
-func newDrawnOracle(marks []drawnMark, until time.Duration, points [2][]drawnPoint) *drawnOracle {
+func newDrawnOracle(marks []sim.Mark, until time.Duration, points [2][]drawnPoint) *drawnOracle {
 	o := &drawnOracle{}
-	for _, m := range append([]drawnMark{{0, ofClocks}}, marks...) {
-		x := m.at.Seconds()
-		if n := len(o.periods); m.who == ofClocks && m.at < until && (n == 0 || x > o.periods[n-1].from) {
+	for _, m := range append([]sim.Mark{{Who: sim.OfClocks}}, marks...) {
+		x := m.At.Seconds()
+		if n := len(o.periods); m.Who == sim.OfClocks && m.At < until && (n == 0 || x > o.periods[n-1].from) {
 			if n > 0 {
 				o.periods[n-1].to = x
 			}
@@ -141,9 +143,9 @@ func newDrawnOracle(marks []drawnMark, until time.Duration, points [2][]drawnPoi
 			period := &o.periods[i]
 			from, marked := period.from, false
 			for _, m := range marks {
-				x := m.at.Seconds()
-				marked = marked || m.who == way && x == from
-				if m.who == way && x > from && x < period.to {
+				x := m.At.Seconds()
+				marked = marked || m.Who == way && x == from
+				if m.Who == way && x > from && x < period.to {
 					piece(period, from, x, marked)
 					from, marked = x, true
 				}

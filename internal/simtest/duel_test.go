@@ -13,6 +13,7 @@ import (
 
 	"timesync"
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 )
 
 const (
@@ -32,9 +33,9 @@ type duel struct {
 	reports time.Duration // time between reports; 0 is TimeSync's advice
 	poll    time.Duration // time between questions to each end
 	askAt   [2]time.Duration
-	changes []sim.Window // when a clock jumps, or runs at another rate
-	swaps   float64      // share of the datagrams that are handed over after the next one
-	events
+	changes []simnet.Window // when a clock jumps, or runs at another rate
+	swaps   float64         // share of the datagrams that are handed over after the next one
+	sim.Happenings
 	planned []planned // in the order of time; the last is never
 
 	// deliver hands over a datagram that arrived at a side, as take does.
@@ -53,14 +54,14 @@ type planned struct {
 
 // duelEnd is one of the two computers.
 type duelEnd struct {
-	clock  sim.ClockSpec
+	clock  simnet.ClockSpec
 	rate   float64       // datagrams a second
 	base   time.Duration // of the way to the other, without any queue
-	routes []sim.RouteStep
-	delays []sim.Delay
-	losses []sim.Loss
-	out    sim.Link     // what else there is to say of that way
-	off    []sim.Window // when the computer sleeps
+	routes []simnet.RouteStep
+	delays []simnet.Delay
+	losses []simnet.Loss
+	out    simnet.Link     // what else there is to say of that way
+	off    []simnet.Window // when the computer sleeps
 
 	s        subject
 	c        readable
@@ -100,20 +101,6 @@ func newDuel(seed uint64, until time.Duration) *duel {
 	return d
 }
 
-// events describe a world, for reports.
-type events []event
-
-// event is something that happens in a world.
-type event struct {
-	at         time.Duration
-	kind, text string
-}
-
-// happens adds a line to the description of the world.
-func (e *events) happens(at time.Duration, kind, format string, args ...any) {
-	*e = append(*e, event{at, kind, fmt.Sprintf(format, args...)})
-}
-
 // query is one question to an end.
 type query struct {
 	side  int
@@ -137,26 +124,26 @@ func (q *query) in(d *duel) string {
 }
 
 func (d *duel) run() {
-	w := sim.NewWorld(d.seed)
+	w := simnet.NewWorld(d.seed)
 	for side := range d.ends {
 		e := &d.ends[side]
 		name := string(rune('A' + side))
-		e.c = sim.NewClock(e.clock, w.Rand("clock "+name).Uint64())
+		e.c = simnet.NewClock(e.clock, w.Rand("clock "+name).Uint64())
 		e.link, e.phase = w.Rand("link "+name), w.Rand("phase "+name)
 		e.build()
 		e.inbox = []datagram{{at: forever}}
 		e.period = time.Duration(float64(sec) / e.rate)
 		e.plan(time.Duration(e.phase.Float64() * float64(e.period)))
-		d.askAt[side] = wakes(e.off, time.Duration(e.phase.Float64()*float64(d.poll)))
+		d.askAt[side] = simnet.Resumes(e.off, time.Duration(e.phase.Float64()*float64(d.poll)))
 	}
 	d.goOn(d.until)
 }
 
 // build builds the way to the other end from what is said of it.
 func (e *duelEnd) build() {
-	path, least := sim.Route(e.base, e.routes...), e.base/20
+	path, least := simnet.Route(e.base, e.routes...), e.base/20
 	e.out.Base = func(t time.Duration) time.Duration { return max(path(t), least) }
-	e.out.Delay, e.out.Loss = sim.Sum(e.delays...), sim.AnyLoss(e.losses...)
+	e.out.Delay, e.out.Loss = simnet.Sum(e.delays...), simnet.AnyLoss(e.losses...)
 }
 
 // goOn plays what happens up to and including the true time until.
@@ -196,31 +183,21 @@ func (d *duel) at(t time.Duration, happens func()) {
 }
 
 // bothDelay lets datagrams queue like that on both ways. delays must keep no state.
-func (d *duel) bothDelay(delays ...sim.Delay) { d.ends[0].delays, d.ends[1].delays = delays, delays }
+func (d *duel) bothDelay(delays ...simnet.Delay) { d.ends[0].delays, d.ends[1].delays = delays, delays }
 
 // offset returns the remote minus the local clock, microseconds.
 func (d *duel) offset(side int) int64 {
 	return int64(d.ends[1-side].c.Exact(d.now) - d.ends[side].c.Exact(d.now))
 }
 
-func (d *duel) asleep(side int) bool { return sim.Within(d.ends[side].off, d.now) }
-
-// wakes returns t, or the end of the window that it lies in.
-func wakes(windows []sim.Window, t time.Duration) time.Duration {
-	for _, w := range windows {
-		if t >= w.From && t < w.To {
-			t = w.To
-		}
-	}
-	return t
-}
+func (d *duel) asleep(side int) bool { return simnet.Within(d.ends[side].off, d.now) }
 
 // plan plans the next datagram for the true time at, or when the computer wakes: up to a fifth of a period or 2 ms late.
 func (e *duelEnd) plan(at time.Duration) {
 	if e.phase != nil {
 		e.late = time.Duration(e.phase.Float64() * float64(min(e.period/5, 2*ms)))
 	}
-	e.sendAt = wakes(e.off, at) + e.late
+	e.sendAt = simnet.Resumes(e.off, at) + e.late
 }
 
 func (d *duel) send(side int) {
@@ -291,7 +268,7 @@ func (d *duel) queued(side int, got datagram) int64 {
 }
 
 func (d *duel) ask(side int) {
-	d.askAt[side] = wakes(d.ends[side].off, d.now+d.poll)
+	d.askAt[side] = simnet.Resumes(d.ends[side].off, d.now+d.poll)
 	if !d.asleep(side) {
 		d.query(side)
 	}
@@ -328,28 +305,23 @@ func (d *duel) since(t time.Duration) time.Duration {
 	return since
 }
 
-// inOrder returns them in the order of time.
-func (e events) inOrder() events {
-	return slices.SortedStableFunc(slices.Values(e), func(a, b event) int { return cmp.Compare(a.at, b.at) })
-}
-
 func (d *duel) String() string {
 	var s strings.Builder
-	for _, e := range d.inOrder() {
-		fmt.Fprintf(&s, "\n\t%9.3f s: %s %s", e.at.Seconds(), e.kind, e.text)
+	for _, e := range d.InOrder() {
+		fmt.Fprintf(&s, "\n\t%9.3f s: %s %s", e.At.Seconds(), e.Kind, e.Text)
 	}
 	return s.String()
 }
 
 // clockEvent lets something happen to the clock of an end.
-func (d *duel) clockEvent(side int, e sim.ClockEvent) {
+func (d *duel) clockEvent(side int, e simnet.ClockEvent) {
 	c := &d.ends[side].clock
 	c.Events = append(c.Events, e)
-	d.changes = append(d.changes, sim.Window{From: e.At, To: e.At + e.For})
+	d.changes = append(d.changes, simnet.Window{From: e.At, To: e.At + e.For})
 }
 
 // jump is a clockEvent that no datagram from before it could tell.
-func (d *duel) jump(side int, event sim.ClockEvent) {
+func (d *duel) jump(side int, event simnet.ClockEvent) {
 	d.clockEvent(side, event)
 	each := func(at time.Duration, happens func(e *duelEnd, offset int64)) {
 		d.at(at, func() {
@@ -381,27 +353,27 @@ func (d *duel) outlier(side int, at time.Duration, ts24 uint32) {
 
 // step lets the clock of an end jump by size.
 func (d *duel) step(side int, at, size time.Duration) {
-	d.jump(side, sim.ClockEvent{At: at, Step: size})
-	d.happens(at, "step", "of %c by %v", 'A'+rune(side), size)
+	d.jump(side, simnet.ClockEvent{At: at, Step: size})
+	d.Happens(at, "step", "of %c by %v", 'A'+rune(side), size)
 }
 
 // suspend lets an end sleep, with a clock that stands still. The other end sleeps
 // with a clock that runs if both is set: the cheap way to sleep for days.
 func (d *duel) suspend(side int, at, lasting time.Duration, both bool) {
-	d.jump(side, sim.ClockEvent{At: at, For: lasting, PPM: -1e6})
-	w := sim.Window{From: at, To: at + lasting}
+	d.jump(side, simnet.ClockEvent{At: at, For: lasting, PPM: -1e6})
+	w := simnet.Window{From: at, To: at + lasting}
 	d.ends[side].off = append(d.ends[side].off, w)
 	if both {
 		d.ends[1-side].off = append(d.ends[1-side].off, w)
 	}
-	d.happens(at, "suspend", "of %c for %v, both asleep %v", 'A'+rune(side), lasting, both)
+	d.Happens(at, "suspend", "of %c for %v, both asleep %v", 'A'+rune(side), lasting, both)
 }
 
 // restart replaces an end by another with its own clock. The other one may forget everything, too.
 func (d *duel) restart(side int, at, size time.Duration, reset bool) {
-	d.jump(side, sim.ClockEvent{At: at, Step: size})
+	d.jump(side, simnet.ClockEvent{At: at, Step: size})
 	d.at(at, func() { d.anew(side, reset) })
-	d.happens(at, "restart", "of %c, clock off by %v, the other resets %v", 'A'+rune(side), size, reset)
+	d.Happens(at, "restart", "of %c, clock off by %v, the other resets %v", 'A'+rune(side), size, reset)
 }
 
 // anew lets an end begin anew, and the other one, too, if it resets.
@@ -416,28 +388,28 @@ func (d *duel) anew(side int, reset bool) {
 
 // slew lets the clock of an end run at another rate for some time.
 func (d *duel) slew(side int, at, lasting time.Duration, ppm float64) {
-	d.clockEvent(side, sim.ClockEvent{At: at, For: lasting, PPM: ppm})
-	d.happens(at, "slew", "of %c by %.0f ppm for %v", 'A'+rune(side), ppm, lasting)
+	d.clockEvent(side, simnet.ClockEvent{At: at, For: lasting, PPM: ppm})
+	d.Happens(at, "slew", "of %c by %.0f ppm for %v", 'A'+rune(side), ppm, lasting)
 }
 
 // route changes the delay of the way from an end.
 func (d *duel) route(side int, at, change time.Duration) {
-	d.ends[side].routes = append(d.ends[side].routes, sim.RouteStep{At: at, Change: change})
-	d.happens(at, "route", "from %c by %v", 'A'+rune(side), change)
+	d.ends[side].routes = append(d.ends[side].routes, simnet.RouteStep{At: at, Change: change})
+	d.Happens(at, "route", "from %c by %v", 'A'+rune(side), change)
 }
 
 // queue lets others fill a queue on the way from an end.
 func (d *duel) queue(side int, at, lasting, height time.Duration) {
-	d.ends[side].delays = append(d.ends[side].delays, sim.StandingQueue(at, lasting, height))
-	d.happens(at, "queue", "from %c of %v for %v", 'A'+rune(side), height, lasting)
+	d.ends[side].delays = append(d.ends[side].delays, simnet.StandingQueue(at, lasting, height))
+	d.Happens(at, "queue", "from %c of %v for %v", 'A'+rune(side), height, lasting)
 }
 
 // silence loses what is sent from an end, or from both.
 func (d *duel) silence(side int, at, lasting time.Duration, both bool) {
-	loss := sim.Silence(sim.Window{From: at, To: at + lasting})
+	loss := simnet.Silence(simnet.Window{From: at, To: at + lasting})
 	d.ends[side].losses = append(d.ends[side].losses, loss)
 	if both {
 		d.ends[1-side].losses = append(d.ends[1-side].losses, loss)
 	}
-	d.happens(at, "silence", "from %c for %v, both ways %v", 'A'+rune(side), lasting, both)
+	d.Happens(at, "silence", "from %c for %v, both ways %v", 'A'+rune(side), lasting, both)
 }

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 )
 
 // settled is when faults come: the estimator knows its skew by then.
@@ -24,10 +25,10 @@ func faultWorld(seed uint64) *duel {
 	d.poll = 50 * ms
 	for side := range d.ends {
 		d.ends[side].rate, d.ends[side].base = 60, 30*ms
-		d.ends[side].clock = sim.ClockSpec{OffsetUsec: seed * 0x9e3779b97f4a7c15 << side, SkewPPM: 20 - 40*float64(side),
+		d.ends[side].clock = simnet.ClockSpec{OffsetUsec: seed * 0x9e3779b97f4a7c15 << side, SkewPPM: 20 - 40*float64(side),
 			SinePPM: 2, SinePeriod: 900 * sec, WanderPPM: 0.01}
 	}
-	d.bothDelay(sim.Exp(ms))
+	d.bothDelay(simnet.Exp(ms))
 	return d
 }
 
@@ -95,7 +96,7 @@ func judge(d *duel, from, to, age time.Duration) (v verdict) {
 // stepSizes are all sizes of steps: 1 ms to hours, evenly and at random, and around the
 // rings of 67.1 s and 134.2 s, where part of a step cannot be seen.
 func stepSizes() (sizes []time.Duration) {
-	per := long.Sized(2., 6, 6)
+	per := testkit.Sized(2., 6, 6)
 	for i := 0.0; i <= math.Log10(3.6e7)*per; i++ { // to 10 h
 		sizes = append(sizes, time.Duration(math.Pow(10, i/per)*float64(ms)))
 	}
@@ -169,7 +170,7 @@ func TestSteps(t *testing.T) {
 	for _, x := range []struct {
 		every  time.Duration
 		median float64 // seconds
-	}{{sec / 2, 0.6}, {sec, 0.5}, {2 * sec, 1.2}}[:long.Sized(1, 2, 3)] {
+	}{{sec / 2, 0.6}, {sec, 0.5}, {2 * sec, 1.2}}[:testkit.Sized(1, 2, 3)] {
 		var cases []faultCase
 		for i, size := range stepSizes() {
 			// A clock that is set ahead by nearly a ring of stamps passes for a silence of that
@@ -208,7 +209,7 @@ func TestSuspends(t *testing.T) {
 	for _, length := range lengths {
 		length *= sec
 		both := length >= 500*sec
-		for seed := range long.Sized[uint64](1, 3, 3) {
+		for seed := range testkit.Sized[uint64](1, 3, 3) {
 			for side := range 2 {
 				cases = append(cases, faultCase{
 					name: fmt.Sprintf("%c for %v, both asleep %v, seed %d", 'A'+rune(side), length, both, seed),
@@ -227,7 +228,7 @@ func TestSuspends(t *testing.T) {
 // TestRestarts replaces an end by one with another clock, which the other end is not
 // told, or is told by Reset. Nobody counts a step who starts anew.
 func TestRestarts(t *testing.T) {
-	worlds := long.Sized[uint64](6, 40, 40)
+	worlds := testkit.Sized[uint64](6, 40, 40)
 	m := newMusts(t)
 	for _, reset := range []bool{false, true} {
 		var cases []faultCase
@@ -272,7 +273,7 @@ func TestRoutes(t *testing.T) {
 			at = 60 * sec
 		}
 		var moved, wrong errors
-		for seed, v := range eachSeed(long.Sized(1, 6, 6), func(seed uint64) verdict {
+		for seed, v := range eachSeed(testkit.Sized(1, 6, 6), func(seed uint64) verdict {
 			d := faultWorld(seed)
 			d.until = at + 2*c.seen
 			for side, change := range []time.Duration{c.there, c.back} {
@@ -304,7 +305,7 @@ func earlyStamps(d *duel) {
 	for at := 3 * sec; at < d.until; at += 1700 * ms {
 		side := int(at/ms) & 1
 		by := time.Duration(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40%200+1) * ms
-		sender := sim.NewClock(d.ends[1-side].clock, 0) // its random walk is another, by microseconds
+		sender := simnet.NewClock(d.ends[1-side].clock, 0) // its random walk is another, by microseconds
 		d.outlier(side, at, sim.Stamp(sender.Usec(at-30*ms+by)))
 	}
 }
@@ -312,7 +313,7 @@ func earlyStamps(d *duel) {
 // TestNuisances plays worlds with and without things that mean nothing: the answers stay right to 1 ms, and within their
 // bound.
 func TestNuisances(t *testing.T) {
-	seeds := long.Sized(1, 8, 8)
+	seeds := testkit.Sized(1, 8, 8)
 	nuisances := []struct {
 		name string
 		add  func(d *duel)
@@ -320,7 +321,7 @@ func TestNuisances(t *testing.T) {
 		{"nothing", func(*duel) {}},
 		{"receive times that go back", func(d *duel) { d.swaps = 0.2 }},
 		{"duplicates", func(d *duel) { d.ends[0].out.Duplicate, d.ends[1].out.Duplicate = 0.3, 0.3 }},
-		{"reordering", func(d *duel) { d.bothDelay(sim.Exp(ms), sim.Reorder(0.1, 50*ms)) }},
+		{"reordering", func(d *duel) { d.bothDelay(simnet.Exp(ms), simnet.Reorder(0.1, 50*ms)) }},
 		{"absurd stamps", func(d *duel) {
 			for at := 3 * sec; at < d.until; at += 1700 * ms {
 				d.outlier(int(at/ms)&1, at, uint32(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40))

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/long"
+	"timesync/internal/testkit"
 )
 
 // hostileWorlds are at least 1,000: of 500, three wrong ends of an attack are more than 5 %.
-var hostileWorlds = long.Count("hostile.worlds", "random worlds of TestHostileWorlds", 1000, 2000, 10_000)
+var hostileWorlds = testkit.Count("hostile.worlds", "random worlds of TestHostileWorlds", 1000, 2000, 10_000)
 
 const (
 	attackOver = 15 * sec  // after it the truth is inside of the bound,
@@ -77,9 +77,9 @@ func (o *outcome) isOver() bool { return o.beyond <= attackOver && o.wrong <= so
 func newSiege(seed uint64) *siege {
 	r := newRand(seed, 'h')
 	s := &siege{peers: newPeers(r), seed: seed, attack: &attacks[seed%uint64(len(attacks))], after: func() {}}
-	s.from = usecs(s.between(20e6, 60e6))
+	s.from = usecs(s.Between(20e6, 60e6))
 	if r.IntN(4) == 0 {
-		s.from = usecs(s.between(0.5e6, 10e6))
+		s.from = usecs(s.Between(0.5e6, 10e6))
 	}
 	s.deliver = s.take
 	for side := range s.shortest {
@@ -170,16 +170,16 @@ func (s *siege) String() string {
 func units(us float64) timesync.Counter24 { return timesync.NewCounter24(uint64(int64(us / 8))) }
 
 // lasts draws for how long the attack lasts, us.
-func (s *siege) lasts(lo, hi float64) { s.to = s.from + usecs(s.logBetween(lo, hi)) }
+func (s *siege) lasts(lo, hi float64) { s.to = s.from + usecs(s.LogBetween(lo, hi)) }
 
 // size draws by how much a time is wrong: 1 ms to 30 s.
-func (s *siege) size() float64 { return s.logBetween(1e3, 30e6) }
+func (s *siege) size() float64 { return s.LogBetween(1e3, 30e6) }
 
 // few shifts one or two stamps by us microseconds, each by another.
 func few(sign float64) func(s *siege) tampering {
 	return func(s *siege) tampering {
 		s.to = s.from + sec
-		left, same, size := 1+s.r.IntN(2), s.r.IntN(2) == 0, s.size()
+		left, same, size := 1+s.R.IntN(2), s.R.IntN(2) == 0, s.size()
 		return func(side int, d datagram, local uint64) {
 			if left--; left >= 0 {
 				if !same {
@@ -196,9 +196,9 @@ func few(sign float64) func(s *siege) tampering {
 func some(draw func(s *siege) func(d *datagram, localUsec *uint64)) func(s *siege) tampering {
 	return func(s *siege) tampering {
 		s.lasts(0.1e6, 30e6)
-		share, tamper := []float64{1, 0.5, 0.1}[s.r.IntN(3)], draw(s)
+		share, tamper := []float64{1, 0.5, 0.1}[s.R.IntN(3)], draw(s)
 		return func(side int, d datagram, local uint64) {
-			if s.r.Float64() < share {
+			if s.R.Float64() < share {
 				tamper(&d, &local)
 			}
 			s.take(side, d, local)
@@ -209,8 +209,8 @@ func some(draw func(s *siege) func(d *datagram, localUsec *uint64)) func(s *sieg
 // stream shifts stamps.
 func stream(shift func(s *siege) float64) func(s *siege) tampering {
 	return some(func(s *siege) func(*datagram, *uint64) {
-		by, wander := shift(s), float64(s.r.IntN(2))*s.logBetween(100, 100e3)
-		return func(d *datagram, _ *uint64) { d.stamp = d.stamp.Add(units(by + wander*s.r.Float64())) }
+		by, wander := shift(s), float64(s.R.IntN(2))*s.LogBetween(100, 100e3)
+		return func(d *datagram, _ *uint64) { d.stamp = d.stamp.Add(units(by + wander*s.R.Float64())) }
 	})
 }
 
@@ -225,26 +225,26 @@ var attacks = []attack{
 	{name: "1 or 2 late stamps", begin: few(-1)},
 	{name: "a stream of early stamps", begin: stream((*siege).size), beyond: 0.04},
 	{name: "a stream of late stamps", begin: stream(func(s *siege) float64 { return -s.size() }), beyond: 0.01},
-	{name: "stamps half a ring away", begin: stream(func(s *siege) float64 { return halfRing + s.sign()*s.logBetween(1, 1e6) })},
+	{name: "stamps half a ring away", begin: stream(func(s *siege) float64 { return halfRing + s.Sign()*s.LogBetween(1, 1e6) })},
 	{name: "stamps 67.2 s old", begin: stream(func(s *siege) float64 { return -67.2e6 })},
 	{name: "random stamps", begin: some(func(s *siege) func(*datagram, *uint64) {
-		return func(d *datagram, _ *uint64) { d.stamp = timesync.NewCounter24(s.r.Uint64()) }
+		return func(d *datagram, _ *uint64) { d.stamp = timesync.NewCounter24(s.R.Uint64()) }
 	})},
 	{name: "lying reports", begin: lyingReports, beyond: 0.01},
 	{name: "replays", begin: replays},
 	{name: "extreme receive times", begin: extremeTimes},
 	{name: "receive times up to 1 s early", beyond: 0.1, surely: 0.01, begin: some(func(s *siege) func(*datagram, *uint64) {
-		size := s.logBetween(1e3, 1e6)
-		return func(_ *datagram, local *uint64) { *local -= uint64(s.r.Float64() * size) }
+		size := s.LogBetween(1e3, 1e6)
+		return func(_ *datagram, local *uint64) { *local -= uint64(s.R.Float64() * size) }
 	})},
 	{name: "a clock set back up to 1 s, often", beyond: 0.11, surely: 0.01, begin: func(s *siege) tampering {
 		s.lasts(1e6, 30e6)
-		size, every := s.logBetween(1e3, 1e6), s.logBetween(0.05e6, 3e6)
+		size, every := s.LogBetween(1e3, 1e6), s.LogBetween(0.05e6, 3e6)
 		next := s.from
 		return func(side int, d datagram, local uint64) {
 			if s.now >= next {
-				next = s.now + usecs(every*2*s.r.Float64())
-				s.set(side, -int64(size*s.r.Float64()))
+				next = s.now + usecs(every*2*s.R.Float64())
+				s.set(side, -int64(size*s.R.Float64()))
 				local = s.clocks[side].Usec(s.now)
 			}
 			s.take(side, d, local)
@@ -252,11 +252,11 @@ var attacks = []attack{
 	}},
 	{name: "datagrams handed over up to 1 s late", harmless: true, begin: func(s *siege) tampering {
 		s.lasts(1e6, 30e6)
-		return s.handsOverLate(s.logBetween(1e3, 0.9e6))
+		return s.handsOverLate(s.LogBetween(1e3, 0.9e6))
 	}},
 	{name: "only reports", harmless: true, beyond: 0.01, meanwhile: 5e3, begin: func(s *siege) tampering {
 		s.lasts(1e6, 100e6)
-		s.reports = time.Duration(1 - s.r.IntN(2)) // every datagram has one, or as usual
+		s.reports = time.Duration(1 - s.R.IntN(2)) // every datagram has one, or as usual
 		return func(side int, d datagram, local uint64) {
 			if d.reports {
 				s.ends[side].s.Sync.OnPeerMinDeltaTS24(d.report, local)
@@ -271,8 +271,8 @@ var attacks = []attack{
 		}
 	}},
 	{name: "1 datagram in 10 s to 100,000 in 1 s", harmless: true, beyond: 0.01, meanwhile: 300, begin: func(s *siege) tampering {
-		rate := s.logBetween(0.1, 100e3)
-		s.to = s.from + usecs(min(s.logBetween(1e6, 300e6), 10e3/rate*1e6))
+		rate := s.LogBetween(0.1, 100e3)
+		s.to = s.from + usecs(min(s.LogBetween(1e6, 300e6), 10e3/rate*1e6))
 		a, b, was := &s.ends[0], &s.ends[1], s.ends[0].period // that of both
 		a.sendAt, b.sendAt, a.period = s.from, s.from, max(usecs(1e6/rate), us)
 		b.period = a.period
@@ -290,14 +290,14 @@ var attacks = []attack{
 // lyingReports lets all reports be wrong by the same, or by more and more, or at random.
 func lyingReports(s *siege) tampering {
 	s.lasts(1e6, 30e6)
-	s.reports = time.Duration(1 - s.r.IntN(2))
-	kind, by := s.r.IntN(4), s.sign()*s.size()
+	s.reports = time.Duration(1 - s.R.IntN(2))
+	kind, by := s.R.IntN(4), s.Sign()*s.size()
 	return func(side int, d datagram, local uint64) {
 		switch kind {
 		case 0:
 			d.report = d.report.Add(units(by))
 		case 1:
-			d.report = timesync.NewCounter24(s.r.Uint64())
+			d.report = timesync.NewCounter24(s.R.Uint64())
 		case 2:
 			d.report = d.report.Add(units(by * float64((s.now-s.from)/us) / 30e6))
 		case 3:
@@ -318,12 +318,12 @@ func replays(s *siege) tampering {
 			tape[side] = append(tape[side], d)
 		}
 	}
-	times := 1 + s.r.IntN(3)
+	times := 1 + s.R.IntN(3)
 	return func(side int, d datagram, local uint64) {
 		s.take(side, d, local)
 		tape[side] = append(tape[side], d)
 		for range times {
-			s.take(side, tape[side][s.r.IntN(len(tape[side]))], local)
+			s.take(side, tape[side][s.R.IntN(len(tape[side]))], local)
 		}
 	}
 }
@@ -331,16 +331,16 @@ func replays(s *siege) tampering {
 // extremeTimes calls everything with local times at the ends of the range and at random.
 func extremeTimes(s *siege) tampering {
 	s.lasts(0.1e6, 10e6)
-	left := 1 + s.r.IntN(20)
+	left := 1 + s.R.IntN(20)
 	return func(side int, d datagram, local uint64) {
 		if left--; left >= 0 {
-			x := []uint64{0, 1, math.MaxUint64, math.MaxInt64, 1 << 63, 1 << 52, local + 1<<63, local + 1<<40, local - 1<<40, s.r.Uint64()}[s.r.IntN(10)]
+			x := []uint64{0, 1, math.MaxUint64, math.MaxInt64, 1 << 63, 1 << 52, local + 1<<63, local + 1<<40, local - 1<<40, s.R.Uint64()}[s.R.IntN(10)]
 			e := &s.ends[side].s.Sync
-			switch s.r.IntN(4) {
+			switch s.R.IntN(4) {
 			case 0:
 				e.OnPeerMinDeltaTS24(d.report, x)
 			case 1:
-				e.OnAuthenticatedDatagramTimestamp(timesync.NewCounter24(s.r.Uint64()), x)
+				e.OnAuthenticatedDatagramTimestamp(timesync.NewCounter24(s.R.Uint64()), x)
 			default:
 				e.OnAuthenticatedDatagramTimestamp(d.stamp, x)
 			}
@@ -362,8 +362,8 @@ func (s *siege) handsOverLate(most float64) tampering {
 	}
 	var waits [2][]held
 	return func(side int, d datagram, local uint64) {
-		if s.r.IntN(2) == 0 && s.now < s.to-sec {
-			waits[side] = append(waits[side], held{d, local, s.now + usecs(most*s.r.Float64())})
+		if s.R.IntN(2) == 0 && s.now < s.to-sec {
+			waits[side] = append(waits[side], held{d, local, s.now + usecs(most*s.R.Float64())})
 			return
 		}
 		s.take(side, d, local)
@@ -470,8 +470,8 @@ func afterSilence(seed uint64) (by, lasting float64) {
 	for side := range p.ends {
 		p.ways[side].jitter = 4 * ms
 	}
-	from := usecs(p.between(20e6, 120e6))
-	to := from + usecs(p.logBetween(5e6, 600e6))
+	from := usecs(p.Between(20e6, 120e6))
+	to := from + usecs(p.LogBetween(5e6, 600e6))
 	var silent [2]float64 // us: how far off in the silence, at most
 	p.onQuery = func(q *query) {
 		off := math.Abs(q.err - p.asymmetry(q.side))

@@ -8,23 +8,24 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 )
 
 // lowRateWorld is a path of 2 or 20 ms each way with exponential jitter of up to 0.4 ms,
 // 1 to 20 datagrams a second and clocks 50 to 150 ppm apart. Nothing else happens.
 func lowRateWorld(seed uint64) *duel {
-	r, d := dice{newRand(seed, 'l')}, newDuel(seed, 120*sec)
-	ppm, base, jitter := r.between(50, 150)*r.sign(), []time.Duration{2 * ms, 20 * ms}[r.r.IntN(2)], r.span(0, 400*us)
-	rate := r.logBetween(1, 20)
+	r, d := simnet.Dice{R: newRand(seed, 'l')}, newDuel(seed, 120*sec)
+	ppm, base, jitter := r.Between(50, 150)*r.Sign(), []time.Duration{2 * ms, 20 * ms}[r.R.IntN(2)], r.Span(0, 400*us)
+	rate := r.LogBetween(1, 20)
 	for side := range d.ends {
-		if side == 1 && r.r.IntN(3) == 0 {
-			rate = r.logBetween(1, 20)
+		if side == 1 && r.R.IntN(3) == 0 {
+			rate = r.LogBetween(1, 20)
 		}
-		clock := sim.ClockSpec{OffsetUsec: r.r.Uint64(), SkewPPM: ppm * (0.5 - float64(side))}
-		d.ends[side] = duelEnd{rate: rate, base: base, clock: clock, delays: []sim.Delay{sim.Exp(jitter)}}
-		d.happens(0, "start", "%c sends %.1f/s, %+.0f ppm, %v and %v", 'A'+rune(side), rate, clock.SkewPPM, base, jitter)
+		clock := simnet.ClockSpec{OffsetUsec: r.R.Uint64(), SkewPPM: ppm * (0.5 - float64(side))}
+		d.ends[side] = duelEnd{rate: rate, base: base, clock: clock, delays: []simnet.Delay{simnet.Exp(jitter)}}
+		d.Happens(0, "start", "%c sends %.1f/s, %+.0f ppm, %v and %v", 'A'+rune(side), rate, clock.SkewPPM, base, jitter)
 	}
 	return d
 }
@@ -32,7 +33,7 @@ func lowRateWorld(seed uint64) *duel {
 // TestLowRates plays clean worlds with few datagrams. What waits for a number of them,
 // not for time, fails here.
 func TestLowRates(t *testing.T) {
-	n := long.Sized(100, 400, 1500)
+	n := testkit.Sized(100, 400, 1500)
 	m := newMusts(t)
 	ends := errors(eachSeed(n, func(i uint64) float64 {
 		d := lowRateWorld(*seedFirst + i + 1)
@@ -63,7 +64,7 @@ func oneAMinute() (all []sim.Scenario) {
 func TestOneAMinute(t *testing.T) {
 	m := newMusts(t)
 	for _, sc := range oneAMinute() {
-		r := measure(sc, scorePairs, long.Sized(6, 24, 24))
+		r := measure(sc, scorePairs, testkit.Sized(6, 24, 24))
 		original, ours := &r[0], &r[1]
 		m.judge(sc.Name+": p99 over the original's", ours.poll.p99()/original.poll.p99(), 1.2, 1)
 		m.note("  median", ours.poll.median()/original.poll.median())
@@ -76,10 +77,10 @@ func TestOneAMinute(t *testing.T) {
 // more, and B answers at once. No clock is set, and no datagram is late.
 func TestQuietPeer(t *testing.T) {
 	m := newMusts(t)
-	answers := eachSeed(long.Sized(200, 2000, 10000), func(seed uint64) (answers float64) {
+	answers := eachSeed(testkit.Sized(200, 2000, 10000), func(seed uint64) (answers float64) {
 		p := newPeers(newRand(*seedFirst+seed, 'q'))
 		p.reports, p.poll = 1, 5*sec // each datagram has a report
-		mean := p.between(10e6, 180e6)
+		mean := p.Between(10e6, 180e6)
 		for side := range p.ends {
 			p.ways[side].jitter, p.ends[side].period = 0, forever/2
 		}
@@ -88,7 +89,7 @@ func TestQuietPeer(t *testing.T) {
 			p.take(side, d, local)
 			wait := 1000.
 			if side == int(sim.A) {
-				wait = 20e6 + p.r.ExpFloat64()*mean
+				wait = 20e6 + p.R.ExpFloat64()*mean
 			}
 			p.ends[side].sendAt = p.now + usecs(wait)
 		}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/testkit"
 )
 
 // watched is a subject that is asked for the remote time around everything that it is
@@ -129,7 +129,7 @@ func (w *watched) RemoteTime(localUsec, nearUsec uint64) (remote uint64, ok bool
 // speed, except where a step was counted. What was read within 20 ms of what comes
 // next, before it or after, would be read again.
 func TestMonotone(t *testing.T) {
-	worlds := long.Sized(1, 2, 2)
+	worlds := testkit.Sized(1, 2, 2)
 	scenarios := sim.Scenarios()
 	m := newMusts(t)
 	var jumped []string

@@ -6,14 +6,14 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
 )
 
 // peers are a duel that is quick to play. Its clocks have a constant rate until something changes it, its ways a constant
 // delay and exponential jitter. All times are whole microseconds. Everything depends on the seed.
 type peers struct {
 	*duel
-	dice
+	simnet.Dice
 	clocks [2]rateClock
 	ways   [2]struct {
 		jitter, queue time.Duration // the mean, and for how long all datagrams wait besides
@@ -51,18 +51,18 @@ func (c *rateClock) set(t time.Duration, step int64, rate float64) {
 // newPeers draws a calm world: each way takes 0.1 to 100 ms, the jitter is up to 3 ms, a
 // datagram goes 10 to 60 times a second, and each clock is up to 50 ppm off.
 func newPeers(r *rand.Rand) *peers {
-	p := &peers{duel: newDuel(0, forever), dice: dice{r}}
+	p := &peers{duel: newDuel(0, forever), Dice: simnet.Dice{R: r}}
 	p.poll, p.sparse = 250*ms, true
-	rate := p.between(10, 60)
+	rate := p.Between(10, 60)
 	for side := range p.ends {
 		e, w := &p.ends[side], &p.ways[side]
-		p.clocks[side] = rateClock{reading: r.Uint64(), rate: p.between(-50e-6, 50e-6)}
+		p.clocks[side] = rateClock{reading: r.Uint64(), rate: p.Between(-50e-6, 50e-6)}
 		e.c, e.link = &p.clocks[side], r
-		e.base, w.jitter = usecs(p.logBetween(100, 100e3)), usecs(p.between(0, 3e3))
-		e.delays = []sim.Delay{func(r *rand.Rand, _ time.Duration) time.Duration {
+		e.base, w.jitter = usecs(p.LogBetween(100, 100e3)), usecs(p.Between(0, 3e3))
+		e.delays = []simnet.Delay{func(r *rand.Rand, _ time.Duration) time.Duration {
 			return w.queue + usecs(r.ExpFloat64()*float64(w.jitter/us))
 		}}
-		e.losses = []sim.Loss{func(r *rand.Rand, _ time.Duration) bool { return w.loss > 0 && r.Float64() < w.loss }}
+		e.losses = []simnet.Loss{func(r *rand.Rand, _ time.Duration) bool { return w.loss > 0 && r.Float64() < w.loss }}
 		e.build()
 		e.inbox = []datagram{{at: forever}}
 		e.period = usecs(1e6 / rate)

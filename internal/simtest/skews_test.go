@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 )
 
 // fastWorld draws a LAN or a path of 20 to 60 ms there and back, 10 to 60 datagrams a second, and
@@ -24,13 +25,13 @@ func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duratio
 	if slewed {
 		ppm = math.Copysign(40, ppm)
 	}
-	var events []sim.ClockEvent
-	clock := func(ppm float64) func(uint64) sim.ClockSpec {
-		spec := sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: ppm, SinePPM: 2, SinePeriod: 900 * sec, SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
+	var events []simnet.ClockEvent
+	clock := func(ppm float64) func(uint64) simnet.ClockSpec {
+		spec := simnet.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: ppm, SinePPM: 2, SinePeriod: 900 * sec, SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
 		if slewed && events == nil {
-			from = dice{r}.span(40*sec, 60*sec)
-			to = from + dice{r}.span(5*sec, 40*sec)
-			events = []sim.ClockEvent{{At: from, For: to - from, PPM: math.Copysign(500, ppm)}}
+			from = simnet.Dice{R: r}.Span(40*sec, 60*sec)
+			to = from + simnet.Dice{R: r}.Span(5*sec, 40*sec)
+			events = []simnet.ClockEvent{{At: from, For: to - from, PPM: math.Copysign(500, ppm)}}
 			spec.Events = events
 		}
 		return ofClock(spec)
@@ -68,7 +69,7 @@ func fastRun(slewed bool, seed uint64) (x fast) {
 // floors say so within seconds. So the time should be right within 15 s, and never worse than the
 // original's. In a few worlds it is not yet.
 func TestFastClocks(t *testing.T) {
-	n := long.Sized(200, 200, 1000)
+	n := testkit.Sized(200, 200, 1000)
 	m := newMusts(t)
 	for _, kind := range []struct {
 		name        string
@@ -130,10 +131,10 @@ func (c oscillator) world() sim.Scenario {
 	if c.ppm == quiet {
 		period = 900 * sec
 	}
-	clock := func(side uint64, skew float64) func(uint64) sim.ClockSpec {
-		return func(seed uint64) sim.ClockSpec {
+	clock := func(side uint64, skew float64) func(uint64) simnet.ClockSpec {
+		return func(seed uint64) simnet.ClockSpec {
 			r := newRand(seed, side)
-			return sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: skew, SinePPM: c.ppm, SinePeriod: period,
+			return simnet.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: skew, SinePPM: c.ppm, SinePeriod: period,
 				SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"timesync"
-	"timesync/internal/long"
-	"timesync/internal/sim"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 )
 
 var soakDays = flag.Float64("soak.days", 0, "simulated days of TestSoak (default 0.25, 0.05 with -short)")
@@ -29,7 +29,7 @@ const (
 func upset(lo, hi float64, set func(s *siege, side int) (back func())) func(s *siege) tampering {
 	return func(s *siege) tampering {
 		s.lasts(lo, hi)
-		s.after = set(s, s.r.IntN(2))
+		s.after = set(s, s.R.IntN(2))
 		return s.take
 	}
 }
@@ -38,7 +38,7 @@ func upset(lo, hi float64, set func(s *siege, side int) (back func())) func(s *s
 func atOnce(happen func(s *siege, side int)) func(s *siege) tampering {
 	return func(s *siege) tampering {
 		s.to = s.from
-		happen(s, s.r.IntN(2))
+		happen(s, s.R.IntN(2))
 		return s.take
 	}
 }
@@ -48,50 +48,50 @@ func (s *siege) runs(side int, rate float64) { s.clocks[side].set(s.now, 0, rate
 
 // soakFaults are harmless where they set no clock, so that the bound holds all the time.
 var soakFaults = []attack{
-	{name: "clock set", begin: atOnce(func(s *siege, side int) { s.set(side, int64(s.sign()*s.logBetween(1e3, 3600e6))) })},
+	{name: "clock set", begin: atOnce(func(s *siege, side int) { s.set(side, int64(s.Sign()*s.LogBetween(1e3, 3600e6))) })},
 	{name: "clock slewed", begin: upset(1e6, 60e6, func(s *siege, side int) func() {
 		rate := s.clocks[side].rate
-		s.runs(side, rate+s.sign()*s.between(100e-6, 500e-6))
+		s.runs(side, rate+s.Sign()*s.Between(100e-6, 500e-6))
 		return func() { s.runs(side, rate) }
 	})},
 	{name: "sleep", begin: upset(1e6, 3600e6, func(s *siege, side int) func() {
 		rate := s.clocks[side].rate
 		s.runs(side, -1)
-		s.ends[side].off = []sim.Window{{From: s.now, To: s.to}}
+		s.ends[side].off = []simnet.Window{{From: s.now, To: s.to}}
 		return func() { s.runs(side, rate) }
 	})},
 	{name: "restart", begin: atOnce(func(s *siege, side int) {
-		s.set(side, s.r.Int64())
-		s.anew(side, s.r.IntN(2) == 0)
+		s.set(side, s.R.Int64())
+		s.anew(side, s.R.IntN(2) == 0)
 	})},
 	{name: "1 or 2 absurd stamps", harmless: true, begin: atOnce(func(s *siege, side int) {
-		for range 1 + s.r.IntN(2) {
-			s.take(side, datagram{stamp: timesync.NewCounter24(s.r.Uint64())}, s.clocks[side].Usec(s.now))
+		for range 1 + s.R.IntN(2) {
+			s.take(side, datagram{stamp: timesync.NewCounter24(s.R.Uint64())}, s.clocks[side].Usec(s.now))
 		}
 	})},
 	{name: "silence", harmless: true, begin: upset(1e6, 3600e6, func(s *siege, side int) func() {
-		return s.loses(side, 1, float64(s.r.IntN(2)))
+		return s.loses(side, 1, float64(s.R.IntN(2)))
 	})},
 	{name: "loss", harmless: true, begin: upset(10e6, 120e6, func(s *siege, side int) func() {
-		return s.loses(side, s.between(0.05, 0.7), s.between(0, 0.7))
+		return s.loses(side, s.Between(0.05, 0.7), s.Between(0, 0.7))
 	})},
 	{name: "another route", harmless: true, begin: atOnce(func(s *siege, side int) {
 		e := &s.ends[side]
-		e.base = min(max(e.base+usecs(s.sign()*s.logBetween(100, 50e3)), ms), 100*ms)
+		e.base = min(max(e.base+usecs(s.Sign()*s.LogBetween(100, 50e3)), ms), 100*ms)
 		e.build()
 	})},
 	{name: "queue", harmless: true, begin: upset(0.2e6, 60e6, func(s *siege, side int) func() {
-		s.ways[side].queue = usecs(s.logBetween(1e3, 300e3))
+		s.ways[side].queue = usecs(s.LogBetween(1e3, 300e3))
 		return func() { s.ways[side].queue = 0 }
 	})},
 	{name: "jitter", harmless: true, begin: upset(1e6, 120e6, func(s *siege, side int) func() {
 		was := s.ways[side].jitter
-		s.ways[side].jitter = usecs(s.logBetween(1e3, 50e3))
+		s.ways[side].jitter = usecs(s.LogBetween(1e3, 50e3))
 		return func() { s.ways[side].jitter = was }
 	})},
 	{name: "handed over late", harmless: true, begin: func(s *siege) tampering {
 		s.lasts(2e6, 60e6)
-		return s.handsOverLate(s.logBetween(1e3, 0.9e6))
+		return s.handsOverLate(s.LogBetween(1e3, 0.9e6))
 	}},
 }
 
@@ -114,7 +114,7 @@ type soak struct {
 
 // fault plays one, and the calm after it. Of each end only the first miss of a kind counts.
 func (s *soak) fault(x *toll) {
-	was, lasting := s.calm, usecs(s.between(40e6, 120e6))
+	was, lasting := s.calm, usecs(s.Between(40e6, 120e6))
 	s.calm, s.from, s.after = [2]float64{}, s.now, func() {}
 	var beyond, slow [2]bool
 	miss := func(n *int, once *[2]bool, q *query) {
@@ -150,14 +150,14 @@ func (s *soak) fault(x *toll) {
 // for the time after a restart in which no report could come; and 15 s after each fault the
 // bound is at most twice what it was before. Temperature moves the rates of the clocks.
 func TestSoak(t *testing.T) {
-	days := cmp.Or(*soakDays, long.Sized(0.05, 0.25, 0.25))
+	days := cmp.Or(*soakDays, testkit.Sized(0.05, 0.25, 0.25))
 	m := newMusts(t)
 	s := soak{siege: newSiege(*seedFirst + 1), m: m}
 	s.victims = [2]bool{true, true}
 	var crystal [2]float64
 	for side := range s.ends {
 		e := &s.ends[side]
-		e.base, e.period, s.ways[side].jitter = usecs(s.between(10e3, 40e3)), usecs(1e6/60), ms
+		e.base, e.period, s.ways[side].jitter = usecs(s.Between(10e3, 40e3)), usecs(1e6/60), ms
 		e.build()
 		crystal[side] = s.clocks[side].rate
 	}
@@ -168,7 +168,7 @@ func TestSoak(t *testing.T) {
 			turn := 2 * math.Pi * float64(s.now/us)
 			s.runs(side, rate+2e-6*math.Sin(turn/day)+0.1e-6*math.Sin(turn/900e6+float64(side)))
 		}
-		kind := s.r.IntN(len(soakFaults))
+		kind := s.R.IntN(len(soakFaults))
 		s.attack = &soakFaults[kind]
 		s.fault(&tolls[kind])
 	}

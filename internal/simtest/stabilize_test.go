@@ -12,7 +12,7 @@ import (
 	"unsafe"
 
 	"timesync"
-	"timesync/internal/long"
+	"timesync/internal/testkit"
 )
 
 // lastRight is by when after its state is broken a synchronizer must be right again.
@@ -98,7 +98,7 @@ func TestSelfStabilizing(t *testing.T) {
 			healed("%s was %v", x.name, value)
 		}
 	}
-	for seed := range uint64(long.Sized(50, 200, 2000)) {
+	for seed := range uint64(testkit.Sized(50, 200, 2000)) {
 		r := newRand(*seedFirst+seed, 'z')
 		share := []float64{0.1, 0.3, 1}[seed%3]
 		for _, x := range numbers {

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -23,26 +22,22 @@ import (
 // estimator was made. Each such test logs it.
 var seedFirst = flag.Uint64("seed.first", 0, "added to the seeds of the worlds by which accuracy is judged")
 
+var (
+	clocksFolder = flag.String("clocks", "", "folder with recorded clocks")
+	clockName    = flag.String("clock", sim.Crystal.Name, "kind of clocks in TestAccuracy and TestDrawn; limits are checked of crystals only")
+)
+
+// clockKind returns the kind that -clock names.
+func clockKind(t *testing.T) sim.ClockKind {
+	kind, err := sim.FindClockKind(*clockName, *clocksFolder)
+	if err != nil {
+		t.Fatal("-clock: ", err)
+	}
+	return kind
+}
+
 // newRand returns the random numbers of a seed; each use of the same seed has others.
 func newRand(seed, use uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, use)) }
-
-// dice draw what is random in a world.
-type dice struct{ r *rand.Rand }
-
-func (d dice) between(lo, hi float64) float64 { return lo + (hi-lo)*d.r.Float64() }
-
-func (d dice) logBetween(lo, hi float64) float64 { return lo * math.Pow(hi/lo, d.r.Float64()) }
-
-func (d dice) span(lo, hi time.Duration) time.Duration {
-	return time.Duration(d.between(float64(lo), float64(hi)))
-}
-
-func (d dice) logSpan(lo, hi time.Duration) time.Duration {
-	return time.Duration(d.logBetween(float64(lo), float64(hi)))
-}
-
-// sign is 1 or -1.
-func (d dice) sign() float64 { return float64(1 - 2*d.r.IntN(2)) }
 
 // subject is the TimeSynchronizer in the terms of package sim.
 type subject struct {

@@ -10,10 +10,10 @@ import (
 	"os"
 	"testing"
 
-	"timesync/internal/long"
-	"timesync/internal/rivals"
 	"timesync/internal/sim"
-	"timesync/internal/upstream"
+	"timesync/internal/sim/authorbench"
+	"timesync/internal/sim/rivals"
+	"timesync/internal/testkit"
 )
 
 // upBaseline is what another re-creation of the benchmark found for the original, with other random
@@ -43,8 +43,8 @@ func (o *upOriginal) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 
 // upJob is a scenario in a mode, and what comes out of it, of the original and of ours.
 type upJob struct {
-	sc         *upstream.Scenario
-	mode       upstream.Mode
+	sc         *authorbench.Scenario
+	mode       authorbench.Mode
 	seeds      int
 	base       float64    // p95 of the file; NaN is none
 	p95        [2]float64 // of the error at the end where that is worse, us: the median over the seeds
@@ -57,7 +57,7 @@ func (j upJob) play() *upJob {
 	for seed := range uint64(j.seeds) {
 		pairs := []sim.Pair{{A: &upOriginal{}, B: &upOriginal{}}, {A: &subject{}, B: &subject{}}}
 		var errs [2][2]errors
-		upstream.New(j.sc, *seedFirst+seed, j.mode).Run(pairs, sim.Observer{Poll: func(o *sim.Observation) {
+		authorbench.New(j.sc, *seedFirst+seed, j.mode).Run(pairs, sim.Observer{Poll: func(o *sim.Observation) {
 			if o.At >= j.sc.Warmup() && o.OK {
 				errs[o.Pair][o.Side] = append(errs[o.Pair][o.Side], math.Abs(o.ErrUsec))
 			}
@@ -79,19 +79,19 @@ const upLeast = 8
 func (j *upJob) ratio() float64 { return max(j.p95[1], upLeast) / max(j.p95[0], upLeast) }
 
 // TestUpstream plays all scenarios with clocks as published, and with clocks that integrate their rate, and CORE with
-// skew, too. How soon we are back after a step is in TestSteps, and who is how good in which scenario in docs/report.csv.
+// skew, too. How soon we are back after a step is in TestSteps, and who is how good in which scenario in lab/results/report.csv.
 func TestUpstream(t *testing.T) {
-	if !*long.Flag {
+	if !testkit.Long() {
 		t.Skip("its limits are for all seeds: with -long")
 	}
 	var jobs []upJob
 	baselines := upBaselines()
-	for _, sc := range must(upstream.Scenarios()) {
+	for _, sc := range must(authorbench.Scenarios()) {
 		file := baselines[sc.Name]
 		jobs = append(jobs, upJob{sc: sc, seeds: 4, base: file.Folded},
-			upJob{sc: sc, seeds: 4, base: math.NaN(), mode: upstream.Mode{Integrated: true}})
+			upJob{sc: sc, seeds: 4, base: math.NaN(), mode: authorbench.Mode{Integrated: true}})
 		if sc.Classification == "CORE" {
-			jobs = append(jobs, upJob{sc: sc, seeds: 30, base: file.Overlay, mode: upstream.Mode{Integrated: true, Skewed: true}})
+			jobs = append(jobs, upJob{sc: sc, seeds: 30, base: file.Overlay, mode: authorbench.Mode{Integrated: true, Skewed: true}})
 		}
 	}
 	results := eachSeed(len(jobs), func(i uint64) *upJob { return jobs[i].play() })

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 )
 
 // TestRoundTripError states what the roundings add. After an exchange without noise and with
@@ -29,7 +29,7 @@ func TestRoundTripError(t *testing.T) {
 		for _, e := range errs {
 			sum += float64(e)
 		}
-		most, mid := stat.SpreadOf(errs).Max, sum/float64(len(errs))
+		most, mid := testkit.SpreadOf(errs).Max, sum/float64(len(errs))
 		if most > worst || math.Abs(mid) > mean || !strings.Contains(text, fmt.Sprintf(said, most)) {
 			t.Errorf("%s: max %d us, mean %.2f us; limits %d and %.1f; doc.go should say so", what, most, mid, worst, mean)
 		}

@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"timesync"
-	"timesync/internal/rivals"
 	"timesync/internal/sim"
+	"timesync/internal/sim/rivals"
 )
 
 // TestChecksums: the recordings are those that testdata/README.md names, none is missing,

@@ -14,11 +14,11 @@ import (
 	"testing"
 
 	"timesync"
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
-// The vectors of testdata/wire: both these tests and examples/js judge an end by them. docs/WIRE.md says what an
+// The vectors of testdata/wire: both these tests and js judge an end by them. docs/WIRE.md says what an
 // end must do, and the README beside the files what is in a line. The files have the inputs; with -update, their
 // results are those of the packages.
 
@@ -291,7 +291,7 @@ func TestWireLink(t *testing.T) {
 			if l.errs == nil {
 				continue
 			}
-			p99, bound := stat.Quantile(l.errs, .99), stat.Quantile(l.bounds, .99)
+			p99, bound := testkit.Quantile(l.errs, .99), testkit.Quantile(l.bounds, .99)
 			t.Logf("%s, %s: p99 %.0f us, of the bounds %.1f ms", s.Scenario, end, p99, bound/1e3)
 			if !(p99 <= float64(s.P99)) || !(bound <= float64(s.Bound)) {
 				t.Errorf("the limits are %d us and %d us", s.P99, s.Bound)

@@ -17,8 +17,8 @@ import (
 	"sync"
 	"time"
 
-	"timesync/examples/internal/lab"
-	"timesync/internal/stat"
+	"timesync/internal/netns"
+	"timesync/internal/testkit"
 )
 
 const (
@@ -67,7 +67,7 @@ var delays = [][2]time.Duration{{5e6, 5e6}, {5e6, 20e6}, {20e6, 20e6}, {10e6, 45
 
 // bench is the network: two hosts, each behind a NAT, and the server are joined by a router.
 type bench struct {
-	wires [2]*lab.Wire // from the NATs
+	wires [2]*netns.Wire // from the NATs
 	room  int
 
 	connected int // pairs, of all kinds
@@ -81,7 +81,7 @@ func main() {
 	flag.Parse()
 	var b bench
 	b.build()
-	lab.Exit(lab.Command("server", "punch", "-serve", ":9000", "-key", lab.Key).Start())
+	netns.Exit(netns.Command("server", "punch", "-serve", ":9000", "-key", netns.Key).Start())
 	time.Sleep(300 * time.Millisecond)
 	if *quick {
 		b.table(4, "reset", columns[3:4]) // the peers join by UDP
@@ -89,22 +89,22 @@ func main() {
 		b.table(50, *only, columns)
 	}
 	if b.connected == 0 {
-		lab.Exit(errors.New("no pair of peers was connected"))
+		netns.Exit(errors.New("no pair of peers was connected"))
 	}
 }
 
 func (b *bench) build() {
-	lab.Spaces("router", "server", "nat0", "nat1", "host0", "host1")
-	lab.Cable(lab.At("server", "eth0", "10.79.3.2/24"), lab.At("router", "server", "10.79.3.1/24"))
-	lab.Route("server", "10.79.3.1")
+	netns.Spaces("router", "server", "nat0", "nat1", "host0", "host1")
+	netns.Cable(netns.At("server", "eth0", "10.79.3.2/24"), netns.At("router", "server", "10.79.3.1/24"))
+	netns.Route("server", "10.79.3.1")
 	for i := range b.wires {
 		host, nat := fmt.Sprint("host", i), fmt.Sprint("nat", i)
 		lan, wan := fmt.Sprintf("192.168.%d.", i), fmt.Sprintf("10.79.%d.", i)
-		lab.Cable(lab.At(host, "eth0", lan+"2/24"), lab.At(nat, "lan", lan+"1/24"))
-		b.wires[i] = lab.Join(lab.At(nat, "wan", wan+"2/24"), lab.At("router", nat, wan+"1/24"), 0)
+		netns.Cable(netns.At(host, "eth0", lan+"2/24"), netns.At(nat, "lan", lan+"1/24"))
+		b.wires[i] = netns.Join(netns.At(nat, "wan", wan+"2/24"), netns.At("router", nat, wan+"1/24"), 0)
 		b.wires[i].Jitter.Store(int64(jitter))
-		lab.Route(host, lan+"1")
-		lab.Route(nat, wan+"1")
+		netns.Route(host, lan+"1")
+		netns.Route(nat, wan+"1")
 	}
 }
 
@@ -113,7 +113,7 @@ func setNATs(post, rules string) {
 	script := "flush ruleset\ntable ip nat { chain post { type nat hook postrouting priority 100; oifname \"wan\" " + post +
 		"\n}\n}\ntable ip filter {" + rules + "\n}\n"
 	for _, nat := range []string{"nat0", "nat1"} {
-		lab.Run("ip", "netns", "exec", nat, "nft", script)
+		netns.Run("ip", "netns", "exec", nat, "nft", script)
 	}
 }
 
@@ -144,7 +144,7 @@ func (b *bench) table(tries int, only string, columns []column) {
 	}
 	if n := len(b.together); n > 0 {
 		fmt.Printf("\nAt the instant, in all kinds: %.2f ms apart in the median of %d, %.2f ms at the 99th percentile.\n",
-			stat.OrNaN(b.together, 0.5), n, stat.OrNaN(b.together, 0.99))
+			testkit.OrNaN(b.together, 0.5), n, testkit.OrNaN(b.together, 0.99))
 	}
 }
 
@@ -166,7 +166,7 @@ type outcomes struct {
 
 func (o *outcomes) String() string {
 	text := fmt.Sprintf("%d of %d, %.0f ms, %.1f (%.1f) ms apart", len(o.took), o.n,
-		stat.OrNaN(o.took, 0.5), stat.OrNaN(o.apart, 0.99), stat.OrNaN(o.plans, 0.99))
+		testkit.OrNaN(o.took, 0.5), testkit.OrNaN(o.apart, 0.99), testkit.OrNaN(o.plans, 0.99))
 	return strings.ReplaceAll(text, "NaN", "-")
 }
 
@@ -208,8 +208,8 @@ func (b *bench) tries(n int, args []string) *outcomes {
 
 // meet runs a peer at a host. It says in its output that it failed.
 func meet(host int, args []string) (o outcome) {
-	args = append([]string{"-server", server, "-key", lab.Key, "-once", "-give-up", giveUp.String()}, args...)
-	out, _ := lab.Command(fmt.Sprint("host", host), "punch", args...).Output()
+	args = append([]string{"-server", server, "-key", netns.Key, "-once", "-give-up", giveUp.String()}, args...)
+	out, _ := netns.Command(fmt.Sprint("host", host), "punch", args...).Output()
 	if err := json.Unmarshal(out, &o); err != nil {
 		fmt.Fprintf(os.Stderr, "measure: a peer said %q\n", out)
 	}

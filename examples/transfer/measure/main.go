@@ -21,8 +21,8 @@ import (
 	"sync"
 	"time"
 
-	"timesync/examples/internal/lab"
-	"timesync/internal/stat"
+	"timesync/internal/netns"
+	"timesync/internal/testkit"
 )
 
 const (
@@ -80,7 +80,7 @@ var rows = []row{
 type bench struct {
 	mbit   int // a second, of the bottleneck
 	buffer time.Duration
-	wire   *lab.Wire // to host b
+	wire   *netns.Wire // to host b
 
 	mu     sync.Mutex
 	start  time.Time
@@ -103,7 +103,7 @@ func main() {
 	}
 	b, most := bench{mbit: 10, buffer: 300 * time.Millisecond, series: map[uint16][]point{}}, length
 	b.build()
-	lab.Exit(lab.Command("b", "measure", "-sink").Start())
+	netns.Exit(netns.Command("b", "measure", "-sink").Start())
 	go play()
 	if *quick {
 		rows, most = rows[3:4], 4*time.Second
@@ -117,25 +117,25 @@ func main() {
 
 // build joins the hosts a and b by a router.
 func (b *bench) build() {
-	lab.Name("a")
-	lab.Spaces("b", "router")
-	lab.Cable(lab.At("a", "eth0", "10.78.1.2/24"), lab.At("router", "near", gateway+"/24"))
-	b.wire = lab.Join(lab.At("router", "far", "10.78.2.1/24"), lab.At("b", "eth0", hostB+"/24"), delay)
+	netns.Name("a")
+	netns.Spaces("b", "router")
+	netns.Cable(netns.At("a", "eth0", "10.78.1.2/24"), netns.At("router", "near", gateway+"/24"))
+	b.wire = netns.Join(netns.At("router", "far", "10.78.2.1/24"), netns.At("b", "eth0", hostB+"/24"), delay)
 	seen := b.arrived
 	b.wire.Seen.Store(&seen)
 	// The queue drops packets of 1500 bytes, as a modem does, not bundles of forty.
-	lab.Run("ip", "-n", "a", "link", "set", "eth0", "gso_max_segs", "1")
-	lab.Route("a", gateway)
-	lab.Route("b", "10.78.2.1")
+	netns.Run("ip", "-n", "a", "link", "set", "eth0", "gso_max_segs", "1")
+	netns.Route("a", gateway)
+	netns.Route("b", "10.78.2.1")
 }
 
 // sink receives what TCP sends.
 func sink() {
 	listener, err := net.Listen("tcp4", fmt.Sprint(":", tcp))
-	lab.Exit(err)
+	netns.Exit(err)
 	for {
 		conn, err := listener.Accept()
-		lab.Exit(err)
+		netns.Exit(err)
 		go io.Copy(io.Discard, conn)
 	}
 }
@@ -143,7 +143,7 @@ func sink() {
 // play sends the game's datagrams. Nobody reads them: they are seen as they arrive.
 func play() {
 	conn, err := net.ListenPacket("udp4", "")
-	lab.Exit(err)
+	netns.Exit(err)
 	to := &net.UDPAddr{IP: net.ParseIP(hostB), Port: game}
 	for b := make([]byte, gameBytes); ; time.Sleep(gameEvery) {
 		binary.LittleEndian.PutUint64(b, uint64(time.Now().UnixNano()))
@@ -155,7 +155,7 @@ func play() {
 func (b *bench) table(only string, length time.Duration) {
 	rate := fmt.Sprintf("%dmbit", b.mbit)
 	for _, dev := range []string{"near", "far"} {
-		lab.Run("tc", "-n", "router", "qdisc", "replace", "dev", dev, "root", "tbf", "rate", rate, "burst", "4kb", "latency", b.buffer.String())
+		netns.Run("tc", "-n", "router", "qdisc", "replace", "dev", dev, "root", "tbf", "rate", rate, "burst", "4kb", "latency", b.buffer.String())
 	}
 	fmt.Printf("\n%d Mbit/s, buffer of %v, round trip %v:\n\n", b.mbit, b.buffer, 2*delay)
 	fmt.Print("| what runs | transfers | TCP | game p50, ms | p99, ms | machine late, ms |\n|---|---|---|---|---|---|\n")
@@ -199,9 +199,9 @@ func (b *bench) run(r row, length time.Duration) (cells string) {
 		if r.late && i == r.transfers-1 {
 			time.Sleep(after)
 		}
-		defer start("b", "-listen :%d -key %s", transfer+i, lab.Key)()
+		defer start("b", "-listen :%d -key %s", transfer+i, netns.Key)()
 		time.Sleep(200 * time.Millisecond) // it listens
-		defer start("a", "-dial %s:%d -key %s -cc %s -mb 100000", hostB, transfer+i, lab.Key, r.cc)()
+		defer start("a", "-dial %s:%d -key %s -cc %s -mb 100000", hostB, transfer+i, netns.Key, r.cc)()
 	}
 	from := min(settle, length/2)
 	if r.late {
@@ -220,7 +220,7 @@ func (b *bench) run(r row, length time.Duration) (cells string) {
 // fill sends as much as TCP can.
 func fill() net.Conn {
 	conn, err := net.Dial("tcp4", fmt.Sprint(hostB, ":", tcp))
-	lab.Exit(err)
+	netns.Exit(err)
 	conn.(*net.TCPConn).SetLinger(0) // what waits is not sent after its end
 	go func() {
 		for b := make([]byte, 1<<16); err == nil; {
@@ -232,9 +232,9 @@ func fill() net.Conn {
 
 // start starts a transfer at a host, and returns what ends it.
 func start(host, format string, args ...any) (end func()) {
-	c := lab.Command(host, "transfer", strings.Fields(fmt.Sprintf(format, args...))...)
+	c := netns.Command(host, "transfer", strings.Fields(fmt.Sprintf(format, args...))...)
 	c.Stderr = os.Stderr
-	lab.Exit(c.Start())
+	netns.Exit(c.Start())
 	return func() {
 		_ = c.Process.Kill() // ours, by its id
 		_ = c.Wait()
@@ -265,7 +265,7 @@ func (b *bench) cells(r row, from time.Duration) string {
 		share := b.share(uint16(transfer+i), from, end)
 		shares = append(shares, percent(share))
 		if share == 0 || math.IsNaN(median) {
-			lab.Exit(errors.New("no transfer, or no game, went through"))
+			netns.Exit(errors.New("no transfer, or no game, went through"))
 		}
 	}
 	if r.tcp != "" {
@@ -313,7 +313,7 @@ func (b *bench) values(series uint16, from, to time.Duration) (values []float64)
 
 // quantile returns one of the values of a series from a time on.
 func (b *bench) quantile(series uint16, from time.Duration, q float64) float64 {
-	return stat.OrNaN(b.values(series, from, math.MaxInt64), q)
+	return testkit.OrNaN(b.values(series, from, math.MaxInt64), q)
 }
 
 // share returns the part of the link that a flow had.

@@ -15,9 +15,9 @@ import (
 
 	"timesync"
 	"timesync/clock"
-	"timesync/examples/internal/exampletest"
+	"timesync/clock/rxtime"
 	"timesync/examples/seal"
-	"timesync/rxtime"
+	"timesync/internal/testkit"
 )
 
 // voice is a sound card: a microphone that hears a frame each 20 ms, which says when, and a loudspeaker.
@@ -86,18 +86,18 @@ func TestChat(t *testing.T) {
 		was := called.heard.Load()
 		caller, end := begin(t, at)
 		defer end()
-		exampletest.Eventually(t, "both hear 50 frames", func() bool { return called.heard.Load() >= was+50 && caller.heard.Load() >= 50 })
-		exampletest.Eventually(t, "connected", func() bool { return called.chat.state() == "connected" && caller.chat.state() == "connected" })
+		testkit.Eventually(t, "both hear 50 frames", func() bool { return called.heard.Load() >= was+50 && caller.heard.Load() >= 50 })
+		testkit.Eventually(t, "connected", func() bool { return called.chat.state() == "connected" && caller.chat.state() == "connected" })
 		if life == 0 {
 			second, end := begin(t, at)
 			defer end()
 			const busy = "busy: it talks to another"
-			exampletest.Eventually(t, "one of two callers is refused", func() bool { return second.chat.state() == busy || caller.chat.state() == busy })
+			testkit.Eventually(t, "one of two callers is refused", func() bool { return second.chat.state() == busy || caller.chat.state() == busy })
 			end()
 		}
 		end()
 		if life == 1 {
-			exampletest.Eventually(t, "gone", func() bool { return called.chat.state() == "the peer is gone" })
+			testkit.Eventually(t, "gone", func() bool { return called.chat.state() == "the peer is gone" })
 		}
 	}
 	t.Logf("%+v", called.chat.buffer.Stats())

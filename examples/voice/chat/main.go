@@ -23,10 +23,10 @@ import (
 
 	"timesync"
 	"timesync/clock"
+	"timesync/clock/rxtime"
 	"timesync/examples/seal"
 	"timesync/examples/voice/playout"
 	"timesync/link"
-	"timesync/rxtime"
 )
 
 const (

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"timesync/examples/seal"
+	"timesync/internal/badnet"
+	"timesync/internal/program"
+	"timesync/internal/testkit"
+)
+
+// kinds are the reasons to reject, and what the attacker injects for each. Before a sender has
+// proven itself, replays are unproven, too.
+var kinds = []struct {
+	err      error
+	name     string
+	injected []badnet.Kind
+}{
+	{seal.ErrForged, "forged or cut short", []badnet.Kind{badnet.Forged, badnet.Cut}},
+	{seal.ErrReplayed, "replayed", []badnet.Kind{badnet.Replayed}},
+	{seal.ErrUnproven, "another session's", []badnet.Kind{badnet.Recorded}},
+}
+
+// world is the demo: peer A calls peer B through a relay, and each has a judge.
+type world struct {
+	relay  *badnet.Relay
+	judges [2]*judge
+}
+
+// newWorld lets the attacker begin, and then the peers.
+func newWorld(c config) (w *world, err error) {
+	sockets := [2]*net.UDPConn{badnet.Loopback(), badnet.Loopback()}
+	w = &world{relay: badnet.New(c.network, badnet.Addr(sockets[1]))}
+	files := [2]string{"owd-a-*.tsr", "owd-b-*.tsr"}
+	for i, dial := range [2]netip.AddrPort{w.relay.Addr(), {}} {
+		j := &judge{name: [...]string{"peer A", "peer B"}[i], way: badnet.Way(i)}
+		rng := rand.New(rand.NewPCG(c.network.Seed, 1+uint64(i)))
+		// Its clock is its own: a process that counts from its start, or a machine that has booted,
+		// begins somewhere else. Half of the skew is A's, slow, and half B's, fast.
+		own := program.Clock{Start: rng.Uint64(), PPM: c.skew * (float64(i) - 0.5)}
+		if j.peer, err = newPeer(c, sockets[i], dial, own, files[i]); err != nil {
+			return nil, err
+		}
+		j.peer.judge, w.judges[i] = j, j
+		// An earlier life of the peer, of which the attacker has kept a datagram.
+		w.relay.Recordings[1-i] = seal.New(c.key, uint64(i)).Seal(nil, make([]byte, payloadLen), 1)
+	}
+	w.judges[0].other, w.judges[1].other = w.judges[1], w.judges[0]
+	w.relay.Attack.Store(true)
+	for _, j := range w.judges {
+		j.start()
+	}
+	return w, nil
+}
+
+// close lets what is on the last yards arrive, so that the counts agree.
+func (w *world) close() error {
+	w.relay.Close()
+	time.Sleep(50 * time.Millisecond)
+	return errors.Join(w.judges[0].Close(), w.judges[1].Close())
+}
+
+func demo(ctx context.Context, c config, stdout io.Writer) error {
+	n := c.network
+	fmt.Fprintf(stdout, "%v of %d datagrams/s each way, %g %% lost, %g %% overtaken\n", c.lasting, rate, n.Loss, n.Reorder)
+	fmt.Fprintf(stdout, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(badnet.JitterFloor*float64(n.Jitter)), n.Jitter)
+	fmt.Fprintf(stdout, "clocks anywhere and %g ppm apart; -seed %d\n", c.skew, n.Seed)
+	w, err := newWorld(c)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, "each second: the error of each one's idea of the other's clock, and its bound")
+	program.Every(ctx.Done(), time.Second, func() { fmt.Fprintln(stdout, w.progress()) })
+	err = w.close()
+	w.table(stdout)
+	if d := (n.Up.By - n.Down.By).Abs(); d > 0 {
+		fmt.Fprintf(stdout, "\nOne way takes %v longer. No exchange of datagrams can\ntell: half of it, %v, is in the errors above.\n", d, d/2)
+	}
+	return errors.Join(err, w.failure())
+}
+
+// progress is a line: how far each peer's idea of the other's clock is off, and its bound.
+func (w *world) progress() string {
+	now := program.True()
+	line := fmt.Sprintf("%4.1f s", now.Seconds())
+	for _, j := range w.judges {
+		if err, ok := j.offsetError(now); ok {
+			line += fmt.Sprintf("   %s %+5d us, bound %.1f ms", j.name, err, j.state().ErrorBound.Seconds()*1e3)
+		} else {
+			line += fmt.Sprintf("   %s not synchronized", j.name)
+		}
+	}
+	return line
+}
+
+// table prints what both peers made of it, 60 columns wide.
+func (w *world) table(out io.Writer) {
+	a, b := w.judges[0], w.judges[1]
+	row := func(name string, value func(j *judge) any) {
+		fmt.Fprintf(out, "%-26s %16v %16v\n", name, value(a), value(b))
+	}
+	title := func(text string) { fmt.Fprintf(out, "%s\n%s\n", strings.Repeat("-", 60), text) }
+	fmt.Fprintln(out)
+	row("", func(j *judge) any { return j.name })
+	row("error bound at the end", func(j *judge) any { return j.state().ErrorBound })
+	row("shortest one-way delay", func(j *judge) any { return j.state().MinimumOneWayDelay })
+	title(fmt.Sprintf("errors after %v, in us: median/p99/max", settling))
+	row("  offset", func(j *judge) any { return testkit.SpreadOf(j.offset) })
+	row("  one-way delay", func(j *judge) any { return testkit.SpreadOf(j.owd) })
+	row("  payload timestamp", func(j *judge) any { return testkit.SpreadOf(j.event) })
+	title("datagrams")
+	row("  sent", func(j *judge) any { return j.sent.Load() })
+	row("  accepted", func(j *judge) any { return j.tally(nil).n })
+	row("  accepted, but never sent", func(j *judge) any { return j.intruders })
+	title("rejected / injected")
+	for _, k := range kinds {
+		injected := func(j *judge) int { return w.relay.Injected(j.way, k.injected...) }
+		row("  "+k.name, func(j *judge) any { return fmt.Sprintf("%d / %d", j.tally(k.err).n, injected(j)) })
+	}
+	fmt.Fprintln(out, "Before a sender has proven itself, all that it sends counts\nas another session's, replayed or not.")
+}
+
+// failure says what went wrong.
+func (w *world) failure() (err error) {
+	for _, j := range w.judges {
+		if known := j.end.Link.IsSynchronized(); !known || j.intruders > 0 {
+			err = errors.Join(err, fmt.Errorf("%s: synchronized %v, took %d datagrams that nobody had sent", j.name, known, j.intruders))
+		}
+	}
+	return err
+}

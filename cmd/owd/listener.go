@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"timesync/examples/seal"
+	"timesync/internal/program"
+)
+
+const (
+	// mostCallers is how many callers a listener serves at once: each takes 50 kB and sends as often as
+	// it wants.
+	mostCallers = 100
+	// gone is how long a caller may be silent before it is forgotten. One that comes back later has
+	// another id anyway.
+	gone = longestInterval + patience
+)
+
+// listener is the end that answers all callers that have the key.
+type listener struct {
+	*program.Socket
+	config config
+	show   *screen
+	forged atomic.Int64 // datagrams that were made with another key
+
+	mu      sync.Mutex
+	callers map[id]*callee
+}
+
+// callee is a caller, as the listener sees it.
+type callee struct {
+	*conversation
+	stop context.CancelFunc
+}
+
+// listen answers callers until ctx is done.
+func listen(ctx context.Context, c config, out io.Writer) error {
+	at, err := net.ResolveUDPAddr("udp", c.listen)
+	if err != nil {
+		return err
+	}
+	udp, err := net.ListenUDP("udp", at)
+	if err != nil {
+		return err
+	}
+	clock := wallClock(c.skew)
+	l := &listener{
+		Socket:  program.NewSocket(udp, clock.Reads),
+		config:  c,
+		show:    newScreen(out, c.json, true),
+		callers: map[id]*callee{},
+	}
+	l.show.begin(fmt.Sprintf("owd listens at %v", udp.LocalAddr()))
+	l.Go(func() {
+		seal.Receive(l, func(b []byte, from netip.AddrPort, recvUsec uint64) { l.receive(clock, b, from, recvUsec) })
+	})
+	heardAny := false
+	program.Every(ctx.Done(), time.Second, func() { heardAny = l.second() || heardAny })
+	l.mu.Lock()
+	left := slices.Collect(maps.Values(l.callers))
+	l.mu.Unlock()
+	for _, c := range left {
+		l.leave(c)
+	}
+	err = l.Close()
+	if !heardAny && len(left) == 0 {
+		return errors.Join(fmt.Errorf("%w: nobody called", errNoAnswer), err)
+	}
+	return err
+}
+
+func (l *listener) receive(clock program.Clock, b []byte, from netip.AddrPort, recvUsec uint64) {
+	if len(b) < idLen {
+		return
+	}
+	i := id(b[:idLen])
+	l.mu.Lock()
+	c := l.callers[i]
+	isFull := len(l.callers) >= mostCallers
+	l.mu.Unlock()
+	if c == nil && isFull {
+		return
+	}
+	isNew := c == nil
+	if isNew {
+		c = &callee{conversation: newConversation(l.config.key, i, clock, false)}
+	}
+	answer, err := c.take(b, from, recvUsec)
+	if errors.Is(err, seal.ErrForged) {
+		l.forged.Add(1)
+		return // whoever has no key leaves nothing behind
+	}
+	if answer != nil {
+		l.Write(answer, from)
+	}
+	if isNew {
+		l.join(c)
+	}
+}
+
+// join begins to send to a new caller.
+func (l *listener) join(c *callee) {
+	ctx, stop := context.WithCancel(l.Ctx)
+	c.stop = stop
+	l.mu.Lock()
+	l.callers[c.id] = c
+	l.mu.Unlock()
+	if err := l.Record(&c.end.Link, l.config.record, "owd-*.tsr"); err != nil {
+		l.show.begin(err.Error())
+	}
+	l.Go(func() {
+		for ctx.Err() == nil {
+			if to := c.end.Peer().Addr; to.IsValid() {
+				l.Write(c.datagram(), to)
+			}
+			program.Sleep(ctx, c.wanted())
+		}
+	})
+}
+
+// leave shows what was measured with a caller, and forgets it.
+func (l *listener) leave(c *callee) {
+	c.stop()
+	l.mu.Lock()
+	delete(l.callers, c.id)
+	l.mu.Unlock()
+	if r := c.summary(); r.from.Received > 0 {
+		l.show.summary(r)
+	}
+}
+
+// second shows the last second of each caller, and reports whether there is one.
+func (l *listener) second() (some bool) {
+	l.mu.Lock()
+	all := slices.Collect(maps.Values(l.callers))
+	l.mu.Unlock()
+	slices.SortFunc(all, func(a, b *callee) int { return int(a.begun - b.begun) })
+	for _, c := range all {
+		silence, ever := c.silence()
+		if silence > gone {
+			l.leave(c)
+			continue
+		}
+		if !ever {
+			continue // it has yet to prove that it is no recording
+		}
+		some = true
+		r := c.second()
+		if silence >= patience {
+			r.trouble = "nothing comes any more"
+		}
+		l.show.second(r)
+	}
+	if forged := l.forged.Swap(0); forged > 0 && len(all) == 0 {
+		l.show.begin(fmt.Sprintf("%d datagrams were made with another key: set the same %s on both machines",
+			forged, program.KeyVariable))
+	}
+	return some
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	random "math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"timesync/internal/badnet"
+	"timesync/internal/program"
+	"timesync/internal/testkit"
+	"timesync/session"
+)
+
+const (
+	size    = 5                // peers
+	ending  = 28 * time.Second // true time
+	settled = 6 * time.Second  // how long after its start a peer has to agree with others
+	look    = 10 * time.Millisecond
+)
+
+// What is judged. Bounds and order hold on any machine. A machine that is so busy that datagrams
+// are sent and received late is less accurate.
+const (
+	apartMost = 1000 // us: p99 of how far peers are apart
+	rounded   = 2    // us: clocks are read in whole microseconds
+)
+
+// script is what happens, in true time.
+var script = []struct {
+	at   time.Duration
+	what string
+	do   func(g *group)
+}{
+	{
+		at:   11 * time.Second,
+		what: "the host, peer 1, is killed",
+		do:   func(g *group) { g.peers[0].Close() },
+	},
+	{
+		at:   13 * time.Second,
+		what: "peer 1 starts anew, with another clock",
+		do:   func(g *group) { g.birth(0) },
+	},
+	{
+		at:   18 * time.Second,
+		what: "1, 2 and 3 are cut off from 4 and 5",
+		do:   func(g *group) { g.apart.Store(true) },
+	},
+	{
+		at:   23 * time.Second,
+		what: "they meet again",
+		do:   func(g *group) { g.apart.Store(false) },
+	},
+}
+
+// group is the peers and the networks in front of them, and what the judge found.
+type group struct {
+	config
+	rng    *random.Rand
+	peers  [size]*peer           // peer 1 is the first
+	last   [size]session.Reading // of each since it started; 0 before there is one
+	relays [size]*badnet.Relay
+	apart  atomic.Bool   // 1, 2 and 3 from 4 and 5
+	clock  program.Clock // of the founder: session time
+
+	// How far the two peers are apart that are furthest apart, us.
+	aparts []int64
+	// Readings beyond their bound, and such as went back; jumps.
+	wrong, back, steps int
+}
+
+// demo plays the script, and prints what the peers think.
+func demo(ctx context.Context, c config, out io.Writer) *group {
+	g := &group{config: c, rng: random.New(random.NewPCG(c.Network.Seed, 49))}
+	g.at = make([]netip.AddrPort, size)
+	rand.Read(g.Key[:])
+	defer g.close()
+	for i := range size {
+		g.birth(i)
+	}
+	founder := g.peers[0]
+	g.clock = founder.clock
+	// It has no error: the founder is in no session.
+	_ = founder.member.Found(founder.started, founder.started)
+	n := c.Network
+	fmt.Fprintf(out, "%d peers, each connected to each; ", size)
+	fmt.Fprintf(out, "delay %v and jitter up to %v, ", n.Delay, n.Jitter)
+	fmt.Fprintf(out, "%g %% lost, %g %% overtaken; ", n.Loss, n.Reorder)
+	fmt.Fprintf(out, "clocks up to %g ppm off; -seed %d\n", c.Skew, n.Seed)
+	fmt.Fprint(out, "Each peer's session time, minus the founder's clock, with its bound; ")
+	fmt.Fprintln(out, "its host and generation:")
+	g.play(ctx, out)
+	return g
+}
+
+// birth starts a peer that knows nothing, with a clock and a socket of its own. The first time it
+// puts a network in front of it.
+func (g *group) birth(i int) {
+	conn := badnet.Loopback()
+	if r := g.relays[i]; r != nil {
+		r.Move(badnet.Addr(conn))
+	} else {
+		network := g.Network
+		network.Seed += uint64(i)
+		g.relays[i] = badnet.New(network, badnet.Addr(conn))
+		g.at[i] = g.relays[i].Addr()
+	}
+	clock := program.Clock{Start: g.rng.Uint64(), PPM: g.Skew * (2*g.rng.Float64() - 1)}
+	p := newPeer(uint64(i)+1, g.Key, clock, g.at)
+	p.cut = func(a, b uint64) bool { return g.apart.Load() && (a <= 3) != (b <= 3) }
+	p.start(conn)
+	g.peers[i] = p
+	g.last[i] = session.Reading{}
+}
+
+func (g *group) close() {
+	for i, p := range g.peers {
+		p.Close() // which may have happened
+		g.relays[i].Close()
+	}
+}
+
+// play lets things happen, and looks.
+func (g *group) play(ctx context.Context, out io.Writer) {
+	var since, shown time.Duration
+	next := 0 // of the script
+	begun := program.True()
+	for ; ctx.Err() == nil && since < ending; program.Sleep(ctx, look) {
+		now := program.True()
+		since = now - begun
+		if next < len(script) && since >= script[next].at {
+			fmt.Fprintf(out, "%6.1f s  %s\n", since.Seconds(), script[next].what)
+			script[next].do(g)
+			next++
+		}
+		line := g.look(now.Microseconds())
+		if since-shown >= 2*time.Second {
+			shown = since
+			fmt.Fprintf(out, "%6.1f s%s\n", since.Seconds(), line)
+		}
+	}
+}
+
+// look reads all clocks at one moment of true time, and judges what they read.
+func (g *group) look(now int64) (line string) {
+	var offs []int64 // of those that have been there for long
+	for i, p := range g.peers {
+		local := p.clock.At(now)
+		reading, ok := p.member.Read(local)
+		if !ok || p.Ctx.Err() != nil {
+			line += fmt.Sprintf("%28s", "-")
+			continue
+		}
+		off := int64(reading.Usec - g.clock.At(now))
+		bound := float64(reading.Bound) / float64(time.Millisecond)
+		line += fmt.Sprintf("  %+5d us +-%3.0f ms, %d gen %d",
+			off, bound, reading.Host, reading.Generation)
+		g.judge(i, reading, off)
+		if passed(local, p.started) >= settled {
+			offs = append(offs, off)
+		}
+	}
+	if len(offs) > 1 {
+		g.aparts = append(g.aparts, slices.Max(offs)-slices.Min(offs))
+	}
+	return line
+}
+
+// judge judges one reading of a peer, which is off by so much, by the last one.
+func (g *group) judge(i int, reading session.Reading, off int64) {
+	last := g.last[i]
+	g.last[i] = reading
+	if max(off, -off)-rounded > reading.Bound.Microseconds() {
+		g.wrong++
+	}
+	if last.Generation == 0 {
+		return
+	}
+	if reading.Steps == last.Steps && int64(reading.Usec-last.Usec) < 0 {
+		g.back++
+	}
+	g.steps += int(reading.Steps - last.Steps)
+}
+
+// host returns which host all followed at last, or 0.
+func (g *group) host() uint64 {
+	first := g.last[0]
+	for _, r := range g.last {
+		if r.Host != first.Host || r.Generation != first.Generation {
+			return 0
+		}
+	}
+	return first.Host
+}
+
+// print prints what came out, and says what is wrong: what must never happen, on any machine, and,
+// if exact, how well peers have to agree.
+func (g *group) print(out io.Writer, exact bool) error {
+	apart := testkit.SpreadOf(g.aparts)
+	fmt.Fprintf(out, "\nfrom %v after a start, two peers are apart, us: ", settled)
+	fmt.Fprintf(out, "%v (median/99th percentile/most of %d)\n", apart, apart.Samples)
+	fmt.Fprintf(out, "%d readings beyond the bound, %d went back; ", g.wrong, g.back)
+	fmt.Fprintf(out, "%d steps; host %d at the end\n", g.steps, g.host())
+	switch {
+	case g.wrong > 0 || g.back > 0:
+		return errors.New("a reading is beyond the bound, or went back")
+	case !exact:
+		return nil
+	case apart.P99 > apartMost || g.steps > 0:
+		return fmt.Errorf("peers must agree within %d us (p99), without a step", apartMost)
+	case g.host() == 0:
+		return errors.New("there is not one host for all at the end")
+	}
+	return nil
+}

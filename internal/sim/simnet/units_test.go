@@ -1,0 +1,8 @@
+package simnet
+
+import "time"
+
+const (
+	ms  = time.Millisecond
+	sec = time.Second
+)

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package js
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"timesync"
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
+)
+
+// course is what happens to an end 30 s after the start of a session.
+type course struct {
+	name  string
+	side  int
+	step  time.Duration // its clock is set by so much
+	fresh bool          // or it starts anew
+}
+
+var courses = []course{
+	{"calm", 0, 0, false},
+	{"js restarts", 0, 0, true},
+	{"go restarts", 1, 0, true},
+	{"js is set ahead", 0, 2 * time.Second, false},
+	{"go is set back", 1, -2 * time.Second, false},
+	{"js is set back by 15 ms", 0, -15 * time.Millisecond, false},
+	{"js is set back by 1000 s", 0, -1000 * time.Second, false},
+	{"go is set ahead by 15 ms", 1, 15 * time.Millisecond, false},
+}
+
+// outcome is what an end knew: errors and bounds in us, from 15 s after the start and what happens
+// on, as the bound asks for, in many sessions.
+type outcome struct {
+	errs, bounds []float64
+	wrong        int // bounds
+	// heals is for how long it was wrong by over 2 ms after a happening.
+	heals time.Duration
+	// low is how far a report of quality 1 that came was below the peer's floor, us.
+	low float64
+}
+
+func (o outcome) p99() float64 { return testkit.Quantile(o.errs, .99) }
+
+func (o outcome) String() string {
+	return fmt.Sprintf("error median %.0f, p99 %.0f us; %d of %d bounds wrong; right after %v; floors %.0f us too low",
+		testkit.Quantile(o.errs, .5), o.p99(), o.wrong, len(o.errs), o.heals, o.low)
+}
+
+const (
+	lasts     = 100 * time.Second
+	happensAt = 30 * time.Second
+	settles   = 15 * time.Second
+	askAt     = 50 * time.Millisecond
+	pathDelay = 10 * time.Millisecond
+)
+
+// world is two ends, sides 0 and 1, on a bad path in simulated time: 10 ms and exponential 5 ms each
+// way, 2 % loss; the clocks are 40 ppm apart.
+type world struct {
+	*simnet.World
+	ends  [2]end
+	nodes [2]*simnet.Node
+	last  time.Duration // when something happened, or the start
+	out   [2]*outcome
+}
+
+// session lets two ends talk, and adds what they knew to out.
+func session(seed uint64, rate float64, happens course, ends [2]end, out [2]*outcome) {
+	w := &world{World: simnet.NewWorld(seed), ends: ends, out: out}
+	rng, every := w.Rand("ends"), time.Duration(float64(time.Second)/rate)
+	if happens.fresh || happens.step != 0 {
+		w.At(happensAt, func() {
+			if w.last = happensAt; happens.fresh {
+				ends[happens.side].anew()
+			}
+		})
+	}
+	w.Every(askAt, askAt, w.ask)
+	for side, e := range ends {
+		spec := simnet.ClockSpec{OffsetUsec: rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
+			SinePhase: 2 * math.Pi * rng.Float64(), WanderPPM: 0.01}
+		if happens.side == side {
+			spec.Events = []simnet.ClockEvent{{At: happensAt, Step: happens.step}}
+		}
+		n := w.Node(fmt.Sprint(side), simnet.NewClock(spec, rng.Uint64()))
+		n.OnReceive = func(_ *simnet.Node, b []byte) { w.arrive(side, b) }
+		e.anew()
+		w.nodes[side] = n
+		w.Every(every, time.Duration(rng.Float64()*float64(every)), func() { n.Send(w.nodes[1-side], e.send(n.NowUsec())) })
+	}
+	way := simnet.Link{Base: simnet.Fixed(pathDelay), Delay: simnet.Exp(5 * time.Millisecond), Loss: simnet.Bernoulli(0.02)}
+	back := way
+	w.Connect(w.nodes[0], w.nodes[1], &way, &back)
+	w.Run(lasts)
+}
+
+// ask asks both ends what they know.
+func (w *world) ask() {
+	at := w.Now()
+	for side, e := range w.ends {
+		o := w.out[side]
+		remote, bound, ok := e.read(w.nodes[side].NowUsec())
+		err := math.Abs(float64(int64(remote - w.nodes[1-side].NowUsec())))
+		if !ok || err > 2000 {
+			o.heals = max(o.heals, at-w.last)
+		}
+		if at < w.last+settles {
+			continue
+		}
+		o.errs, o.bounds = append(o.errs, err), append(o.bounds, bound)
+		if !ok || err > bound {
+			o.wrong++
+		}
+	}
+}
+
+func (w *world) arrive(side int, datagram []byte) {
+	now, o := w.nodes[side].NowUsec(), w.out[side]
+	if w.last == 0 || w.Now() > w.last+settles {
+		floor := uint64(pathDelay.Microseconds()) + w.nodes[1-side].NowUsec() - now
+		o.low = max(o.low, lacking(datagram, floor))
+	}
+	w.ends[side].open(datagram, now)
+}
+
+// lacking returns how far a report of quality 1 is below the floor, both in us, or 0 if there is none.
+func lacking(datagram []byte, floor uint64) float64 {
+	if datagram[0]&1 == 0 {
+		return 0
+	}
+	report := uint64(timesync.ReadCounter24(datagram[4:]))
+	if report%3 != 1 {
+		return 0
+	}
+	return float64(int64((floor-8*report)<<37) >> 37) // modulo 2^27
+}
+
+// TestBesideGo: beside a JavaScript end, a Go end knows the time as beside a Go end, and the
+// JavaScript end hardly less well, also where either starts anew or its clock is set.
+func TestBesideGo(t *testing.T) {
+	javascript := newJSEnd(t)
+	if testing.Short() {
+		*seeds = 1
+	}
+	for i, rate := range []float64{60, 4} {
+		var js, besideJS, besideGo outcome
+		for _, c := range courses {
+			for seed := *first; seed < *first+*seeds; seed++ {
+				session(seed, rate, c, [2]end{javascript, &goEnd{}}, [2]*outcome{&js, &besideJS})
+				session(seed, rate, c, [2]end{&goEnd{}, &goEnd{}}, [2]*outcome{{}, &besideGo})
+			}
+			t.Logf("%g/s, with %s, seeds from %d:\n  js %v\n  go %v\n  go beside go %v", rate, c.name, *first, js, besideJS, besideGo)
+		}
+		check := func(ok bool, format string, args ...any) {
+			t.Helper()
+			if !ok {
+				t.Errorf("%g/s: "+format, append([]any{rate}, args...)...)
+			}
+		}
+		most := 1.3*besideGo.p99() + 50
+		limit := max(most, [2]float64{250, 400}[i]) // us; a Go end beside Go has about 30 and 300
+		check(besideJS.p99() <= most, "the Go end's p99 is above %.0f us", most)
+		check(js.p99() <= limit, "the JavaScript end's p99 is above %.0f us", limit)
+		wide, beside := testkit.Quantile(besideGo.bounds, .99)/1e3, testkit.Quantile(besideJS.bounds, .99)/1e3
+		check(wide <= 1.3*beside, "beside Go, the bound of a Go end is %.1f ms; beside JavaScript %.1f ms", wide, beside)
+		low := max(js.low, besideJS.low)
+		check(low <= 100+20, "a report of quality 1 was %.0f us too low", low) // 20: its rounding, and its way
+		check(js.wrong == 0 && besideJS.wrong <= besideGo.wrong, "a bound is wrong")
+		longest := max(5*time.Second, besideGo.heals+time.Second)
+		check(max(js.heals, besideJS.heals) <= longest, "it takes over %v after something happened", longest)
+	}
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"timesync/internal/sim/inputs"
+	"timesync/internal/testkit"
+	"timesync/lab/play"
+	"timesync/lab/results"
+)
+
+// pages are the documents that this program writes parts of, or draws pictures for. A new page, part or
+// picture is an entry here.
+func (f *figures) pages() []results.Page {
+	return []results.Page{
+		{
+			Path: "README.md",
+			Parts: map[string]string{
+				"busy":    f.busyText(),
+				"figures": f.readmeTable(),
+			},
+			Pictures: map[string][]*results.Chart{"busy": {busyChart()}},
+		},
+		{
+			Path:     "docs/DESIGN.md",
+			Pictures: map[string][]*results.Chart{"floors": floorsCharts()},
+		},
+		{
+			Path: "lab/results/REPORT.md",
+			Parts: map[string]string{
+				"headline": f.headline(),
+				"wins":     results.Text("%s.", f.won(play.Simulated)),
+				"core":     results.Text("%s.", f.won(play.Skewed)),
+				"worlds":   f.worldTable(),
+				"starts":   f.starts(),
+			},
+			Pictures: f.reportPictures(),
+		},
+		{
+			Path: "lab/results/ACCURACY.md",
+			Parts: map[string]string{
+				"offset": f.accuracyTable(),
+				"coarse": f.coarseTable(),
+			},
+		},
+		{
+			Path: "lab/results/CHRONYD.md",
+			Parts: map[string]string{
+				"equal": f.equalTable(),
+				"wins":  f.equalWins(),
+			},
+		},
+		{
+			Path: "lab/results/INPUTS.md",
+			Parts: map[string]string{
+				"inputs":  f.inputTable(true),
+				"changes": f.changeTable(),
+				"worlds":  f.inputTable(false),
+			},
+			Pictures: map[string][]*results.Chart{"inputs": {inputChart()}},
+		},
+	}
+}
+
+// reportPictures are those of REPORT.md.
+func (f *figures) reportPictures() map[string][]*results.Chart {
+	pictures := map[string][]*results.Chart{
+		"methods": {f.methodsChart()},
+		"skew":    {skewChart()},
+		"rate":    {rateChart()},
+	}
+	for world, title := range play.Taught {
+		pictures[world] = []*results.Chart{f.taughtChart(world, title)}
+	}
+	return pictures
+}
+
+// busyText says below README's picture what it shows, and what comes out in all seeds of its world.
+func (f *figures) busyText() string {
+	p99 := func(column string) string { return results.Micros(f.named(busyWorld).value(column)) }
+	return results.Text("Simulated; one way has a queue for 150 s. Over %d such worlds the 99th percentile of "+
+		"the error is %s; the C++ original's %s, NTP's filter's %s, and chronyd's, which asks "+
+		"once a second, %s. `cd lab && go run ./report` draws it; [REPORT](lab/results/REPORT.md) "+
+		"has all worlds and methods.",
+		play.SimSeeds, p99(play.Ours), p99(play.Original), p99(play.NTP), p99(play.Chronyd))
+}
+
+// readmeTable has the figures of the report.
+func (f *figures) readmeTable() string {
+	worlds := f.of(play.Simulated)
+	mine, orig, limit := means(worlds)
+	const head = "| error of the remote clock, 99th percentile |  | command |\n|---|---|---|\n"
+	const row = "| geometric mean over %d simulated scenarios " +
+		"| **%s**; the C++ original's is %.0f times as large; chronyd, asking once a second, %s; " +
+		"an oracle that knows each series in advance is %.1f times better " +
+		"| [REPORT](lab/results/REPORT.md): `cd lab && go run ./report` |\n\n"
+	chrony := results.Micros(mean(worlds, play.Chronyd))
+	return head + fmt.Sprintf(row, len(worlds), results.Micros(mine), orig/mine, chrony, mine/limit)
+}
+
+// accuracyWorlds are the worlds of ACCURACY.md, and what happens in them.
+var accuracyWorlds = []struct{ world, what string }{
+	{"ideal", "no jitter, 100 ppm"},
+	{"cellular", "4-10 ms of jitter, 100 ppm"},
+	{"mediumjitter", "exponential, 3 ms"},
+	{"bufferbloat-both", ""},
+	{"clockstep", "5 ms"},
+	{"mediumjitter-1hz", "one datagram a second"},
+	{"slew", "by 500 ppm for 30 s"},
+	{"standingqueue", "for 150 s"},
+}
+
+func (f *figures) accuracyTable() string {
+	columns := []string{play.Ours, play.Original, play.NTP, play.Netfox, play.Slot, play.Sutphin}
+	heads := []string{
+		"timesync", "C++ original", "NTP's filter", "netfox", "Slot", "one round trip, halved",
+	}
+	rows := [][]string{append([]string{"world", "timesync, median"}, heads...)}
+	for _, a := range accuracyWorlds {
+		w := f.named(a.world)
+		median := testkit.OrNaN(w.results[play.Ours].Errs, 0.5)
+		row := slices.Insert(w.row(columns), 1, number(median))
+		row[0] = strings.TrimSuffix(a.world+", "+a.what, ", ")
+		rows = append(rows, row)
+	}
+	return results.Table(rows)
+}
+
+func (f *figures) coarseTable() string {
+	chronyd := func(column string) bool { return column == play.Chronyd } // it was not played there
+	columns := slices.DeleteFunc(shown(), chronyd)
+	rows := [][]string{append([]string{"world"}, columns...)}
+	for _, w := range f.of(play.Coarse) {
+		rows = append(rows, w.row(columns))
+	}
+	return results.Table(rows)
+}
+
+// inputsOf has a row for each world that is shown, and cells for each method with these heads.
+func (f *figures) inputsOf(
+	heads []string, shown func(w *inputWorld) bool, cells func(r *inputs.Result) []string,
+) string {
+	rows := [][]string{{"world"}}
+	for _, m := range inputs.Methods {
+		rows[0] = append(rows[0], m.Name+", "+heads[0])
+		rows[0] = append(rows[0], heads[1:]...)
+	}
+	for _, w := range f.inputs {
+		if !shown(&w) {
+			continue
+		}
+		row := []string{w.Name}
+		for i := range w.results {
+			row = append(row, cells(&w.results[i])...)
+		}
+		rows = append(rows, row)
+	}
+	return results.Table(rows)
+}
+
+// inputTable returns late share and lead in the worlds that are about inputs, or in the others.
+func (f *figures) inputTable(own bool) string {
+	shown := func(w *inputWorld) bool {
+		return w.own == own && w.Off == nil // who sleeps has no lead
+	}
+	cells := func(r *inputs.Result) []string {
+		return []string{
+			fmt.Sprintf("%.2f %%", 100*r.Share()),
+			fmt.Sprintf("%.1f ms", results.Millis(r.Lead)),
+		}
+	}
+	return f.inputsOf([]string{"late", "lead"}, shown, cells)
+}
+
+// changeTable returns what the changes cost.
+func (f *figures) changeTable() string {
+	shown := func(w *inputWorld) bool { return w.Change != 0 }
+	cells := func(r *inputs.Result) []string {
+		return []string{
+			fmt.Sprintf("%.2f s", r.Until.Seconds()),
+			fmt.Sprint(r.Lost),
+			fmt.Sprintf("%.1f s", r.Excess.Seconds()),
+		}
+	}
+	return f.inputsOf([]string{"late for", "inputs", "lead too long for"}, shown, cells)
+}
