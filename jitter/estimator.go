@@ -47,8 +47,9 @@ type Estimator struct {
 
 	batch   batch
 	stop    stop
-	pending [8]uint8 // the late ones of the batch, as bins of the tail, that may be those of a stop
-	waiting uint8    // how many these are
+	pending [8]uint8      // the late ones up to the last arrival, as bins of the tail, that are not counted yet
+	waiting uint8         // how many these are
+	before  time.Duration // the level before the first of them
 }
 
 // batch is what may have been held up until one moment: its first arrival.
@@ -105,7 +106,9 @@ func (e *Estimator) Add(sent, arrived time.Duration) {
 			return
 		}
 	} else if since := now - e.batch.arrived; !e.batch.late || since < 0 || since >= oneTick {
-		e.countPending()
+		if !late {
+			e.countPending()
+		}
 		e.batch = batch{sent: sent, arrived: now, excess: delay, late: late}
 	}
 	e.learn(delay, late)
@@ -140,17 +143,16 @@ func (e *Estimator) stopped(now time.Duration) bool {
 	return e.stop.alone
 }
 
-// countPending counts the late ones that no stop has held up.
+// countPending counts the late ones that no stop has held up. Those that the level explains by now are
+// of a path that has become longer, and count as one.
 func (e *Estimator) countPending() {
-	for _, bin := range e.pending[:e.waiting] {
-		e.countLate(int(bin))
+	for i, bin := range e.pending[:e.waiting] {
+		if i == 0 || e.level-e.before < binEnd(int(bin))/2 {
+			e.tail.count(int(bin), e.share())
+		}
+		e.aim = max(e.aim-aimGain, aimLeast)
 	}
 	e.waiting = 0
-}
-
-func (e *Estimator) countLate(bin int) {
-	e.tail.count(bin, e.share())
-	e.aim = max(e.aim-aimGain, aimLeast)
 }
 
 // learn takes a delay that counts.
@@ -159,17 +161,22 @@ func (e *Estimator) learn(delay time.Duration, late bool) {
 	if e.recent.size == 0 {
 		e.level = delay
 	}
-	bin := binOf(delay - e.level)
+	before := e.level
+	bin := binOf(delay - before)
 	e.level = e.recent.add(delay)
 	e.aim = min(e.aim+aimGain*share, 1)
 	switch {
 	case !late:
 		e.tail.count(bin, share)
 	case int(e.waiting) < len(e.pending):
+		if e.waiting == 0 {
+			e.before = before
+		}
 		e.pending[e.waiting] = uint8(bin)
 		e.waiting++
-	default:
-		e.countLate(bin)
+	default: // as of a row that is longer than any stop
+		e.tail.count(bin, share)
+		e.aim = max(e.aim-aimGain, aimLeast)
 	}
 	e.wait = e.level + e.tail.quantile(share*e.aim)
 }
@@ -192,14 +199,13 @@ func (e *Estimator) Wait() (wait time.Duration, ok bool) { return e.first + e.wa
 // for so much longer: then the later one has arrived, too.
 func (e *Estimator) Interval() time.Duration { return e.sending.interval }
 
+// Level returns the median of the last delays, as if their clocks were those of Wait. It is 0 before the
+// first arrival.
+func (e *Estimator) Level() time.Duration { return e.first + e.level }
+
 // Shift takes that all delays are longer by a time from now on, or shorter if it is negative, since a
 // clock was set: the receiver's forward by so much, or the sender's back.
-func (e *Estimator) Shift(by time.Duration) {
-	e.first += by
-	e.batch.sent -= by
-	e.stop.began -= by
-	e.stop.ended -= by
-}
+func (e *Estimator) Shift(by time.Duration) { e.first += by }
 
 // Reset forgets all but Share. Call it when the path is another one for certain: after a sleep of the
 // machine, or for a new connection.

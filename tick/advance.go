@@ -94,6 +94,9 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 	if l.now.paused {
 		return 0
 	}
+	if l.now.known {
+		l.frames.add(gap)
+	}
 	if l.role.steer(); !l.now.known {
 		return 0
 	}
@@ -120,8 +123,8 @@ func (l *loop) plan(gap time.Duration, single bool) int {
 	case due <= most:
 	case l.cfg.CatchUp == CatchUpJump:
 		keep = 1
-	case l.cfg.CatchUp == CatchUpDrop:
-		keep = most
+	case l.cfg.CatchUp == CatchUpDrop || l.now.rate.Ticks(l.frames.usual()) >= most:
+		keep = most // frames that are too long make up for nothing
 	case stall > 0:
 		keep = max(min(due, l.now.rate.Ticks(stall)), most)
 	}

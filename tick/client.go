@@ -139,7 +139,7 @@ func (c *Client) believe(w arrived) {
 	c.welcomes.last, c.welcomes.earlier = w, arrived{}
 	c.now.epoch, c.remote.near = w.Epoch, w.reading()
 	if w.inputs.ticks > 0 && c.now.known {
-		c.buffers.inputsArrived(&w.inputs, c.now.rate.Duration(1), c.atUsec)
+		c.buffers.inputsArrived(&w.inputs, c.atUsec)
 	}
 	if !told && !w.Rate.equal(c.now.rate) {
 		c.meetRate(w.Rate)
@@ -203,22 +203,14 @@ func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 	}
 	c.hear(&c.heard, 0, nowUsec)
 	if !c.now.paused {
-		tick := c.now.rate.Duration(1)
-		at := c.now.rate.Duration(n) - tick // one state ahead
 		waited := elapsed(c.steered, nowUsec) > hang || int64(nowUsec-c.counts) < 0
-		c.buffers.stateArrived(n, at, at-c.now.read(server, nowUsec), tick, waited, nowUsec)
+		c.buffers.stateArrived(n, c.now.rate.Duration(n), c.now.read(server, nowUsec), waited, nowUsec)
 	}
 	return true
 }
 
-// ran notes when the input for a tick is sent. While the program hangs again and again, that says nothing of the path.
-func (c *Client) ran(n Tick) {
-	if int64(c.atUsec-c.counts) < 0 {
-		return
-	}
-	at, tick := c.latest(predicted), c.now.rate.Duration(1)
-	c.buffers.inputSent(n, at, c.buffers.phase(at-c.now.rate.Duration(n), tick, c.atUsec), c.atUsec)
-}
+// ran notes when the input for a tick is sent.
+func (c *Client) ran(n Tick) { c.buffers.inputSent(n, c.now.rate.Duration(n), c.atUsec) }
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
 func (c *Client) steer() {
@@ -305,11 +297,13 @@ func (c *Client) target(at, early, late time.Duration) {
 	s.PredictedTime = Steered{Target: late + max(c.conf.ServerBuffer, 0)}
 	share, rate := c.conf.LateShare/2, c.now.rate // with room for what is not known yet
 	if c.conf.ClientBuffer == 0 {
-		behind := b.behind.distance(b.ref-early, rate.Duration(1), share, now)
+		behind := b.behind.distance(b.ref-early, rate.Duration(1), b.behind.jitter.Interval(), share, now)
 		s.ServerTime = Steered{Target: b.ref - behind, Measured: b.behind.all > 0, Late: b.behind.jump}
 	}
 	if c.conf.ServerBuffer == 0 {
-		ahead := b.ahead.distance(late-b.ref, rate.Duration(2), share, now)
+		// A tick is played by the frame after its start, and of more than MaxTicks the oldest are skipped.
+		frame := min(c.frames.usual(), rate.Duration(Tick(c.cfg.MaxTicks)))
+		ahead := b.ahead.distance(late-b.ref, rate.Duration(2), frame, share, now)
 		s.PredictedTime = Steered{Target: b.ref + ahead, Measured: b.ahead.all > 0, Late: b.ahead.jump}
 	}
 	for _, k := range s.clocks() {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"timesync/internal/stat"
+	"timesync/internal/testkit"
 )
 
 // Seldom is the kind of all worlds with stops where one is sent a second: what a stop holds up is then a
@@ -75,11 +75,11 @@ func (r *Row) String() string {
 	}
 	if len(r.AfterStop) > 0 {
 		fmt.Fprintf(&b, ", after a stop %.1f, at most %.1f ms",
-			stat.Quantile(r.AfterStop, 0.5), stat.Quantile(r.AfterStop, 1))
+			testkit.Quantile(r.AfterStop, 0.5), testkit.Quantile(r.AfterStop, 1))
 	}
 	if len(r.Up) > 0 {
 		fmt.Fprintf(&b, ", up in %.0f and down in %.0f ms",
-			stat.Quantile(r.Up, 0.5), stat.OrNaN(r.Down, 0.5))
+			testkit.Quantile(r.Up, 0.5), testkit.OrNaN(r.Down, 0.5))
 	}
 	return b.String()
 }
