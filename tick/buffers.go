@@ -2,7 +2,10 @@
 
 package tick
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // sentKept is for how many of the last ticks a client knows when it sent their inputs.
 const sentKept = 1024
@@ -22,6 +25,7 @@ type buffers struct {
 	sent   []sent        // by tick modulo sentKept; nil until the server says that it knows
 	jumped Tick          // the first tick after the predicted clock was set
 	states arrivals      // which have come
+	every  time.Duration // how long it is from one state to the next; 0 is not known
 }
 
 // sent is an input of a client for a tick: when it was sent, and how far ahead of the reference the tick
@@ -71,8 +75,9 @@ func (b *buffers) inputsArrived(a *arrivals, nowUsec uint64) {
 // says that it may have waited on this machine.
 func (b *buffers) stateArrived(n Tick, at, shown time.Duration, waited bool, nowUsec uint64) {
 	if b.states.add(n, 0) && !b.rebase && !waited {
-		late := shown > at-b.behind.jitter.Interval()
+		late := shown > at-b.every
 		b.behind.add(arrival{at, b.reference(nowUsec) - at}, nowUsec)
+		b.every = cmp.Or(b.behind.jitter.Interval(), b.every)
 		b.behind.count(late)
 		b.behind.inRow(late)
 	}

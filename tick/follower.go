@@ -19,12 +19,13 @@ const (
 	// adaptLeast is the least margin, for what the clocks err while they are slewed.
 	adaptLeast = 500 * time.Microsecond
 	// rowLeast is how many must be late in a row until a clock is set at once: so many move the
-	// median of the last 7 delays.
-	rowLeast = 4
+	// median of the last 7 delays. What is off by less than jumpLeast is slewed.
+	rowLeast  = 4
+	jumpLeast = 2 * time.Millisecond
 	// lateMemory is over how many arrivals the share of late ones is told.
 	lateMemory = 4096
 	// debtLeast is by how much earlier than usual an input is for a server whose ticks are late, too.
-	debtLeast = 100 * time.Millisecond
+	debtLeast = 20 * time.Millisecond
 )
 
 // follower lets a clock follow arrivals: it learns how far the clock must be ahead of the
@@ -93,7 +94,6 @@ func (f *follower) distance(fastest, buffer, more time.Duration, share float64, 
 	case elapsed(f.atUsec, nowUsec) <= adaptFresh:
 		f.jitter.Share = share
 		want := wait + adaptLeast
-		f.jump = f.jump || f.news && f.row >= rowLeast && want > f.held+adaptLeast
 		// The wait changes with each arrival: what is a little less is left.
 		less := want < f.held-max(adaptLeast, (wait-f.jitter.Level())/8)
 		if f.news && (want > f.held || less) {
@@ -103,6 +103,13 @@ func (f *follower) distance(fastest, buffer, more time.Duration, share float64, 
 		f.buffer = min(max(f.held+more-fastest, buffer-adaptReach), buffer+adaptReach)
 	}
 	return fastest + f.buffer
+}
+
+// jumps reports whether the clock is to be set at once, since it is off by so much that arrivals come too late: the path
+// has become longer.
+func (f *follower) jumps(off time.Duration) bool {
+	f.jump = f.row >= rowLeast && off > jumpLeast
+	return f.jump
 }
 
 // shift says that the reference counts from another time: all distances are longer by d, unless they

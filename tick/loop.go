@@ -36,7 +36,7 @@ type loop struct {
 	moved    [3]time.Duration // by how much the clocks moved from the input before to it, steps apart
 	pins     [3]time.Duration // what the last tick saw of them
 	steering Steering         // what the provider is told, kept so that it is not allocated anew
-	frames   frameTimes         // how long it is from one Advance to the next
+	frames   frameTimes       // how long it is from one Advance to the next
 	started  bool
 	synced   bool
 	isSynced chan struct{} // closed when synced
@@ -50,6 +50,8 @@ type role interface {
 	steer()     // at Advance: set the pace until the next
 	paused()    // at Pause and Resume
 	ran(n Tick) // tick n runs
+
+	setBack(byUsec uint64) // the local clock was set back
 }
 
 func (l *loop) init(r role, cfg Config, on Handlers) {
