@@ -79,7 +79,7 @@ func (s *stop) lasts(now time.Duration) bool {
 
 // Add takes that something was sent, by the sender's clock, and has arrived, by the receiver's. Call
 // it in the order of arrival. What comes out of order, or twice, is told by when it was sent: of things
-// that were sent at the same microsecond, among the last dozen, only the first counts. Times may be
+// that were sent at the same time, among the last dozen, only the first counts. Times may be
 // any, also negative ones, and may go back: a clock that was set is a path that changed. After a delay
 // that is more than a day longer or shorter than the first one it begins anew, as after Reset.
 func (e *Estimator) Add(sent, arrived time.Duration) {
@@ -197,7 +197,7 @@ func (e *Estimator) Wait() (wait time.Duration, ok bool) { return e.first + e.wa
 // Interval returns how long it is from one sending to the next: the median of the last 7, 0 before
 // two things have arrived. Who shows what is between two things, as between two states of a game, waits
 // for so much longer: then the later one has arrived, too.
-func (e *Estimator) Interval() time.Duration { return e.sending.interval }
+func (e *Estimator) Interval() time.Duration { return e.sending.interval() }
 
 // Level returns the median of the last delays, as if their clocks were those of Wait. It is 0 before the
 // first arrival.

@@ -2,68 +2,56 @@
 
 package jitter
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // restart is how far back the sender's clock must go to be another clock, and no reordering.
 const restart = 10 * time.Second
 
-// sending is when things were sent.
+// sending is when the last things were sent.
 type sending struct {
-	last     [12]uint32 // when the last ones were, microseconds
-	known    int        // how many of last are
-	next     int        // the place of the next one
-	newest   time.Duration
-	gaps     [7]time.Duration // from one to the next, of those that came in order
-	gap      int              // the place of the next one
-	interval time.Duration    // their median
+	times [12]time.Duration // the earliest first
+	known int               // how many there are
 }
 
 // add takes when something was sent, and reports whether it has come before.
 func (s *sending) add(sent time.Duration) (again bool) {
-	stamp := uint32(sent / time.Microsecond)
-	ahead := sent - s.newest
-	if s.known > 0 && ahead <= 0 {
-		for _, last := range s.last[:s.known] {
-			if last == stamp {
-				return true
-			}
-		}
+	if s.known > 0 && s.times[s.known-1]-sent > restart {
+		s.known = 0
 	}
-	first := s.known == 0
-	s.last[s.next] = stamp
-	s.next = (s.next + 1) % len(s.last)
-	s.known = min(s.known+1, len(s.last))
-	switch {
-	case first || ahead < -restart:
-		s.newest = sent
-	case ahead > 0:
-		s.newest = sent
-		s.learn(ahead)
+	at := s.known
+	for at > 0 && s.times[at-1]-sent > 0 {
+		at--
 	}
+	if at > 0 && s.times[at-1] == sent {
+		return true
+	}
+	if s.known < len(s.times) {
+		copy(s.times[at+1:s.known+1], s.times[at:s.known])
+		s.known++
+	} else if at > 0 {
+		at--
+		copy(s.times[:at], s.times[1:at+1])
+	} else {
+		return false // older than all that are known
+	}
+	s.times[at] = sent
 	return false
 }
 
-// learn takes how long it was from one sending to the next.
-func (s *sending) learn(gap time.Duration) {
-	place := &s.gaps[s.gap%len(s.gaps)]
-	full := s.gap >= len(s.gaps)
-	same := full && cmp.Compare(*place, s.interval) == cmp.Compare(gap, s.interval)
-	*place = gap
-	if s.gap++; s.gap == 2*len(s.gaps) {
-		s.gap = len(s.gaps)
+// interval returns the median of the last 7 gaps, or of those that are known.
+func (s *sending) interval() time.Duration {
+	var gaps [7]time.Duration
+	known := min(s.known-1, len(gaps))
+	if known < 1 {
+		return 0
 	}
-	if same { // on the same side of the median, which stays
-		return
-	}
-	known := min(s.gap, len(s.gaps))
-	sorted := s.gaps
-	for i := 1; i < known; i++ {
-		for k := i; k > 0 && sorted[k-1] > sorted[k]; k-- {
-			sorted[k-1], sorted[k] = sorted[k], sorted[k-1]
+	for i := range known {
+		gap := s.times[s.known-1-i] - s.times[s.known-2-i]
+		k := i
+		for ; k > 0 && gaps[k-1] > gap; k-- {
+			gaps[k] = gaps[k-1]
 		}
+		gaps[k] = gap
 	}
-	s.interval = sorted[known/2]
+	return gaps[known/2]
 }

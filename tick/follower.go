@@ -19,7 +19,7 @@ const (
 	// adaptLeast is the least margin, for what the clocks err while they are slewed.
 	adaptLeast = 500 * time.Microsecond
 	// rowLeast is how many must be late in a row until a clock is set at once: so many move the
-	// median of the last 7 delays. What is off by less than jumpLeast is slewed.
+	// median of the last 7 delays. What is off by less than jumpLeast, or than the jitter, is slewed.
 	rowLeast  = 4
 	jumpLeast = 2 * time.Millisecond
 	// lateMemory is over how many arrivals the share of late ones is told.
@@ -108,7 +108,8 @@ func (f *follower) distance(fastest, buffer, more time.Duration, share float64, 
 // jumps reports whether the clock is to be set at once, since it is off by so much that arrivals come too late: the path
 // has become longer.
 func (f *follower) jumps(off time.Duration) bool {
-	f.jump = f.row >= rowLeast && off > jumpLeast
+	wait, _ := f.jitter.Wait()
+	f.jump = f.row >= rowLeast && off > jumpLeast+wait-f.jitter.Level()
 	return f.jump
 }
 
