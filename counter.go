@@ -12,9 +12,9 @@ import (
 // exactly as long as the wire form.
 var ErrLength = errors.New("timesync: data has the wrong length")
 
-// The helpers below are the package's whole ring arithmetic: first on whole numbers, then on
-// deltas and offsets in microseconds. bits is the width of the ring; bits of a and b above it
-// are ignored. Reading and writing begin with the last byte: then the compiler checks bounds once.
+// The helpers below are the package's ring arithmetic; ts24.go has that of deltas and offsets.
+// bits is the width of the ring; bits of a and b above it are ignored. Reading and writing begin
+// with the last byte: then the compiler checks bounds once.
 
 // wrap returns the low bits of v as a signed number in [-half, half).
 func wrap(v uint64, bits uint) int64 { return int64(v<<(64-bits)) >> (64 - bits) }
@@ -60,19 +60,6 @@ func ring(v float64, bits uint) float64 {
 	}
 	return v - full*math.Floor(v/full+1./2)
 }
-
-const maxDelta = 1 << deltaBits / 3 // us: no queue is 45 s long, but a clock may be set by as much
-
-// around returns raw-near on the ring of deltas: from two thirds of it below to a third above,
-// maxDelta.
-func around(raw uint64, near float64) float64 {
-	const full = 1 << deltaBits
-	d := float64(wrap(raw, deltaBits)) - near
-	return d - full*math.Floor(d/full+2./3)
-}
-
-// nearest returns the number that is raw on the ring of offsets and nearest to near.
-func nearest(raw, near uint64) uint64 { return ringExpand(near, raw, offsetBits) }
 
 // unmarshal sets c to what read makes of data, or returns ErrLength if those are not size bytes.
 func unmarshal[C any](c *C, data []byte, size int, read func(b []byte) C) error {

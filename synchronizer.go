@@ -373,6 +373,29 @@ func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok b
 	return localUsec + whole, true
 }
 
+// ToRemoteTime23 returns the peer's clock at the local time localUsec, for a payload. The peer
+// reads it with FromLocalTime23. The result is rounded to the nearest unit of 8 us, which adds at
+// most 4 us to the error of the offset. ok is false while the offset is not known. The result is as far
+// off as ErrorBound here, which the peer cannot see, so send it only while Snapshot.Within is nil.
+//
+// For increasing local times the result never goes back except at a step, which
+// increments Snapshot.Steps. It may be called from any goroutine.
+func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bool) {
+	remote, ok := s.RemoteTime(localUsec)
+	return NewCounter23((remote + 1<<(ts23Shift-1)) >> ts23Shift), ok // 0 is 0 in units, too
+}
+
+// ToRemoteTime16 returns the peer's clock at the local time localUsec, for a payload. The peer
+// reads it with FromLocalTime16. The result is rounded to the nearest unit of 512 us, which adds
+// at most 256 us to the error of the offset. ok is false while the offset is not known. The result is
+// as far off as ErrorBound here, which the peer cannot see, so send it only while Snapshot.Within is nil.
+//
+// It may be called from any goroutine.
+func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bool) {
+	remote, ok := s.RemoteTime(localUsec)
+	return NewCounter16((remote + 1<<(ts16Shift-1)) >> ts16Shift), ok // 0 is 0 in units, too
+}
+
 // LocalTime returns the local time, in microseconds, at which RemoteTime reaches remoteUsec:
 // the inverse, with the same promises. RemoteTime of the result is remoteUsec or 1 us more. For a
 // future time the answer may change with later datagrams. Without an Anchor, remoteUsec must be a

@@ -8,21 +8,11 @@ package timesync
 // ToRemoteTime16, FromLocalTime16.)
 const ts16Shift = 9 // 2^9 us a unit
 
-// ToRemoteTime16 returns the peer's clock at the local time localUsec, for a payload. The peer
-// reads it with FromLocalTime16. The result is rounded to the nearest unit of 512 us, which adds
-// at most 256 us to the error of the offset. ok is false while the offset is not known. The result is
-// as far off as ErrorBound here, which the peer cannot see, so send it only while Snapshot.Within is nil.
-//
-// It may be called from any goroutine.
-func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bool) {
-	remote, ok := s.RemoteTime(localUsec)
-	return NewCounter16((remote + 1<<(ts16Shift-1)) >> ts16Shift), ok // 0 is 0 in units, too
-}
-
-// FromLocalTime16 returns the local time, in microseconds, that the peer meant with ts; localUsec
-// is the local clock now. The result lies from 25.2 s in the past to 8.4 s in the future: from 49152
-// units of 512 us before that of localUsec to 16383 after it. A time outside that range is read wrong
-// by a multiple of 33.6 s, and ts does not show that. The result is a multiple of 512 us, modulo 2^64.
+// FromLocalTime16 reads what ToRemoteTime16 of a TimeSynchronizer wrote. It returns the local
+// time, in microseconds, that the peer meant with ts; localUsec is the local clock now. The result
+// lies from 25.2 s in the past to 8.4 s in the future: from 49152 units of 512 us before that of
+// localUsec to 16383 after it. A time outside that range is read wrong by a multiple of 33.6 s,
+// and ts does not show that. The result is a multiple of 512 us, modulo 2^64.
 func FromLocalTime16(localUsec uint64, ts Counter16) uint64 {
 	return ts.Expand(localUsec>>ts16Shift-1<<14) << ts16Shift // a quarter of the ring, the original's choice
 }

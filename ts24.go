@@ -21,33 +21,34 @@ const (
 	offsetBits = deltaBits - 1  // ring of the offset: 67.1 s
 )
 
-// NowUsec shows clockOrigin when the process starts: 50 years, as clock.Now does, so that a program
-// may mix both. Earlier times have readings, too: the bubbles of testing/synctest begin in 2000.
+// NowUsec shows clockOrigin when the process starts: 50 years, as clock.Now does, so that a
+// program may mix both. Earlier times have readings, too: the bubbles of testing/synctest begin in
+// 2000.
 const clockOrigin = 50 * 365.25 * 24 * time.Hour
 
 var processStart = time.Now()
 
-// NowUsec returns a monotonic time in microseconds, for callers that copy this folder alone. It shows
-// 50 years when the process starts, never goes back, and nobody can set it. On most systems it stands
-// still while the machine sleeps. It may be called from any goroutine.
+// NowUsec returns a monotonic time in microseconds, for callers that copy this folder alone. It
+// shows 50 years when the process starts, never goes back, and nobody can set it. On most systems
+// it stands still while the machine sleeps. It may be called from any goroutine.
 //
 // It suffices on Linux, macOS and Android. On Windows it advances by up to 15.6 ms at a time, in
 // browsers by up to 1 ms, and the offset is then wrong by half of that: use package clock there.
-// Readings of package clock have the same origin, and on all systems but Windows they come from the
-// same clock.
+// Readings of package clock have the same origin, and on all systems but Windows they come from
+// the same clock.
 func NowUsec() uint64 { return UsecAt(time.Now()) }
 
-// UsecAt returns what NowUsec returned, or will return, at t, a result of time.Now in this process.
-// If t has no monotonic reading, because it was parsed or rounded, the result contains all steps of
-// the wall clock since the process started. Times over 50 years before that are 0.
+// UsecAt returns what NowUsec returned, or will return, at t, a result of time.Now in this
+// process. If t has no monotonic reading, because it was parsed or rounded, the result contains
+// all steps of the wall clock since the process started. Times over 50 years before that are 0.
 func UsecAt(t time.Time) uint64 {
 	elapsed := min(t.Sub(processStart), math.MaxInt64-clockOrigin)
 	return uint64(max(clockOrigin+elapsed, 0) / time.Microsecond)
 }
 
 // TimeAt is the inverse of UsecAt: the time at which NowUsec returned, or will return, usec. Its
-// monotonic reading is exact to the microsecond. Its time of day is what the wall clock said when the
-// process started, and the time since then. Readings of over 292 years count as 292 years.
+// monotonic reading is exact to the microsecond. Its time of day is what the wall clock said when
+// the process started, and the time since then. Readings of over 292 years count as 292 years.
 func TimeAt(usec uint64) time.Time {
 	const longest = uint64(math.MaxInt64 / time.Microsecond)
 	return processStart.Add(time.Duration(min(usec, longest))*time.Microsecond - clockOrigin)
@@ -63,6 +64,19 @@ func LocalTimeToDatagramTS24(localUsec uint64) Counter24 {
 // deltaOf returns the delta of a datagram on its ring. Bits above the ring are noise.
 func deltaOf(stamp Counter24, recvUsec uint64) uint64 { return recvUsec - uint64(stamp)<<ts24Shift }
 
+const maxDelta = 1 << deltaBits / 3 // us: no queue is 45 s long, but a clock may be set by as much
+
+// around returns raw-near on the ring of deltas: from two thirds of it below to a third above,
+// maxDelta.
+func around(raw uint64, near float64) float64 {
+	const full = 1 << deltaBits
+	d := float64(wrap(raw, deltaBits)) - near
+	return d - full*math.Floor(d/full+2./3)
+}
+
+// nearest returns the number that is raw on the ring of offsets and nearest to near.
+func nearest(raw, near uint64) uint64 { return ringExpand(near, raw, offsetBits) }
+
 // The marks of reports: their remainders modulo 3.
 const (
 	extrapolatedMark = iota // the floor is where the line says
@@ -71,8 +85,8 @@ const (
 	marks                   // how many there are
 )
 
-// marked returns that of c and its neighbours that has the mark. Next to the ring's end, where marks
-// do not alternate, it may have another one.
+// marked returns that of c and its neighbours that has the mark. Next to the ring's end, where
+// marks do not alternate, it may have another one.
 func (c Counter24) marked(mark Counter24) Counter24 {
 	return NewCounter24(uint64(c + 1 - (c+1+marks-mark)%marks))
 }

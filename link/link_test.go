@@ -12,15 +12,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // newPair returns a model whose ends send 50 datagrams a second each, which take 15 to 25 ms, overtake
 // each other, and get lost: one in ten.
 func newPair(t *testing.T, seed uint64) *model {
-	m := newModel(t, seed)
-	m.every = 20_000
+	const ms = time.Millisecond
+	m := newModel(t, seed, 20*ms)
 	for i, e := range m.ends {
-		e.ppm, m.delay[i], m.jitter[i], m.loss[i] = 0, 15_000, 10_000, 0.1
+		e.clock.SetRate(0, 0)
+		m.delay[i], m.jitter[i], m.loss[i] = 15*ms, 10*ms, 0.1
 	}
 	return m
 }
@@ -29,8 +31,8 @@ func newPair(t *testing.T, seed uint64) *model {
 func (m *model) near(when string, within int64) {
 	m.t.Helper()
 	for i, e := range m.ends {
-		remote, ok := e.RemoteTime(m.clock(i, m.now))
-		if err := int64(remote - m.clock(1-i, m.now)); !ok || max(err, -err) > within {
+		remote, ok := e.RemoteTime(m.clock(i))
+		if err := int64(remote - m.clock(1-i)); !ok || max(err, -err) > within {
 			m.fail("%s: end %d is %d us off, ok %v", when, i, err, ok)
 		}
 	}
@@ -67,11 +69,11 @@ func TestExtrapolated(t *testing.T) {
 // if it is held back for as long as the ring.
 func TestHeldAnchor(t *testing.T) {
 	for _, seconds := range []float64{20, 40, 60, 67.1, 100, 130, 134.2, 134.5, 150, 201} {
-		hold := uint64(seconds * second)
-		p := newPair(t, hold)
-		p.held = [2]uint64{hold, hold}
+		hold := time.Duration(seconds * float64(second))
+		p := newPair(t, uint64(hold))
+		p.held = [2]time.Duration{hold, hold}
 		p.run(second) // all of these arrive later
-		p.held = [2]uint64{}
+		p.held = [2]time.Duration{}
 		p.run(20 * second)
 		p.near("before", 3000)
 		p.run(hold + 20*second)
@@ -84,10 +86,10 @@ func TestHeldAnchor(t *testing.T) {
 func TestFreshBesideOld(t *testing.T) {
 	for seed := range uint64(100) {
 		p := newPair(t, seed)
-		p.run(30*second + seed*37_000)
+		p.run(30*second + time.Duration(seed)*37*time.Millisecond)
 		p.near("before", 3000)
-		p.startAnew(1, []uint64{0, 40_000_000, 1 << 50, 1<<64 - 5_000_000, 8 << 23, 70_000}[seed%6])
-		p.run(300_000)
+		p.startAnew(1, []int64{0, 40_000_000, 1 << 50, -5_000_000, 8 << 23, 70_000}[seed%6])
+		p.run(300 * time.Millisecond)
 		p.near("0.3 s after that", 10_000)
 		p.run(10 * second)
 		p.near("10 s after that", 3000)
@@ -167,7 +169,7 @@ func TestGoroutines(t *testing.T) {
 	wg.Wait()
 	now := clock.Load()
 	remote, ok := a.RemoteTime(now)
-	if d := int64(remote - now); !ok || max(d, -d) > second {
+	if d := int64(remote - now); !ok || max(d, -d) > second.Microseconds() {
 		t.Errorf("one clock for both ends, but %d us apart, ok %v", d, ok)
 	}
 }

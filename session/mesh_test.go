@@ -24,7 +24,7 @@ type mesh struct {
 	w       *simnet.World
 	peers   []*peer
 	apart   func(i, j int) bool
-	founder simnet.Clock    // nil if session time is no longer by it
+	founder simnet.Clock  // nil if session time is no longer by it
 	zero    uint64        // session time is zero more than the founder's clock, us
 	set     time.Duration // when a clock was set last; Bound may be wrong for 15 s then
 	judge   judge

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Browser shows all of timesync on a page, live: the elevator problem on three clocks, and
-// a graph of how well the page knows the server's clock, by stamps over WebTransport and by
-// ping over a WebSocket.
+// Browser serves a page that shows all of timesync, live: the elevator problem on three clocks,
+// and a graph of how well the page knows the server's clock, by stamps over WebTransport and by
+// ping over a WebSocket. It prints the address; open it in two windows.
 //
-//	cd examples/browser && go run .
+//	cd examples/browser && go run .  # until you stop it
 package main
 
 import (
@@ -18,7 +18,8 @@ import (
 	"strings"
 )
 
-// page says in which files there is what the browser loads besides those of the folder static, by name.
+// page says in which files there is what the browser loads besides those of the folder static, by
+// name.
 type page map[string]string
 
 func main() {
@@ -57,16 +58,23 @@ func run(addr, record string) error {
 
 // buildPage compiles the page for the browser into a folder. It needs Go and this folder.
 func buildPage(dir string) (page, error) {
+	const source = "timesync/examples/browser/page"
 	wasm := filepath.Join(dir, "page.wasm")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", wasm, "timesync/examples/browser/page")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", wasm, source)
 	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
-	if out, err := build.CombinedOutput(); err != nil {
+	out, err := build.CombinedOutput()
+	if err != nil {
 		return nil, fmt.Errorf("building the page: %w; is this the folder examples/browser?\n%s", err, out)
 	}
 	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, err
+	}
 	return page{
-		"page.wasm":    wasm,
-		"wasm_exec.js": filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"), // of the Go that built it
-		"timesync.mjs": filepath.Join("..", "..", "js", "timesync.mjs"),                               // for the page without WebAssembly
-	}, err
+		"page.wasm": wasm,
+		// of the Go that built it
+		"wasm_exec.js": filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"),
+		// for the page without WebAssembly
+		"timesync.mjs": filepath.Join("..", "..", "js", "timesync.mjs"),
+	}, nil
 }

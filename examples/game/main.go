@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // Game prints for 15 s, each second, how many ticks a server and two players have run and how many
-// inputs came too late, while the server and a player are killed and started again; then a verdict.
+// inputs came too late, while the server and a player are killed and started again; then a
+// verdict.
 //
 // It is a game over UDP: a server and players, each with a clock of its own, at 60 ticks a second.
 //
@@ -14,16 +15,18 @@
 // skipped or ran twice. Some inputs are too late only because this process had to wait for a
 // processor. For how long it did is said at the end: that says something about the machine.
 //
-// Without -listen or -dial all run here, with a bad network in between. After a third of the time the
-// server is killed, without a word to anybody, and after two thirds a player. Each starts again.
-// The program says how long they were out of step, but for long waits for a processor, and exits with status 1
-// if that was more than 2 s or if a tick was skipped or repeated and no event told.
+// Without -listen or -dial all run here, with a bad network in between. After a third of the time
+// the server is killed, without a word to anybody, and after two thirds a player. Each starts
+// again. The program says how long they were out of step, but for long waits for a processor, and
+// exits with status 1 if that was more than 2 s or if a tick was skipped or repeated and no event
+// told.
 //
 // With -up 50ms@5s the way to the server, and it alone, becomes longer: the players' lead
 // follows. -down does the same to the way back.
 //
-// The game is in server.go, client.go, world.go and node.go. What plays it here and says how that
-// went is demo.go.
+// The game is in server.go, client.go, world.go and node.go. ledger.go counts what tick promises.
+// What plays it here and says how that went is demo.go. elevator_test.go shows at which time to
+// draw what.
 //
 //	go run ./examples/game
 //	go run ./examples/game -up 50ms@5s

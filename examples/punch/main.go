@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Punch connects two peers that are behind NATs, over UDP or TCP.
+// Punch connects two peers that are behind NATs, over UDP or TCP. Each prints the address of the
+// other, how long it took to connect, and then once a second what it knows of the other's clock.
 //
 // Both peers keep time with a rendezvous server that both can reach (timesync/link). Once
 // both are there and their clocks are known, the server tells each the other's public
@@ -8,7 +9,10 @@
 // packet out to the other before one comes in, and sees no unsolicited packet, which some
 // NATs answer with a reset or take for an attack. Then the two keep time with each other.
 //
-// Run punch -serve at a public address, and punch -server on both other machines.
+// The first runs at a public address, the second on both other machines:
+//
+//	go run ./examples/punch -serve :9000 -key HEX
+//	go run ./examples/punch -server HOST:9000 -key HEX
 package main
 
 import (

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Command quic keeps time over QUIC: a server and two clients whose clocks differ stamp
-// their DATAGRAM frames, and a table says how well they know each other's clock, idle and
-// under load. What timesync needs of a program with QUIC is in timesync.go.
+// Command quic prints for 50 s, line by line, a table of how well a server and two clients know
+// each other's clock over QUIC, idle and under load. README.md explains it.
+//
+// What a program of yours needs is in timesync.go and examples/channel/channel.go. world.go is
+// what is measured here.
+//
+//	cd examples/quic && go run .
 package main
 
 import "timesync/examples/channel/channelbench"

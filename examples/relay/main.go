@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Relay shows how old the frames of a camera are when they reach a viewer behind a forwarder, and
-// how far off that may be. No two of the three have the same clock. The forwarder knows the
-// camera's and the viewer the forwarder's; with each frame the forwarder sends its view of the
-// camera's clock, 55 bytes, and the viewer puts both together (timesync.Snapshot.Then).
+// Relay is silent for 45 s, then prints how old the frames of a camera were when they reached a
+// viewer behind a forwarder, within what bound that was known, and how far off it was.
 //
-// Without flags all three run here, with a bad network on both legs. Meanwhile the forwarder starts
-// anew, and the camera's clock is set. On three machines:
+// No two of the three have the same clock. The forwarder knows the camera's and the viewer the
+// forwarder's. With each frame the forwarder sends its view of the camera's clock, 55 bytes, and
+// the viewer puts both together (timesync.Snapshot.Then).
 //
-//	relay -listen :9000 -viewers :9001
-//	relay -dial FORWARDER:9000 -as camera
-//	relay -dial FORWARDER:9001
+// Without flags all three run here, with a bad network on both legs. Meanwhile the forwarder
+// starts anew, and the camera's clock is set. What is worth a copy is in ends.go. On three
+// machines:
 //
-// What is worth a copy is in ends.go.
+//	go run ./examples/relay
+//	go run ./examples/relay -listen :9000 -viewers :9001 -key HEX
+//	go run ./examples/relay -dial FORWARDER:9000 -as camera -key HEX
+//	go run ./examples/relay -dial FORWARDER:9001 -key HEX
 package main
 
 import (

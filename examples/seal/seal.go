@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // Package seal encrypts the datagrams of two peers that share a key, refuses forgeries
-// and replays, and keeps time inside (timesync/link). This file is complete: copy it.
+// and replays, and keeps time inside (timesync/link). To use it, copy this file. It imports only
+// package link and the standard library.
 //
-// It is for programs that may import nothing. If yours may, take DTLS (examples/dtls), QUIC or
+// It is for programs that may use no other library. If yours may, take DTLS (examples/dtls), QUIC or
 // WebRTC: many people have looked for holes in them. What this file does not give:
 //
 //   - Safety where a machine is restored from a snapshot, or cloned while it runs: both copies go on

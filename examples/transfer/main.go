@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Transfer sends a file over UDP beside a game, which hardly notices: the transfer fills the
-// link while that is free, keeps the queue before it at a few milliseconds, and leaves the
-// link to others.
+// Transfer sends a file over UDP beside a game, which hardly notices. Both ends print once a
+// second how much has come, how fast, and how long the game's datagrams were under way.
 //
-// Both ends also send 60 small datagrams a second, the game. All are sealed
-// (examples/seal). The congestion control is examples/transfer/ledbat; the one-way
+// The transfer fills the link while that is free, keeps the queue before it at a few milliseconds,
+// and leaves the link to others. Both ends also send 60 small datagrams a second, the game. All
+// are sealed (examples/seal). The congestion control is examples/transfer/ledbat; the one-way
 // delays that it needs come with the datagrams, because both ends know each other's clock
 // (timesync/link).
+//
+//	go run ./examples/transfer -listen :9000 -key HEX -in FOLDER
+//	go run ./examples/transfer -dial HOST:9000 -key HEX FILE
 package main
 
 import (

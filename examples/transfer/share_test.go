@@ -96,11 +96,11 @@ func TestShares(t *testing.T) {
 type change struct {
 	name     string
 	from, to time.Duration
-	longer   time.Duration // one way, for good
+	longer   time.Duration    // one way, for good
 	clock    simnet.ClockSpec // the receiver's
-	stop     time.Duration // before from the sender stood still for so long
-	most     int           // s in a row below 85 %
-	least    float64       // of the link
+	stop     time.Duration    // before from the sender stood still for so long
+	most     int              // s in a row below 85 %
+	least    float64          // of the link
 }
 
 // changes are those that are tested; clocks run differently for so long.

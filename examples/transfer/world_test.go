@@ -50,8 +50,8 @@ type world struct {
 	*simnet.World
 	net
 	rng  *rand.Rand
-	ways [2]simnet.Link   // to the receivers behind the queue, and back
-	free time.Duration // when the bottleneck has sent all that waits
+	ways [2]simnet.Link // to the receivers behind the queue, and back
+	free time.Duration  // when the bottleneck has sent all that waits
 	// ms: delays of the game's datagrams, beyond the path's, in order.
 	game []float64
 }

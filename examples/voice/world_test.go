@@ -79,11 +79,16 @@ func (w *world) listener() *listener { return w.lives[len(w.lives)-1] }
 
 // way sends datagrams one way.
 func (w *world) way(arrive func(datagram []byte)) func([]byte, netip.AddrPort) {
+	path := &simnet.Link{
+		Base:  simnet.Fixed(15 * time.Millisecond),
+		Delay: simnet.Uniform(0, 10*time.Millisecond),
+		Loss:  func(r *rand.Rand, _ time.Duration) bool { return r.Float64() < w.loss },
+	}
 	return func(datagram []byte, to netip.AddrPort) {
-		if to.IsValid() && w.rng.Float64() >= w.loss {
-			takes := 15*time.Millisecond + time.Duration(w.rng.Int64N(10_000))*time.Microsecond
-			w.At(w.Now()+takes, func() { arrive(bytes.Clone(datagram)) })
+		if !to.IsValid() {
+			return
 		}
+		w.Pass(path, w.rng, func() { arrive(bytes.Clone(datagram)) })
 	}
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Command webrtc keeps time over WebRTC: a server and two clients whose clocks differ stamp
-// the messages of an unreliable data channel, and a table says how well they know each
-// other's clock, idle and under load. What timesync needs of a program with WebRTC is in
-// timesync.go.
+// Command webrtc prints for 50 s, line by line, a table of how well a server and two clients know
+// each other's clock over WebRTC, idle and under load. README.md explains it.
+//
+// What a program of yours needs is in timesync.go and examples/channel/channel.go. world.go is
+// what is measured here.
+//
+//	cd examples/webrtc && go run .
 package main
 
 import "timesync/examples/channel/channelbench"

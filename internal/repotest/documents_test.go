@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"math/bits"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,13 +80,50 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestWorkflow: what runs on each system is the command of README.md.
+// TestExamples: the index of the examples has each of them.
+func TestExamples(t *testing.T) {
+	index := string(read(t, root+"/examples/README.md"))
+	entries, err := os.ReadDir(root + "/examples")
+	must(t, err)
+	for _, entry := range entries {
+		if entry.IsDir() && !strings.Contains(index, "["+entry.Name()+"]("+entry.Name()) {
+			t.Errorf("examples/README.md lacks %s", entry.Name())
+		}
+	}
+}
+
+// TestWorkflow: what runs on each system is the command of README.md. The other command there tests
+// each nested module.
 func TestWorkflow(t *testing.T) {
+	nested, _ := between(t, string(read(t, root+"/README.md")), "\nfor dir in ", "; do\n\t(cd $dir && go test ./...)")
+	want := nestedModules(t)
+	if got := strings.Fields(nested); !slices.Equal(got, want) {
+		t.Errorf("README.md tests the modules %q, want %q", got, want)
+	}
 	for _, name := range []string{"README.md", ".ci/run", ".github/workflows/ci.yml"} {
 		if !strings.Contains(string(read(t, filepath.Join(root, name))), "go test ./...") {
 			t.Errorf("%s does not run go test ./...", name)
 		}
 	}
+}
+
+// nestedModules returns the folders below the top that have a go.mod, in order.
+func nestedModules(t *testing.T) (folders []string) {
+	t.Helper()
+	must(t, fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		if path.Base(name) == "go.mod" && name != "go.mod" {
+			folders = append(folders, path.Dir(name))
+		}
+		return nil
+	}))
+	slices.Sort(folders)
+	return folders
 }
 
 // TestSnippets: the code of documents is that of programs: README's is the Example of link, with what it

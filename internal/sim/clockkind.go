@@ -62,11 +62,17 @@ func RecordedClock(pair simnet.ClockPair) ClockKind {
 		if trace == nil {
 			return
 		}
-		if trace.Duration() > 2*recordedFrom {
-			trace = trace.From(recordedFrom)
-		}
-		s.SkewPPM, s.SinePPM, s.WanderPPM, s.Recorded = 0, 0, 0, trace
+		s.SkewPPM, s.SinePPM, s.WanderPPM = 0, 0, 0
+		s.Recorded = fromRecording(trace)
 	}}
+}
+
+// fromRecording returns what of a recording is played.
+func fromRecording(trace *simnet.ClockTrace) *simnet.ClockTrace {
+	if trace.Duration() > 2*recordedFrom {
+		return trace.From(recordedFrom)
+	}
+	return trace
 }
 
 // FindClockKind returns the kind of that name, among those that need no recording and those that are

@@ -107,8 +107,9 @@ func (w *way) link() *simnet.Link {
 // sends is when datagrams are sent: frames of some, 50 us apart, up to a fifth of a period or 2 ms
 // late. It draws from the random numbers of the way, in turn with it.
 func (w *way) sends(net *rand.Rand) Schedule {
-	start := time.Duration(net.Float64() * float64(sec) / w.rate) // of the frame
-	period, n := 0.0, w.frame                                     // of the frame, and which datagram of it
+	start := time.Duration(net.Float64() * float64(sec) / w.rate)
+	period := 0.0 // of the frame, nanoseconds
+	n := w.frame  // which datagram of it is next
 	var sent time.Duration
 	return func() time.Duration {
 		if n == w.frame {
@@ -129,7 +130,9 @@ var drawnJitters = []struct {
 }{
 	{"none", func(*Drawn, time.Duration) simnet.Delay { return simnet.Const(0) }},
 	{"exponential", func(_ *Drawn, size time.Duration) simnet.Delay { return simnet.Exp(size) }},
-	{"gamma", func(d *Drawn, size time.Duration) simnet.Delay { return simnet.Gamma(d.LogBetween(0.4, 4), size) }},
+	{"gamma", func(d *Drawn, size time.Duration) simnet.Delay {
+		return simnet.Gamma(d.LogBetween(0.4, 4), size)
+	}},
 	{"uniform", func(_ *Drawn, size time.Duration) simnet.Delay { return simnet.Uniform(0, 2*size) }},
 	{"half normal", func(_ *Drawn, size time.Duration) simnet.Delay {
 		return func(r *rand.Rand, _ time.Duration) time.Duration {
@@ -147,7 +150,8 @@ var drawnJitters = []struct {
 		return simnet.LogNormal(size/2, d.Between(0.5, 1.5))
 	}},
 	{"core and late", func(d *Drawn, size time.Duration) simnet.Delay {
-		return simnet.Sum(simnet.Exp(size/8), simnet.Sometimes(d.Between(0.05, 0.5), simnet.Uniform(0, 4*size)))
+		late := simnet.Sometimes(d.Between(0.05, 0.5), simnet.Uniform(0, 4*size))
+		return simnet.Sum(simnet.Exp(size/8), late)
 	}},
 }
 

@@ -41,7 +41,8 @@ func knot(at time.Duration, value float64) simnet.Knot {
 
 // stands adds a queue of that shape, knots relative to its beginning in units of its height. Its
 // corners are marks if they are few.
-func (d *Drawn) stands(side int, kind string, at time.Duration, height float64, shape []simnet.Knot) {
+func (d *Drawn) stands(side int, kind string, at time.Duration, height float64,
+	shape []simnet.Knot) {
 	p := simnet.Profile{knot(at, 0)}
 	for _, k := range shape {
 		p = append(p, knot(at+k.At, k.Value*height))
@@ -56,7 +57,8 @@ func (d *Drawn) stands(side int, kind string, at time.Duration, height float64, 
 }
 
 // queues adds a queue of about that height to each way of the plan.
-func (d *Drawn) queues(p plan, kind string, height float64, shape func(height float64) []simnet.Knot) {
+func (d *Drawn) queues(p plan, kind string, height float64,
+	shape func(height float64) []simnet.Knot) {
 	p.each(func(side int) {
 		x := height * d.Between(0.6, 1)
 		d.stands(side, kind, p.at, x, shape(x))
@@ -77,7 +79,8 @@ func (d *Drawn) changes(side int, size float64, at []time.Duration) {
 	}
 	d.mark(side, at...)
 	w.path = append(w.path, p)
-	d.Happens(at[0], "path", "from %c, %+.2f ms, changes %d times until %.1f s", 'A'+rune(side), size/1e6, len(at), at[len(at)-1].Seconds())
+	d.Happens(at[0], "path", "from %c, %+.2f ms, changes %d times until %.1f s",
+		'A'+rune(side), size/1e6, len(at), at[len(at)-1].Seconds())
 }
 
 // pathOf draws a path that changes at these times.
@@ -103,7 +106,9 @@ func (d *Drawn) clockEvent(side int, e simnet.ClockEvent) {
 	if e.PPM < -1e5 { // it stands still
 		d.Sets = append(d.Sets, simnet.Window{From: e.At, To: end + 15*sec})
 	} else {
-		d.Sets = append(d.Sets, simnet.Window{From: e.At, To: e.At + 15*sec}, simnet.Window{From: end, To: end + 15*sec})
+		d.Sets = append(d.Sets,
+			simnet.Window{From: e.At, To: e.At + 15*sec},
+			simnet.Window{From: end, To: end + 15*sec})
 	}
 	d.Happens(e.At, "clock", "of %c by %v, %+.0f ppm for %v", 'A'+rune(side), e.Step, e.PPM, e.For)
 }
@@ -136,7 +141,8 @@ var drawnKinds = []struct {
 		d.queues(p, "sine", height, func(x float64) (shape []simnet.Knot) {
 			period := max(d.LogSpan(2*sec, 60*sec), 4*drains(x))
 			for n := 1; time.Duration(n)*period/32 < lasting || n%32 != 0; n++ {
-				shape = append(shape, knot(time.Duration(n)*period/32, 0.5-0.5*math.Cos(2*math.Pi*float64(n)/32)))
+				turn := 2 * math.Pi * float64(n) / 32
+				shape = append(shape, knot(time.Duration(n)*period/32, 0.5-0.5*math.Cos(turn)))
 			}
 			return append(shape, knot(shape[len(shape)-1].At+period/32, 0))
 		})
@@ -174,10 +180,14 @@ var drawnKinds = []struct {
 		d.pathOf(p, at)
 	}},
 	{"set", func(d *Drawn, p plan) {
-		d.clockEvent(d.R.IntN(2), simnet.ClockEvent{At: p.at, Step: time.Duration(-d.Sign() * d.size(p, 1e6, 5e9))})
+		side := d.R.IntN(2)
+		step := time.Duration(-d.Sign() * d.size(p, 1e6, 5e9))
+		d.clockEvent(side, simnet.ClockEvent{At: p.at, Step: step})
 	}},
 	{"slew", func(d *Drawn, p plan) {
-		d.clockEvent(d.R.IntN(2), simnet.ClockEvent{At: p.at, PPM: -d.Sign() * d.size(p, 50, 500), For: d.lasts(p, 5*sec, 100*sec)})
+		side := d.R.IntN(2)
+		ppm := -d.Sign() * d.size(p, 50, 500)
+		d.clockEvent(side, simnet.ClockEvent{At: p.at, PPM: ppm, For: d.lasts(p, 5*sec, 100*sec)})
 	}},
 	{"silence", func(d *Drawn, p plan) {
 		w := simnet.Window{From: p.at, To: p.at + d.lasts(p, 2*sec, 60*sec)}
@@ -200,7 +210,8 @@ var drawnKinds = []struct {
 			d.ways[side].wide = append(d.ways[side].wide, simnet.Factor(p.at, lasting, x))
 		})
 		d.over = max(d.over, p.at+lasting)
-		d.Happens(p.at, "jitter", "of ways %02b times %.2f until %.1f s", p.ways, x, (p.at + lasting).Seconds())
+		d.Happens(p.at, "jitter", "of ways %02b times %.2f until %.1f s",
+			p.ways, x, (p.at + lasting).Seconds())
 	}},
 	{"rate", func(d *Drawn, p plan) {
 		x, lasting := d.size(p, 0.1, 10), d.lasts(p, 10*sec, 300*sec)
@@ -208,7 +219,8 @@ var drawnKinds = []struct {
 			y := min(max(x, 2/d.ways[side].rate), 200/d.ways[side].rate)
 			d.ways[side].busy = append(d.ways[side].busy, simnet.Factor(p.at, lasting, y))
 		})
-		d.Happens(p.at, "rate", "of ways %02b times %.2f until %.1f s", p.ways, x, (p.at + lasting).Seconds())
+		d.Happens(p.at, "rate", "of ways %02b times %.2f until %.1f s",
+			p.ways, x, (p.at + lasting).Seconds())
 	}},
 	{"suspend", func(d *Drawn, p plan) {
 		side, lasting := d.R.IntN(2), d.lasts(p, sec, 60*sec)

@@ -49,23 +49,24 @@ func Families() (all []Family) {
 		f.Name = name
 		all = append(all, f)
 	}
+	type spans = [2]time.Duration
 	for _, ways := range []int{1, 3} {
-		add(Family{Kind: "plateau", Ways: ways, lasts: [2]time.Duration{5 * sec, 133 * sec}})
-		add(Family{Kind: "plateau", Ways: ways, lasts: [2]time.Duration{133 * sec, 300 * sec}})
-		add(Family{Kind: "plateau", Ways: ways, lasts: [2]time.Duration{28 * sec, 200 * sec}, Early: true})
+		add(Family{Kind: "plateau", Ways: ways, lasts: spans{5 * sec, 133 * sec}})
+		add(Family{Kind: "plateau", Ways: ways, lasts: spans{133 * sec, 300 * sec}})
+		add(Family{Kind: "plateau", Ways: ways, lasts: spans{28 * sec, 200 * sec}, Early: true})
 		for _, kind := range []string{"saw", "sine", "fill and drop"} {
 			add(Family{Kind: kind, Ways: ways})
 		}
 		for _, slope := range [][2]float64{{3, 10}, {10, 30}, {30, 100}, {100, 300}, {300, 1000}} {
-			add(Family{Kind: "ramp", Ways: ways, lo: slope[0], hi: slope[1], lasts: [2]time.Duration{40 * sec, 200 * sec}})
+			add(Family{Kind: "ramp", Ways: ways, lo: slope[0], hi: slope[1], lasts: spans{40 * sec, 200 * sec}})
 		}
 		add(Family{Kind: "ramp", Ways: ways, lo: 3, hi: 30, Early: true})
 		add(Family{Kind: "ramp", Ways: ways, lo: 30, hi: 300, Early: true})
 		for _, longer := range []int{1, -1} {
 			add(Family{Kind: "path for good", Ways: ways, longer: longer})
 			add(Family{Kind: "path for good", Ways: ways, longer: longer, Early: true})
-			add(Family{Kind: "path and back", Ways: ways, longer: longer, lasts: [2]time.Duration{5 * sec, 77 * sec}})
-			add(Family{Kind: "path and back", Ways: ways, longer: longer, lasts: [2]time.Duration{77 * sec, 200 * sec}})
+			add(Family{Kind: "path and back", Ways: ways, longer: longer, lasts: spans{5 * sec, 77 * sec}})
+			add(Family{Kind: "path and back", Ways: ways, longer: longer, lasts: spans{77 * sec, 200 * sec}})
 			add(Family{Kind: "path and back", Ways: ways, longer: longer, Early: true})
 			add(Family{Kind: "flaps", Ways: ways, longer: longer})
 		}
@@ -114,9 +115,17 @@ func (f *Family) World(seed uint64) *Drawn {
 			size = d.LogSpan(300*us, 3*ms)
 			w.delay = simnet.Gamma(d.Between(1.5, 4), size)
 		}
-		d.Happens(0, "way", "from %c: %v, jitter %v, %.1f/s", 'A'+rune(side), w.base.Round(10*us), size.Round(us), w.rate)
+		d.Happens(0, "way", "from %c: %v, jitter %v, %.1f/s",
+			'A'+rune(side), w.base.Round(10*us), size.Round(us), w.rate)
 	}
-	p := plan{at: d.Span(40*sec, 150*sec), ways: f.Ways, lo: f.lo, hi: f.hi, lasting: f.lasts, longer: f.longer}
+	p := plan{
+		at:      d.Span(40*sec, 150*sec),
+		ways:    f.Ways,
+		lo:      f.lo,
+		hi:      f.hi,
+		lasting: f.lasts,
+		longer:  f.longer,
+	}
 	if f.Early {
 		p.at = d.Span(500*ms, 8*sec)
 	}

@@ -64,7 +64,7 @@ type duelEnd struct {
 	off    []simnet.Window // when the computer sleeps
 
 	s        subject
-	c        readable
+	c        simnet.Clock
 	link     *rand.Rand
 	phase    *rand.Rand // nil sends at equal distances
 	period   time.Duration
@@ -78,13 +78,6 @@ type duelEnd struct {
 	stale    bool          // the clocks are not what any datagram could tell
 	faster   int64         // by which datagrams seem to be since then, us
 	era      time.Duration // a datagram sent at that time tells
-}
-
-// readable is a clock: of package sim, or one whose rate changes when a test says so.
-type readable interface {
-	Usec(t time.Duration) uint64
-	Exact(t time.Duration) uint64
-	Received(t time.Duration) uint64
 }
 
 // datagram is one under way.

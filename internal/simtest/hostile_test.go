@@ -100,7 +100,7 @@ func (s *siege) take(side int, d datagram, localUsec uint64) {
 
 // set lets a clock jump, us.
 func (s *siege) set(side int, step int64) {
-	s.clocks[side].set(s.now, step, s.clocks[side].rate)
+	s.clocks[side].Step(s.now, step)
 	s.shortest[side].offsetJumps(-step)
 	s.shortest[1-side].offsetJumps(step)
 }

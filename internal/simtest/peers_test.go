@@ -2,7 +2,6 @@
 package simtest
 
 import (
-	"math"
 	"math/rand/v2"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 type peers struct {
 	*duel
 	simnet.Dice
-	clocks [2]rateClock
+	clocks [2]*simnet.ManualClock
 	ways   [2]struct {
 		jitter, queue time.Duration // the mean, and for how long all datagrams wait besides
 		loss          float64
@@ -24,30 +23,6 @@ type peers struct {
 // usecs are whole microseconds.
 func usecs(n float64) time.Duration { return us * time.Duration(n) }
 
-// rateClock is a clock that runs at a constant rate since at.
-type rateClock struct {
-	at      time.Duration
-	reading uint64
-	part    float64 // of a microsecond, 0 to 1
-	rate    float64 // minus 1
-}
-
-// gained is by how much it ran since at, beside the true time, us.
-func (c *rateClock) gained(t time.Duration) float64 { return c.part + float64((t-c.at)/us)*c.rate }
-
-func (c *rateClock) Usec(t time.Duration) uint64 {
-	return c.reading + uint64((t-c.at)/us) + uint64(int64(math.Floor(c.gained(t))))
-}
-func (c *rateClock) Exact(t time.Duration) uint64    { return c.Usec(t) }
-func (c *rateClock) Received(t time.Duration) uint64 { return c.Usec(t) }
-
-// set lets the clock jump, us, and gives it another rate.
-func (c *rateClock) set(t time.Duration, step int64, rate float64) {
-	v := c.gained(t)
-	c.reading, c.part = c.Usec(t)+uint64(step), v-math.Floor(v)
-	c.at, c.rate = t, rate
-}
-
 // newPeers draws a calm world: each way takes 0.1 to 100 ms, the jitter is up to 3 ms, a
 // datagram goes 10 to 60 times a second, and each clock is up to 50 ppm off.
 func newPeers(r *rand.Rand) *peers {
@@ -56,8 +31,8 @@ func newPeers(r *rand.Rand) *peers {
 	rate := p.Between(10, 60)
 	for side := range p.ends {
 		e, w := &p.ends[side], &p.ways[side]
-		p.clocks[side] = rateClock{reading: r.Uint64(), rate: p.Between(-50e-6, 50e-6)}
-		e.c, e.link = &p.clocks[side], r
+		p.clocks[side] = simnet.NewManualClock(r.Uint64(), p.Between(-50, 50))
+		e.c, e.link = p.clocks[side], r
 		e.base, w.jitter = usecs(p.LogBetween(100, 100e3)), usecs(p.Between(0, 3e3))
 		e.delays = []simnet.Delay{func(r *rand.Rand, _ time.Duration) time.Duration {
 			return w.queue + usecs(r.ExpFloat64()*float64(w.jitter/us))

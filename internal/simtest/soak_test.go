@@ -44,21 +44,21 @@ func atOnce(happen func(s *siege, side int)) func(s *siege) tampering {
 }
 
 // runs lets the clock of an end run at another rate.
-func (s *siege) runs(side int, rate float64) { s.clocks[side].set(s.now, 0, rate) }
+func (s *siege) runs(side int, ppm float64) { s.clocks[side].SetRate(s.now, ppm) }
 
 // soakFaults are harmless where they set no clock, so that the bound holds all the time.
 var soakFaults = []attack{
 	{name: "clock set", begin: atOnce(func(s *siege, side int) { s.set(side, int64(s.Sign()*s.LogBetween(1e3, 3600e6))) })},
 	{name: "clock slewed", begin: upset(1e6, 60e6, func(s *siege, side int) func() {
-		rate := s.clocks[side].rate
-		s.runs(side, rate+s.Sign()*s.Between(100e-6, 500e-6))
-		return func() { s.runs(side, rate) }
+		ppm := s.clocks[side].PPM()
+		s.runs(side, ppm+s.Sign()*s.Between(100, 500))
+		return func() { s.runs(side, ppm) }
 	})},
 	{name: "sleep", begin: upset(1e6, 3600e6, func(s *siege, side int) func() {
-		rate := s.clocks[side].rate
-		s.runs(side, -1)
+		ppm := s.clocks[side].PPM()
+		s.runs(side, -1e6)
 		s.ends[side].off = []simnet.Window{{From: s.now, To: s.to}}
-		return func() { s.runs(side, rate) }
+		return func() { s.runs(side, ppm) }
 	})},
 	{name: "restart", begin: atOnce(func(s *siege, side int) {
 		s.set(side, s.R.Int64())
@@ -159,14 +159,14 @@ func TestSoak(t *testing.T) {
 		e := &s.ends[side]
 		e.base, e.period, s.ways[side].jitter = usecs(s.Between(10e3, 40e3)), usecs(1e6/60), ms
 		e.build()
-		crystal[side] = s.clocks[side].rate
+		crystal[side] = s.clocks[side].PPM()
 	}
 	s.goOn(60 * sec)
 	tolls := make([]toll, len(soakFaults))
 	for s.now < usecs(days*day) {
-		for side, rate := range crystal {
+		for side, ppm := range crystal {
 			turn := 2 * math.Pi * float64(s.now/us)
-			s.runs(side, rate+2e-6*math.Sin(turn/day)+0.1e-6*math.Sin(turn/900e6+float64(side)))
+			s.runs(side, ppm+2*math.Sin(turn/day)+0.1*math.Sin(turn/900e6+float64(side)))
 		}
 		kind := s.R.IntN(len(soakFaults))
 		s.attack = &soakFaults[kind]

@@ -40,7 +40,8 @@ type chronyRun struct {
 // name says what was set.
 func (r *chronyRun) name() string { return strings.TrimSpace(r.server + " " + r.tail) }
 
-// rate is how many exchanges a second chronyd begins: where the others send as often, as many as they.
+// rate is how many exchanges a second chronyd begins: where the others send as often, as many as
+// they.
 func (r *chronyRun) rate() float64 {
 	if r.w.Set == play.EqualRates {
 		return r.w.Scenario.RateAB
@@ -158,8 +159,8 @@ func (r *chronyRun) delays(seed uint64) (lines [2]string) {
 	return [2]string{out[sim.A].String(), out[sim.B].String()}
 }
 
-// readOffsets reads both clocks' offsets from the truth. Their difference is the error, without what
-// unequal paths make unavoidable.
+// readOffsets reads both clocks' offsets from the truth. Their difference is the error, without
+// what unequal paths make unavoidable.
 func (r *chronyRun) readOffsets(path string, seed uint64) (said []play.Answer, err error) {
 	text, err := os.ReadFile(path)
 	up, down := r.w.Scenario.AB(seed), r.w.Scenario.BA(seed)
@@ -209,8 +210,8 @@ func byTail(a, b *chronyRun) int {
 	return cmp.Compare(testkit.OrNaN(a.errs, 0.99), testkit.OrNaN(b.errs, 0.99))
 }
 
-// measureChronyd plays all simulated worlds and those of equal rates, and writes what chronyd did into
-// its files as soon as it is known. A computer that sleeps is not to be had from clknetsim.
+// measureChronyd plays all simulated worlds and those of equal rates, and writes what chronyd did
+// into its files as soon as it is known. A computer that sleeps is not to be had from clknetsim.
 func measureChronyd(o options) {
 	folder := must(filepath.Abs(o.where))
 	check(os.MkdirAll(o.out, 0o755))
@@ -241,10 +242,10 @@ func measureChronyd(o options) {
 	}
 }
 
-// measureWorld looks for the best setting in one world, and returns what chronyd did there and the run
-// with the best setting. It tries all on the first seed, then the defaults and the best three on all
-// seeds, each of those with every tail. What is best is judged on the very seeds that are reported,
-// which favours chronyd.
+// measureWorld looks for the best setting in one world, and returns what chronyd did there and
+// the run with the best setting. It tries all on the first seed, then the defaults and the best
+// three on all seeds, each of those with every tail. What is best is judged on the very seeds
+// that are reported, which favours chronyd.
 func measureWorld(w play.World, clknetsim string) (row results.ChronydWorld, best *chronyRun) {
 	playAll := func(runs []*chronyRun, seeds int) { // on all processors
 		play.Map(runs, func(r *chronyRun) *chronyRun { return r.play(clknetsim, seeds) })

@@ -30,10 +30,11 @@ import (
 	"timesync/lab/results"
 )
 
-// The real link: two hosts and a router in network namespaces, which queue.sh sets up. Both ends are in
-// this process, so the machine's own clock tells the truth; end B reads it with a known offset and
-// skew. What the ends exchange are real UDP datagrams, beside traffic that fills the real queues of
-// the router. All methods are given the times of these datagrams, when they are all recorded.
+// The real link: two hosts and a router in network namespaces, which queue.sh sets up. Both ends
+// are in this process, so the machine's own clock tells the truth; end B reads it with a known
+// offset and skew. What the ends exchange are real UDP datagrams, beside traffic that fills the
+// real queues of the router. All methods are given the times of these datagrams, when they are
+// all recorded.
 
 // The addresses that queue.sh gives the hosts.
 var linkHosts = [2]netip.Addr{netip.AddrFrom4([4]byte{10, 77, 1, 2}), netip.AddrFrom4([4]byte{10, 77, 2, 2})}
@@ -58,7 +59,8 @@ var linkTraffics = [...]struct {
 	{"30 frames of 8", time.Second / 30, 8, 200},
 }
 
-// The times of receipt that methods are given. Figures are of the kernel's if nothing else is said.
+// The times of receipt that methods are given. Figures are of the kernel's if nothing else is
+// said.
 const (
 	kernel    = 0
 	afterRead = ", after the read"
@@ -77,7 +79,8 @@ type linkStream struct {
 	answers map[float64]play.Answers // by the skew
 }
 
-// linkSample is a datagram: when it was sent, and how long it was under way, by the time of receipt.
+// linkSample is a datagram: when it was sent, and how long it was under way, by the time of
+// receipt.
 type linkSample struct {
 	sent  time.Duration
 	under [len(linkTimes)]time.Duration
@@ -153,8 +156,9 @@ func every(ctx context.Context, period time.Duration, do func()) {
 // since is how long after the start a time of package clock is.
 func (l *link) since(usec uint64) time.Duration { return time.Duration(usec-l.start) * us }
 
-// send sends a frame of one kind of traffic from both ends. A datagram begins with the low bits of the start,
-// since the router may still hold the last datagrams of a run before, and with its index in the trace.
+// send sends a frame of one kind of traffic from both ends. A datagram begins with the low bits
+// of the start, since the router may still hold the last datagrams of a run before, and with its
+// index in the trace.
 func (l *link) send(traffic int) {
 	s, t := &l.streams[traffic], linkTraffics[traffic]
 	for side, udp := range s.ends {
@@ -303,8 +307,8 @@ func within[T any](namespace string, do func() (T, error)) (made T) {
 // after is the time after a share of the run.
 func (l *link) after(share float64) time.Duration { return time.Duration(share * float64(l.lasting)) }
 
-// fill fills the link from one side until ctx is over: with random traffic, or with TCP whenever the
-// phases say so.
+// fill fills the link from one side until ctx is over: with random traffic, or with TCP whenever
+// the phases say so.
 func (l *link) fill(ctx context.Context, side int) {
 	if l.load.share > 0 {
 		l.cross(ctx, side)

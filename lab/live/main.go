@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Command live measures this package beside other programs, as they are. The scripts beside it set those
-// up, and run it:
+// Command live measures this package beside other programs, as they are. The scripts beside it
+// set those up, and run it:
 //
 //	queue.sh     beside chronyd and ptp4l, on a real queue between network namespaces: QUEUE.md
 //	chronyd.sh   the real chronyd in simulated worlds: chronyd.csv and chronyd-seconds.csv
@@ -44,7 +44,8 @@ func main() {
 	measure(o)
 }
 
-// check says what err is and ends the program, unless err is nil. The scripts end what it has started.
+// check says what err is and ends the program, unless err is nil. The scripts end what it has
+// started.
 func check(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "live:", err)

@@ -34,8 +34,8 @@ import (
 // linkSettled is from when on the start no longer counts.
 const linkSettled = 30 * time.Second
 
-// measureLink runs the experiments between two namespaces and writes QUEUE.md. Where the project's own
-// results stand, it also writes its part of README.md.
+// measureLink runs the experiments between two namespaces and writes QUEUE.md. Where the
+// project's own results stand, it also writes its part of README.md.
 func measureLink(o options) {
 	own := filepath.Clean(o.out) == results.Folder
 	if o.only != "" && own {
@@ -64,8 +64,8 @@ func measureLink(o options) {
 	}
 }
 
-// p99 is the 99th percentile of a column at 60 singles a second, with the kernel's times and 30 s after the
-// start; beside TCP from the warm-up on.
+// p99 is the 99th percentile of a column at 60 singles a second, with the kernel's times and 30 s
+// after the start; beside TCP from the warm-up on.
 func (l *link) p99(column string) float64 {
 	from := linkSettled
 	if l.load.phases != nil {
@@ -84,7 +84,8 @@ func (l *link) readmeTable() string {
 	return head + fmt.Sprintf(row, results.Micros(mine), results.Micros(chronyd), results.Micros(original))
 }
 
-// linkWins says where a program beside this package had a smaller 99th percentile than it on the same load.
+// linkWins says where a program beside this package had a smaller 99th percentile than it on the
+// same load.
 func linkWins(done []*link) string {
 	var wins []string
 	compared := 0
@@ -104,7 +105,8 @@ func linkWins(done []*link) string {
 		len(wins), compared) + results.Text("%s.", cmp.Or(strings.Join(wins, "; "), "None"))
 }
 
-// save saves how long the datagrams of each kind of traffic were under way, as internal/sim reads it.
+// save saves how long the datagrams of each kind of traffic were under way, as internal/sim reads
+// it.
 func (l *link) save(folder string) {
 	check(os.MkdirAll(folder, 0o755))
 	for i, stream := range l.streams {
@@ -233,8 +235,8 @@ func (l *link) charts() []*results.Chart {
 // hosts have the machine's own clock, which they leave alone: what they estimate as the
 // offset is their error.
 
-// rival is how to run a program and read its estimates: what the shell runs at either host, in a folder
-// of its own. Without a server, the client asks one that another rival has started.
+// rival is how to run a program and read its estimates: what the shell runs at either host, in a
+// folder of its own. Without a server, the client asks one that another rival has started.
 type rival struct {
 	name, program  string
 	server, client string
@@ -251,8 +253,8 @@ const chronyd = `chronyd -x -d -u root -F 0 "cmdport 0" "bindcmdaddress $PWD/soc
 const ptpCommon = "printf '[global]\ntime_stamping software\nnetwork_transport UDPv4\nudp_ttl 8\nfree_running 1\n" +
 	"logSyncInterval -4\nlogMinDelayReqInterval -4\nlogAnnounceInterval -2\nuds_address '$PWD/uds'\n"
 
-// rivalPrograms are tried in every experiment. All take the kernel's times. The first chronyd serves the
-// machine's clock to both.
+// rivalPrograms are tried in every experiment. All take the kernel's times. The first chronyd
+// serves the machine's clock to both.
 var rivalPrograms = []rival{
 	chrony(play.Chronyd, chronyd+`"local stratum 1" allow`, 0), chrony(play.ChronydOften, "", -4),
 	{name: "ptp4l 16/s", program: "ptp4l", estimate: regexp.MustCompile(`master offset +(-?\d+) `), unit: 1e-3,
@@ -269,11 +271,12 @@ func programNames() (names []string) {
 	return names
 }
 
-// correction is what chronyc prints: reference, address, stratum, time, the correction in seconds. Stratum 0 is no estimate.
+// correction is what chronyc prints: reference, address, stratum, time, the correction in
+// seconds. Stratum 0 is no estimate.
 var correction = regexp.MustCompile(`^[^,]*,[^,]*,[1-9]\d*,[^,]*,([^,]+),`)
 
-// chrony is chronyd with a poll every 2^poll seconds. It does not print its estimate: chronyc asks it ten times
-// a second.
+// chrony is chronyd with a poll every 2^poll seconds. It does not print its estimate: chronyc
+// asks it ten times a second.
 func chrony(name, server string, poll int) rival {
 	return rival{name: name, program: "chronyd", server: server, estimate: correction, unit: 1e6,
 		client: "chronyd -v || exit; " + chronyd + fmt.Sprintf(`"server %s minpoll %d maxpoll %d xleave" "port 0" &
@@ -302,8 +305,8 @@ func (l *link) runRival(ctx context.Context, p rival, said *[]play.Answer) {
 	}
 }
 
-// run lets the shell run something at a host, in a folder of its own, until ctx is over, which ends all that it
-// has started. take gets the lines that it prints.
+// run lets the shell run something at a host, in a folder of its own, until ctx is over, which
+// ends all that it has started. take gets the lines that it prints.
 func (l *link) run(ctx context.Context, side sim.Side, script string, take func(line string)) error {
 	home := must(os.MkdirTemp("", "reallink"))
 	defer os.RemoveAll(home)

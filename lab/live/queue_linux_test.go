@@ -20,8 +20,9 @@ import (
 // The program runs in the folder of the module.
 func init() { os.Chdir("..") }
 
-// TestJudge: over a path of 5 ms each way every method is right, whether the clocks are apart or not. One
-// that is read late at one end only is wrong by half of that, but the kernel's times do not know of it.
+// TestJudge: over a path of 5 ms each way every method is right, whether the clocks are apart or
+// not. One that is read late at one end only is wrong by half of that, but the kernel's times do
+// not know of it.
 func TestJudge(t *testing.T) {
 	const late = 2 * ms // of what A reads
 	var s linkStream

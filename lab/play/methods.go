@@ -23,8 +23,8 @@ type Method struct {
 	Make  func() sim.Estimator
 }
 
-// The names of the columns that texts and pictures speak of. Some are no methods of the list below:
-// chronyd is measured apart, and the oracle answers when all is over.
+// The names of the columns that texts and pictures speak of. Some are no methods of the list
+// below: chronyd is measured apart, and the oracle answers when all is over.
 const (
 	Ours         = "timesync"
 	Original     = "original"
@@ -80,8 +80,12 @@ func CurveOf(column string, parts ...plotter.XYs) results.Curve {
 }
 
 // Chart shows the errors of some columns from one second to another.
-func Chart(title string, errs map[string]plotter.XYs, events []results.Event, from, to int, columns ...string) *results.Chart {
-	c := &results.Chart{Title: title, X: results.Axis{Label: "seconds since the start", Min: float64(from), Max: float64(to)}}
+func Chart(
+	title string, errs map[string]plotter.XYs, events []results.Event,
+	from, to int, columns ...string,
+) *results.Chart {
+	x := results.Axis{Label: "seconds since the start", Min: float64(from), Max: float64(to)}
+	c := &results.Chart{Title: title, X: x}
 	top := 1.0
 	for _, column := range columns {
 		seconds := errs[column][from:min(to, len(errs[column]))]
@@ -93,6 +97,7 @@ func Chart(title string, errs map[string]plotter.XYs, events []results.Event, fr
 		c.Curves = append(c.Curves, CurveOf(column, results.Split(seconds, 1)...))
 	}
 	c.Y = results.ErrorAxis(math.Pow(10, math.Ceil(math.Log10(top))))
-	c.Events = slices.DeleteFunc(events, func(e results.Event) bool { return e.To < c.X.Min || e.From > c.X.Max })
+	outside := func(e results.Event) bool { return e.To < x.Min || e.From > x.Max }
+	c.Events = slices.DeleteFunc(events, outside)
 	return c
 }

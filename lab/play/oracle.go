@@ -21,17 +21,22 @@ import (
 // whether it ends where a path changes, is chosen for each world in hindsight: so that the
 // 99th percentile is least. Nothing that has to answer at once knows any of that.
 type Oracle struct {
-	Ends      [2]OracleEnd
-	questions []sim.Observation // until they are answered, with the error of the own clock as an answer
-	causal    bool              // it sees nothing that is still to come, but is told how wide the windows are
+	Ends [2]OracleEnd
+
+	// questions wait to be answered, with the error of the own clock as an answer.
+	questions []sim.Observation
+
+	// causal lets it see nothing that is still to come. It is told how wide the windows are.
+	causal bool
 }
 
 // Events are what the oracle is told: when clocks are set or change their rate, and when
 // paths change.
 type Events struct{ Clocks, Paths []time.Duration }
 
-// OracleEnd is what one end hears. As an estimator it says that each datagram was under way for no time,
-// and that the other clock shows what its own does: what is wrong with that is the truth.
+// OracleEnd is what one end hears. As an estimator it says that each datagram was under way for
+// no time, and that the other clock shows what its own does: what is wrong with that is the
+// truth.
 type OracleEnd struct {
 	rivals.Silent
 	Points []Point
@@ -147,8 +152,8 @@ func (o *Oracle) pieces(events []time.Duration) []piece {
 // forever is longer than any world.
 const forever = time.Hour
 
-// answer answers the questions within the piece by windows that reach half to both sides, or by causal
-// ones, which reach back twice as far. It returns the questions after the piece.
+// answer answers the questions within the piece by windows that reach half to both sides, or by
+// causal ones, which reach back twice as far. It returns the questions after the piece.
 func (p *piece) answer(half time.Duration, causal bool, asked []sim.Observation) []sim.Observation {
 	for len(asked) > 0 && asked[0].At < p.to {
 		from := asked[0].At
@@ -236,7 +241,8 @@ func (p *piece) line(middle, half time.Duration, usual, tie float64) (l line, ok
 	}
 	const maxSkew = 2e-3 // no computer's clock is as wrong
 	trip := func(skew float64) float64 {
-		return floor(w[sim.A], -skew) + floor(w[sim.B], skew) - tie*math.Abs(skew-usual)*float64(half)/float64(us)
+		unusual := tie * math.Abs(skew-usual) * float64(half) / float64(us)
+		return floor(w[sim.A], -skew) + floor(w[sim.B], skew) - unusual
 	}
 	lo, hi := -maxSkew, maxSkew
 	for range 40 { // concave: by thirds

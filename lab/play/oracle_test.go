@@ -12,12 +12,14 @@ import (
 )
 
 var (
-	oracleFirst  = flag.Uint64("seed.first", 0, "added to the seeds of TestCausalOracle, as to those of TestCoarse")
+	oracleFirst = flag.Uint64("seed.first", 0,
+		"added to the seeds of TestCausalOracle, as to those of TestCoarse")
 	oracleWorlds = flag.Int("worlds", 3, "worlds a scenario of TestCausalOracle")
 )
 
-// TestCausalOracle shows how much of the oracle is hindsight where clocks are coarse. Beside its 99th
-// percentiles, us, are those of an oracle that has seen no more than what had arrived when it was asked.
+// TestCausalOracle shows how much of the oracle is hindsight where clocks are coarse. Beside its
+// 99th percentiles, us, are those of an oracle that has seen no more than what had arrived when
+// it was asked.
 func TestCausalOracle(t *testing.T) {
 	for _, sc := range sim.CoarseScenarios() {
 		var p99 [2]float64

@@ -151,8 +151,8 @@ func Map[A, B any](all []A, f func(a A) B) []B {
 	return made
 }
 
-// OverTime returns for each column the largest error of each second at end A, us, and so for the error
-// bound of this package.
+// OverTime returns for each column the largest error of each second at end A, us, and so for the
+// error bound of this package.
 func (a Answers) OverTime() map[string]plotter.XYs {
 	errs := map[string]plotter.XYs{}
 	for column, ends := range a {

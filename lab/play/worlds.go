@@ -119,15 +119,16 @@ func AllWorlds(traces string) (ws []World, err error) {
 	ws = append(ws, equal...)
 	for _, sc := range authors {
 		if sc.Classification == "CORE" {
-			ws = append(ws, authorWorld(sc, Skewed, authorbench.Mode{Integrated: true, Skewed: true}, coreSeeds))
+			mode := authorbench.Mode{Integrated: true, Skewed: true}
+			ws = append(ws, authorWorld(sc, Skewed, mode, coreSeeds))
 		}
 		published = append(published, authorWorld(sc, Published, authorbench.Mode{}, authorSeeds))
 	}
 	return append(append(ws, published...), replayed...), errors.Join(err, bad, worse)
 }
 
-// ChronydRate is how many times a second clknetsim updates rates and logs offsets, and ours is asked
-// in the worlds of equal rates.
+// ChronydRate is how many times a second clknetsim updates rates and logs offsets, and ours is
+// asked in the worlds of equal rates.
 const ChronydRate = 10
 
 // recordings is the folder of the project's own recordings of a real queue.
@@ -138,7 +139,8 @@ const ownTrace = "kernel-tcp-10m-60pps.csv.gz"
 
 const us, ms = time.Microsecond, time.Millisecond
 
-// The clocks of those worlds. Their rates follow a sine, and a random walk as the usual ones of internal/sim.
+// The clocks of those worlds. Their rates follow a sine, and a random walk as the usual ones of
+// internal/sim.
 var (
 	strong = simnet.ClockSpec{SinePPM: 8, SinePeriod: 600 * time.Second, WanderPPM: 0.01}
 	quiet  = simnet.ClockSpec{SinePPM: 2, SinePeriod: 900 * time.Second, WanderPPM: 0.01}
@@ -146,24 +148,64 @@ var (
 
 // equals are the worlds of equal rates: a path with exponential jitter, or a recorded one.
 var equals = []struct {
-	name         string
-	base, jitter time.Duration
-	queues       bool // one way has a queue of 100 ms for 15 s of each minute
-	clock        simnet.ClockSpec
-	recording    string
+	name      string
+	base      time.Duration
+	jitter    time.Duration
+	queues    bool // one way has a queue of 100 ms for 15 s of each minute
+	clock     simnet.ClockSpec
+	recording string
 }{
-	{"LAN 0.2 ms, jitter 0.1 ms, strong wander", 200 * us, 100 * us, false, strong, ""},
-	{"LAN 0.2 ms, jitter 0.1 ms, quieter oscillator", 200 * us, 100 * us, false, quiet, ""},
-	{"LAN 0.2 ms, jitter 5 us, quieter oscillator", 200 * us, 5 * us, false, quiet, ""},
-	{"20 ms, jitter 3 ms, strong wander", 20 * ms, 3 * ms, false, strong, ""},
-	{"20 ms, jitter 3 ms, quieter oscillator", 20 * ms, 3 * ms, false, quiet, ""},
-	{"20 ms, jitter 1 ms, a queue of 100 ms one way for 15 s of each minute", 20 * ms, ms, true, quiet, ""},
-	{"recorded queue that TCP fills", 0, 0, false, quiet, ownTrace},
-	{"recorded queue, random traffic of 90 %", 0, 0, false, quiet, "kernel-cross90-10m-60pps.csv.gz"},
+	{
+		name:   "LAN 0.2 ms, jitter 0.1 ms, strong wander",
+		base:   200 * us,
+		jitter: 100 * us,
+		clock:  strong,
+	},
+	{
+		name:   "LAN 0.2 ms, jitter 0.1 ms, quieter oscillator",
+		base:   200 * us,
+		jitter: 100 * us,
+		clock:  quiet,
+	},
+	{
+		name:   "LAN 0.2 ms, jitter 5 us, quieter oscillator",
+		base:   200 * us,
+		jitter: 5 * us,
+		clock:  quiet,
+	},
+	{
+		name:   "20 ms, jitter 3 ms, strong wander",
+		base:   20 * ms,
+		jitter: 3 * ms,
+		clock:  strong,
+	},
+	{
+		name:   "20 ms, jitter 3 ms, quieter oscillator",
+		base:   20 * ms,
+		jitter: 3 * ms,
+		clock:  quiet,
+	},
+	{
+		name:   "20 ms, jitter 1 ms, a queue of 100 ms one way for 15 s of each minute",
+		base:   20 * ms,
+		jitter: ms,
+		queues: true,
+		clock:  quiet,
+	},
+	{
+		name:      "recorded queue that TCP fills",
+		clock:     quiet,
+		recording: ownTrace,
+	},
+	{
+		name:      "recorded queue, random traffic of 90 %",
+		clock:     quiet,
+		recording: "kernel-cross90-10m-60pps.csv.gz",
+	},
 }
 
-// equalWorlds returns those of equal rates, each at three. On a long path chronyd polls once a second
-// at most.
+// equalWorlds returns those of equal rates, each at three. On a long path chronyd polls once a
+// second at most.
 func equalWorlds() (worlds []World, err error) {
 	for _, x := range equals {
 		link := func(queued bool) func(uint64) *simnet.Link {
@@ -195,10 +237,14 @@ func equalWorlds() (worlds []World, err error) {
 }
 
 // drifting is such a clock, whose rate is off by so many ppm.
-func drifting(side sim.Side, skew float64, spec simnet.ClockSpec) func(seed uint64) simnet.ClockSpec {
+func drifting(
+	side sim.Side, skew float64, spec simnet.ClockSpec,
+) func(seed uint64) simnet.ClockSpec {
 	return func(seed uint64) simnet.ClockSpec {
+		phase := simnet.NewWorld(seed).Rand(fmt.Sprint("phase ", side))
 		c := spec
-		c.SkewPPM, c.SinePhase = skew, 2*math.Pi*simnet.NewWorld(seed).Rand(fmt.Sprint("phase ", side)).Float64()
+		c.SkewPPM = skew
+		c.SinePhase = 2 * math.Pi * phase.Float64()
 		return c
 	}
 }
@@ -211,7 +257,8 @@ func replays(folder string) (ws []World, err error) {
 		return nil, fmt.Errorf("-traces %s: no *.csv.gz there", folder)
 	}
 	paths = slices.DeleteFunc(paths, func(p string) bool {
-		return strings.Contains(p, "symsplit") || strings.Contains(p, "modelled") || filepath.Base(p) == ownTrace
+		return strings.Contains(p, "symsplit") || strings.Contains(p, "modelled") ||
+			filepath.Base(p) == ownTrace
 	})
 	for _, p := range append(paths, filepath.Join(recordings, ownTrace)) {
 		sc, bad := sim.Replay(strings.TrimSuffix(filepath.Base(p), ".csv.gz"), p)

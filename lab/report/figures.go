@@ -99,8 +99,8 @@ func (f *figures) named(name string) *played {
 	return worlds[slices.IndexFunc(worlds, func(w *played) bool { return w.Name == name })]
 }
 
-// value is the figure by which a column is judged in a world: the 99th percentile of all errors, or
-// in the author's benchmark what he looks at: the 95th percentile at the worse end, of which
+// value is the figure by which a column is judged in a world: the 99th percentile of all errors,
+// or in the author's benchmark what he looks at: the 95th percentile at the worse end, of which
 // the median of the seeds. It is NaN where there is none: chronyd is played in some worlds only.
 func (w *played) value(column string) float64 {
 	r := w.results[column]
@@ -113,8 +113,8 @@ func (w *played) value(column string) float64 {
 	return testkit.OrNaN(r.Errs, 0.99)
 }
 
-// mean returns the geometric mean of a column over worlds, of those in which it has a value. Below a
-// microsecond all are equal.
+// mean returns the geometric mean of a column over worlds, of those in which it has a value.
+// Below a microsecond all are equal.
 func mean(worlds []*played, column string) float64 {
 	sum, n := 0.0, 0.0
 	for _, w := range worlds {

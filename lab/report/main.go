@@ -24,8 +24,8 @@ import (
 )
 
 func main() {
-	const folders = "`folder` for what comes out; if there is none, the project's pages are brought up " +
-		"to date, and what -world makes goes into measured"
+	const folders = "`folder` for what comes out; if there is none, the project's pages are " +
+		"brought up to date, and what -world makes goes into measured"
 	var (
 		out    = flag.String("out", "", folders)
 		traces = flag.String("traces", "", "`folder` with recorded series, *.csv.gz")

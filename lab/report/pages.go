@@ -13,8 +13,8 @@ import (
 	"timesync/lab/results"
 )
 
-// pages are the documents that this program writes parts of, or draws pictures for. A new page, part or
-// picture is an entry here.
+// pages are the documents that this program writes parts of, or draws pictures for. A new page,
+// part or picture is an entry here.
 func (f *figures) pages() []results.Page {
 	return []results.Page{
 		{
@@ -79,13 +79,14 @@ func (f *figures) reportPictures() map[string][]*results.Chart {
 	return pictures
 }
 
-// busyText says below README's picture what it shows, and what comes out in all seeds of its world.
+// busyText says below README's picture what it shows, and what comes out in all seeds of its
+// world.
 func (f *figures) busyText() string {
 	p99 := func(column string) string { return results.Micros(f.named(busyWorld).value(column)) }
-	return results.Text("Simulated; one way has a queue for 150 s. Over %d such worlds the 99th percentile of "+
-		"the error is %s; the C++ original's %s, NTP's filter's %s, and chronyd's, which asks "+
-		"once a second, %s. `cd lab && go run ./report` draws it; [REPORT](lab/results/REPORT.md) "+
-		"has all worlds and methods.",
+	return results.Text("Simulated; one way has a queue for 150 s. Over %d such worlds the 99th "+
+		"percentile of the error is %s; the C++ original's %s, NTP's filter's %s, and chronyd's, "+
+		"which asks once a second, %s. `cd lab && go run ./report` draws it; "+
+		"[REPORT](lab/results/REPORT.md) has all worlds and methods.",
 		play.SimSeeds, p99(play.Ours), p99(play.Original), p99(play.NTP), p99(play.Chronyd))
 }
 

@@ -55,17 +55,19 @@ func eventsOf(w play.World, seed uint64) (all []results.Event) {
 	return append(all, queues(w, seed)...)
 }
 
-// queues returns when the fastest datagrams of 0.2 s were 20 ms longer under way than the fastest of
-// all, to either end. What lies less than 3 s apart is one; what lasts less than 1 s is none.
+// queues returns when the fastest datagrams of 0.2 s were 20 ms longer under way than the fastest
+// of all, to either end. What lies less than 3 s apart is one; what lasts less than 1 s is none.
 func queues(w play.World, seed uint64) (all []results.Event) {
 	const span, high, gap = 200 * time.Millisecond, 20 * time.Millisecond, 3 // s
 	var o play.Oracle
 	o.Play(w, seed)
 	var late []time.Duration
 	for _, e := range o.Ends {
-		fastest, least := map[time.Duration]time.Duration{}, time.Hour
+		fastest := map[time.Duration]time.Duration{}
+		least := time.Hour
 		for _, x := range e.Points {
-			delay, at := x.At-x.Sent, x.At.Truncate(span)
+			delay := x.At - x.Sent
+			at := x.At.Truncate(span)
 			if was, ok := fastest[at]; !ok || delay < was {
 				fastest[at] = delay
 			}
@@ -88,8 +90,8 @@ func queues(w play.World, seed uint64) (all []results.Event) {
 	return slices.DeleteFunc(all, func(e results.Event) bool { return e.To-e.From < 1 })
 }
 
-// taughtChart shows the errors over time in a world: those of the oracle, the original, chronyd where it
-// was measured, and ours on top.
+// taughtChart shows the errors over time in a world: those of the oracle, the original, chronyd
+// where it was measured, and ours on top.
 func (f *figures) taughtChart(world, title string) *results.Chart {
 	w := simulated(world)
 	errs := play.Play(w, play.FirstSeed).OverTime()
@@ -98,12 +100,16 @@ func (f *figures) taughtChart(world, title string) *results.Chart {
 			errs[play.Chronyd] = append(errs[play.Chronyd], plotter.XY{X: float64(s.Second), Y: s.Worst})
 		}
 	}
-	return play.Chart(title, errs, eventsOf(w, play.FirstSeed), 0, len(errs[play.Ours]), play.OracleName, play.Original, play.Chronyd, play.Ours)
+	return play.Chart(title, errs, eventsOf(w, play.FirstSeed), 0, len(errs[play.Ours]),
+		play.OracleName, play.Original, play.Chronyd, play.Ours)
 }
 
-// sweep turns up something step by step in the world of 3 ms of jitter. It shows the two that send with
-// each datagram, one that asks, and the oracle.
-func sweep(title string, x results.Axis, values []float64, with func(sc sim.Scenario, v float64) sim.Scenario) *results.Chart {
+// sweep turns up something step by step in the world of 3 ms of jitter. It shows the two that
+// send with each datagram, one that asks, and the oracle.
+func sweep(
+	title string, x results.Axis, values []float64,
+	with func(sc sim.Scenario, v float64) sim.Scenario,
+) *results.Chart {
 	const seeds = 12
 	all := play.Map(values, func(v float64) play.Results {
 		sc := sim.ScenarioNamed("mediumjitter")
@@ -122,7 +128,11 @@ func sweep(title string, x results.Axis, values []float64, with func(sc sim.Scen
 }
 
 func skewChart() *results.Chart {
-	x := results.Axis{Label: "how far the rates of the clocks are apart, ppm", Max: 1000, Ticks: results.TicksAt(0, 100, 200, 300, 500, 700, 1000)}
+	x := results.Axis{
+		Label: "how far the rates of the clocks are apart, ppm",
+		Max:   1000,
+		Ticks: results.TicksAt(0, 100, 200, 300, 500, 700, 1000),
+	}
 	skews := []float64{0, 25, 50, 100, 200, 300, 500, 700, 1000}
 	c := sweep("Error against skew, 99th percentile", x, skews, sim.Scenario.Apart)
 	c.Events = []results.Event{{From: 0, To: 100, Name: "two crystals"}}
@@ -131,25 +141,40 @@ func skewChart() *results.Chart {
 
 func rateChart() *results.Chart {
 	rates := []float64{1, 2, 3, 5, 10, 20, 30, 60, 120}
-	x := results.Axis{Label: "datagrams a second each way", Log: true, Min: 1, Max: 120, Ticks: results.TicksAt(rates...)}
-	return sweep("Error against the rate of datagrams, 99th percentile", x, rates, func(sc sim.Scenario, rate float64) sim.Scenario {
+	x := results.Axis{
+		Label: "datagrams a second each way",
+		Log:   true,
+		Min:   1,
+		Max:   120,
+		Ticks: results.TicksAt(rates...),
+	}
+	with := func(sc sim.Scenario, rate float64) sim.Scenario {
 		sc.RateAB, sc.RateBA = rate, rate
 		return sc
-	})
+	}
+	return sweep("Error against the rate of datagrams, 99th percentile", x, rates, with)
 }
 
-// methodsChart has a row for each method, the best on top: a dot for the p99 in each simulated world, and
-// a bar at their mean.
+// methodsChart has a row for each method, the best on top: a dot for the p99 in each simulated
+// world, and a bar at their mean.
 func (f *figures) methodsChart() *results.Chart {
-	worlds, columns := f.of(play.Simulated), shown()
-	slices.SortStableFunc(columns, func(a, b string) int { return cmp.Compare(mean(worlds, a), mean(worlds, b)) })
+	worlds := f.of(play.Simulated)
+	columns := shown()
+	slices.SortStableFunc(columns, func(a, b string) int {
+		return cmp.Compare(mean(worlds, a), mean(worlds, b))
+	})
 	c := &results.Chart{
-		Title: "99th percentile of the error in all simulated worlds", About: "a dot for each world, a bar at their geometric mean",
-		X: results.ErrorAxis(1e6), Y: results.Axis{Min: -float64(len(columns)) + 0.5, Max: 0.8}, Height: 300,
+		Title:  "99th percentile of the error in all simulated worlds",
+		About:  "a dot for each world, a bar at their geometric mean",
+		X:      results.ErrorAxis(1e6),
+		Y:      results.Axis{Min: -float64(len(columns)) + 0.5, Max: 0.8},
+		Height: 300,
 	}
 	c.X.Label = "error, less is better (floor: 1 us)"
 	for i, column := range columns {
-		y, at, tone := -float64(i), mean(worlds, column), play.ColorOf(column)
+		y := -float64(i)
+		at := mean(worlds, column)
+		tone := play.ColorOf(column)
 		c.Y.Ticks = append(c.Y.Ticks, plot.Tick{Value: y, Label: column})
 		var dots plotter.XYs
 		for _, w := range worlds {
@@ -158,8 +183,16 @@ func (f *figures) methodsChart() *results.Chart {
 			}
 		}
 		bar := plotter.XYs{{X: at, Y: y - 0.26}, {X: at, Y: y + 0.26}}
-		c.Curves = append(c.Curves, results.Curve{Color: results.Fade(tone), Dots: 2, Parts: []plotter.XYs{dots}},
-			results.Curve{Name: results.Micros(at), Color: tone, Width: 2.5, Parts: []plotter.XYs{bar}, At: &plotter.XY{X: at, Y: y + 0.28}, Above: true})
+		c.Curves = append(c.Curves,
+			results.Curve{Color: results.Fade(tone), Dots: 2, Parts: []plotter.XYs{dots}},
+			results.Curve{
+				Name:  results.Micros(at),
+				Color: tone,
+				Width: 2.5,
+				Parts: []plotter.XYs{bar},
+				At:    &plotter.XY{X: at, Y: y + 0.28},
+				Above: true,
+			})
 	}
 	return c
 }
@@ -172,7 +205,8 @@ const busyWorld = "standingqueue"
 func busyChart() *results.Chart {
 	const before, after = 40, 30 // s
 	w := simulated(busyWorld)
-	errs, queue := play.Play(w, play.FirstSeed).OverTime(), eventsOf(w, play.FirstSeed)[0]
+	errs := play.Play(w, play.FirstSeed).OverTime()
+	queue := eventsOf(w, play.FirstSeed)[0]
 	from, lasts := int(queue.From), int(queue.To)-int(queue.From)
 	// ms are the errors of each second, from the left end of the picture on.
 	ms := func(column string) (v plotter.XYs) {
@@ -189,16 +223,24 @@ func busyChart() *results.Chart {
 	curve := func(column, name string, y float64) results.Curve {
 		v := ms(column)
 		c := play.CurveOf(column, v)
-		c.Name, c.Width = fmt.Sprintf("%s: %.2g ms off", name, highest(v[before:before+lasts])), results.Bold
+		c.Name = fmt.Sprintf("%s: %.2g ms off", name, highest(v[before:before+lasts]))
+		c.Width = results.Bold
 		c.At = &plotter.XY{X: before + 32, Y: y * top}
 		return c
 	}
 	c := &results.Chart{
 		Title: "While others fill the queue, timesync still knows the other clock",
 		About: "How far off each one has the other computer's clock, on the same path",
-		X:     results.Axis{Label: "seconds", Max: float64(before + lasts + after)}, Y: results.Axis{Max: 1.35 * top},
-		Curves: []results.Curve{curve(play.Original, "the C++ original", 0.84), curve(play.NTP, "NTP's filter", 1.1), curve(play.Ours, "timesync", 0.1)},
-		Events: []results.Event{{From: before, To: float64(before + lasts), Name: "others fill the queue"}},
+		X:     results.Axis{Label: "seconds", Max: float64(before + lasts + after)},
+		Y:     results.Axis{Max: 1.35 * top},
+		Curves: []results.Curve{
+			curve(play.Original, "the C++ original", 0.84),
+			curve(play.NTP, "NTP's filter", 1.1),
+			curve(play.Ours, "timesync", 0.1),
+		},
+		Events: []results.Event{
+			{From: before, To: float64(before + lasts), Name: "others fill the queue"},
+		},
 	}
 	c.Curves[1].Color = results.RGB(0x2b6b40) // darker: its name stands on grey
 	c.Y.Ticks = []plot.Tick{{Value: 0, Label: "0"}}
@@ -208,7 +250,7 @@ func busyChart() *results.Chart {
 	return c
 }
 
-// inputLooks are how the methods of package ontime are drawn, and how they are turned up.
+// inputLooks are how the methods of package inputs are drawn, and how they are turned up.
 var inputLooks = []struct {
 	label string
 	color color.NRGBA
@@ -219,83 +261,139 @@ var inputLooks = []struct {
 	{"lightyear", results.RGB(0x2b8a3e), []float64{0, 0.5, 1, 1.5, 2}},
 }
 
-// inputChart shows the share of late inputs over the mean lead: each method turned up in the world of
-// jitter of 10 ms.
+// inputChart shows the share of late inputs over the mean lead: each method turned up in the
+// world of jitter of 10 ms.
 func inputChart() *results.Chart {
 	c := &results.Chart{
-		Title: "Late inputs against lead", X: results.Axis{Label: "mean lead beyond the delay, ms", Max: 110},
-		Y: results.Axis{Label: "late inputs, % (floor: 0.01)", Log: true, Min: 0.01, Max: 20, Ticks: results.TicksAt(0.01, 0.1, 1, 10)},
+		Title: "Late inputs against lead",
+		X:     results.Axis{Label: "mean lead beyond the delay, ms", Max: 110},
+		Y: results.Axis{
+			Label: "late inputs, % (floor: 0.01)",
+			Log:   true,
+			Min:   0.01,
+			Max:   20,
+			Ticks: results.TicksAt(0.01, 0.1, 1, 10),
+		},
 	}
 	worlds := inputs.Worlds()
-	world := worlds[slices.IndexFunc(worlds, func(w inputs.World) bool { return w.Name == "jitter 10 ms" })]
+	named := func(w inputs.World) bool { return w.Name == "jitter 10 ms" }
+	world := worlds[slices.IndexFunc(worlds, named)]
 	world.Duration = 60 * time.Second
 	for i, looks := range inputLooks {
 		var line plotter.XYs
 		for _, knob := range looks.knobs {
 			r := inputs.Methods[i].At(world, 2*inputSeeds, knob)
-			line = append(line, plotter.XY{X: results.Millis(r.Lead), Y: max(100*r.Share(), 0.01)})
+			late := max(100*r.Share(), c.Y.Min)
+			line = append(line, plotter.XY{X: results.Millis(r.Lead), Y: late})
 		}
-		c.Curves = append(c.Curves, results.Curve{Name: looks.label, Color: looks.color, Width: results.Bold, Parts: []plotter.XYs{line}})
+		c.Curves = append(c.Curves, results.Curve{
+			Name:  looks.label,
+			Color: looks.color,
+			Width: results.Bold,
+			Parts: []plotter.XYs{line},
+		})
 	}
 	return c
 }
 
-// floorsCharts are the charts of DESIGN.md: what A knows of B while a path and a clock change, on a
-// path without noise.
+// floorsCharts are the charts of DESIGN.md: what A knows of B while a path and a clock change, on
+// a path without noise.
 func floorsCharts() []*results.Chart {
-	const delay, longer, ahead = 30 * time.Millisecond, 20 * time.Millisecond, 10 * time.Millisecond
-	const changed, set, back, lasts = 35 * time.Second, 70 * time.Second, 95 * time.Second, 120 * time.Second
-	toA := simnet.Route(delay, simnet.RouteStep{At: changed, Change: longer}, simnet.RouteStep{At: back, Change: -longer})
+	const (
+		delay   = 30 * time.Millisecond
+		longer  = 20 * time.Millisecond // the path from B to A
+		ahead   = 10 * time.Millisecond // B's clock
+		changed = 35 * time.Second
+		set     = 70 * time.Second
+		back    = 95 * time.Second // the path is as before
+		lasts   = 120 * time.Second
+	)
+	toA := simnet.Route(delay,
+		simnet.RouteStep{At: changed, Change: longer},
+		simnet.RouteStep{At: back, Change: -longer})
+	stepped := simnet.ClockSpec{Events: []simnet.ClockEvent{{At: set, Step: ahead}}}
 	world := sim.Scenario{
-		Duration: lasts, RateAB: 20, RateBA: 20,
-		A:  func(uint64) simnet.ClockSpec { return simnet.ClockSpec{} },
-		B:  func(uint64) simnet.ClockSpec { return simnet.ClockSpec{Events: []simnet.ClockEvent{{At: set, Step: ahead}}} },
-		AB: func(uint64) *simnet.Link { return &simnet.Link{Base: simnet.Fixed(delay)} },
-		BA: func(uint64) *simnet.Link { return &simnet.Link{Base: toA} },
+		Duration: lasts,
+		RateAB:   20,
+		RateBA:   20,
+		A:        func(uint64) simnet.ClockSpec { return simnet.ClockSpec{} },
+		B:        func(uint64) simnet.ClockSpec { return stepped },
+		AB:       func(uint64) *simnet.Link { return &simnet.Link{Base: simnet.Fixed(delay)} },
+		BA:       func(uint64) *simnet.Link { return &simnet.Link{Base: toA} },
 	}
 	var fastest, own, peer, trip, middle, truth, offset plotter.XYs
 	a := new(sim.Core)
-	sim.Run(world, play.FirstSeed, []sim.Pair{{A: a, B: new(sim.Core)}}, sim.Observer{Poll: func(o *sim.Observation) {
+	poll := func(o *sim.Observation) {
 		s, ok := a.Sync.Snapshot(o.LocalUsec)
 		if o.Side == sim.B || !ok {
 			return
 		}
-		r := float64(s.OffsetUsec) / 1e3
-		m, p, is := results.Millis(s.MinimumOneWayDelay)-r, results.Millis(s.MinimumDelayToPeer)+r, r-o.ErrUsec/1e3
-		for line, ms := range map[*plotter.XYs]float64{
-			&fastest: results.Millis(toA(o.At)) - is, &own: m, &peer: p, &trip: p + m, &middle: (p - m) / 2, &truth: is, &offset: r,
-		} {
+		add := func(line *plotter.XYs, ms float64) {
 			*line = append(*line, plotter.XY{X: o.At.Seconds(), Y: ms})
 		}
-	}})
-	events := []results.Event{moment(changed, "path B to A longer"), moment(set, "B's clock set"), moment(back, "path as before")}
-	panel := func(title, label string, from float64, curves ...results.Curve) *results.Chart {
-		y := results.Axis{Label: "ms", Min: from, Max: from + 50}
-		return &results.Chart{Title: title, X: results.Axis{Label: label, Max: lasts.Seconds()}, Y: y, Events: events, Curves: curves}
+		said := float64(s.OffsetUsec) / 1e3
+		is := said - o.ErrUsec/1e3
+		in := results.Millis(s.MinimumOneWayDelay) - said
+		out := results.Millis(s.MinimumDelayToPeer) + said
+		add(&fastest, results.Millis(toA(o.At))-is)
+		add(&own, in)
+		add(&peer, out)
+		add(&trip, out+in)
+		add(&middle, (out-in)/2)
+		add(&truth, is)
+		add(&offset, said)
 	}
-	// The looks of lines: what is true, what A says, what the peer says, and what follows from both.
+	sim.Run(world, play.FirstSeed, []sim.Pair{{A: a, B: new(sim.Core)}}, sim.Observer{Poll: poll})
+
+	events := []results.Event{
+		moment(changed, "path B to A longer"),
+		moment(set, "B's clock set"),
+		moment(back, "path as before"),
+	}
+	panel := func(title, label string, from float64, curves ...results.Curve) *results.Chart {
+		return &results.Chart{
+			Title:  title,
+			X:      results.Axis{Label: label, Max: lasts.Seconds()},
+			Y:      results.Axis{Label: "ms", Min: from, Max: from + 50},
+			Events: events,
+			Curves: curves,
+		}
+	}
+	// The looks of lines: what is true, what A says, what the peer says, and what follows from
+	// both.
 	line := func(name, column string, width vg.Length, xys plotter.XYs) results.Curve {
-		dash := column == play.Original
-		return results.Curve{Name: name, Color: play.ColorOf(column), Width: width, Dash: dash, Parts: []plotter.XYs{xys}}
+		return results.Curve{
+			Name:  name,
+			Color: play.ColorOf(column),
+			Width: width,
+			Dash:  column == play.Original,
+			Parts: []plotter.XYs{xys},
+		}
 	}
 	return []*results.Chart{
-		panel("Deltas, and the floors below them", "", 10, line("fastest datagram", play.OracleName, 0, fastest),
-			line("own floor, delta_in", play.Ours, results.Bold, own), line("peer's floor, delta_out", play.Original, 0, peer)),
-		panel("The round trip", "", 40, line("S = delta_in + delta_out", play.Ours, results.Bold, trip)),
-		panel("B's clock minus A's", "seconds since the start", -20, line("truth", play.OracleName, 0, truth),
-			line("midpoint", play.Original, 0, middle), line("offset r", play.NTP, results.Bold, offset)),
+		panel("Deltas, and the floors below them", "", 10,
+			line("fastest datagram", play.OracleName, 0, fastest),
+			line("own floor, delta_in", play.Ours, results.Bold, own),
+			line("peer's floor, delta_out", play.Original, 0, peer)),
+		panel("The round trip", "", 40,
+			line("S = delta_in + delta_out", play.Ours, results.Bold, trip)),
+		panel("B's clock minus A's", "seconds since the start", -20,
+			line("truth", play.OracleName, 0, truth),
+			line("midpoint", play.Original, 0, middle),
+			line("offset r", play.NTP, results.Bold, offset)),
 	}
 }
 
-// plotWorld draws the largest error of each second at end A in one world, from one second to another; to
-// 0 is its end. It records both ends for the viewer.
+// plotWorld draws the largest error of each second at end A in one world, from one second to
+// another; to 0 is its end. It records both ends for the viewer.
 func plotWorld(name, traces string, seed uint64, from, to int, out string) error {
 	w, err := play.Find(name, traces)
 	if err != nil {
 		return err
 	}
-	path, err := filepath.Abs(filepath.Join(out, fmt.Sprintf("world-%s-%d", name, seed)))
-	if err = errors.Join(err, os.MkdirAll(out, 0o755), recordWorld(w, seed, path)); err != nil {
+	path := filepath.Join(out, fmt.Sprintf("world-%s-%d", name, seed))
+	err = errors.Join(os.MkdirAll(out, 0o755), recordWorld(w, seed, path))
+	if err != nil {
 		return err
 	}
 	errs := play.Play(w, seed).OverTime()
@@ -304,8 +402,10 @@ func plotWorld(name, traces string, seed uint64, from, to int, out string) error
 		return fmt.Errorf("%s: nothing is asked after %d s", name, from)
 	}
 	title := fmt.Sprintf("%s, seed %d, end A", name, seed)
-	c := play.Chart(title, errs, eventsOf(w, seed), from, to, play.ErrorBound, play.OracleName, play.Original, play.Ours)
-	fmt.Printf("%s.png\nwhat the estimator knew: go run ./view %s-a.tsr %s-b.tsr\n", path, path, path)
+	c := play.Chart(title, errs, eventsOf(w, seed), from, to,
+		play.ErrorBound, play.OracleName, play.Original, play.Ours)
+	fmt.Printf("%s.png\n", path)
+	fmt.Printf("what the estimator knew: go run ./view %s-a.tsr %s-b.tsr\n", path, path)
 	return results.Draw(path+".png", results.Screen(), c)
 }
 
@@ -331,11 +431,13 @@ func recordWorld(w play.World, seed uint64, path string) (err error) {
 		ends[side].tape = record.New(&tapes[side])
 		ends[side].tape.Wrap(&ends[side].Sync)
 	}
-	w.Play(seed, []sim.Pair{{A: &ends[sim.A], B: &ends[sim.B]}}, sim.Observer{Poll: func(o *sim.Observation) {
+	flush := func(o *sim.Observation) {
 		ends[o.Side].tape.Flush() // nothing waits in a simulation
-	}})
+	}
+	w.Play(seed, []sim.Pair{{A: &ends[sim.A], B: &ends[sim.B]}}, sim.Observer{Poll: flush})
 	for side, end := range []string{"-a.tsr", "-b.tsr"} {
-		err = errors.Join(err, ends[side].tape.Close(), os.WriteFile(path+end, tapes[side].Bytes(), 0o644))
+		err = errors.Join(err, ends[side].tape.Close())
+		err = errors.Join(err, os.WriteFile(path+end, tapes[side].Bytes(), 0o644))
 	}
 	return err
 }

@@ -15,10 +15,11 @@ import (
 	"timesync/lab/results"
 )
 
-// shown returns the columns that the report shows, chronyd beside the original. Those of two methods are in
-// the CSV only.
+// shown returns the columns that the report shows, chronyd beside the original. Those of two
+// methods are in the CSV only.
 func shown() []string {
-	all := slices.DeleteFunc(play.Columns(), func(column string) bool { return column == play.NTP || column == play.Sutphin })
+	hidden := func(column string) bool { return column == play.NTP || column == play.Sutphin }
+	all := slices.DeleteFunc(play.Columns(), hidden)
 	return slices.Insert(all, slices.Index(all, play.Original)+1, play.Chronyd)
 }
 
@@ -26,13 +27,17 @@ func shown() []string {
 func (f *figures) headline() string {
 	worlds := f.of(play.Simulated)
 	mine, orig, limit := means(worlds)
-	both := slices.DeleteFunc(slices.Clone(worlds), func(w *played) bool { return math.IsNaN(w.chronyd.Best.P99) })
+	alone := func(w *played) bool { return math.IsNaN(w.chronyd.Best.P99) }
+	both := slices.DeleteFunc(slices.Clone(worlds), alone)
 	chrony, beside := mean(both, play.Chronyd), mean(both, play.Ours)
-	return results.Text("**In the geometric mean over %d worlds, the 99th percentile of the error is %s with "+
-		"this package. That is %.0f times less than with the original (%s), which sends the same "+
-		"datagrams, and %.0f times less than with chronyd in the %d worlds that it can be played "+
-		"in (%s against %s). An oracle that knows each series in advance is %.1f times better (%s).**",
-		len(worlds), results.Micros(mine), orig/mine, results.Micros(orig), chrony/beside, len(both), results.Micros(chrony), results.Micros(beside), mine/limit, results.Micros(limit))
+	return results.Text("**In the geometric mean over %d worlds, the 99th percentile of the error "+
+		"is %s with this package. That is %.0f times less than with the original (%s), which sends "+
+		"the same datagrams, and %.0f times less than with chronyd in the %d worlds that it can be "+
+		"played in (%s against %s). An oracle that knows each series in advance is %.1f times better (%s).**",
+		len(worlds), results.Micros(mine),
+		orig/mine, results.Micros(orig),
+		chrony/beside, len(both), results.Micros(chrony), results.Micros(beside),
+		mine/limit, results.Micros(limit))
 }
 
 // winner returns the best method that is better than ours in a world, by more than a twentieth
@@ -58,7 +63,9 @@ func (f *figures) won(set string) string {
 	var worlds []string
 	for _, w := range f.of(set) {
 		if winner, us := w.winner(); winner != "" {
-			worlds = append(worlds, fmt.Sprintf("`%s` (%s %s; ours %s)", w.short(), winner, fine(us), fine(w.value(play.Ours))))
+			mine := w.value(play.Ours)
+			world := fmt.Sprintf("`%s` (%s %s; ours %s)", w.short(), winner, fine(us), fine(mine))
+			worlds = append(worlds, world)
 		}
 	}
 	return cmp.Or(strings.Join(worlds, ", "), "None")
@@ -76,7 +83,7 @@ var variant = regexp.MustCompile(`-(3|5|200)hz$|^routeflaps-(7|60)s$|^wrap$`)
 // worldTable has the 99th percentiles of all simulated worlds, in their groups.
 func (f *figures) worldTable() string {
 	rows := [][]string{append([]string{"world"}, shown()...)}
-	means := func(name string, worlds []*played) {
+	addMeans := func(name string, worlds []*played) {
 		row := []string{"**" + name + "**"}
 		for _, column := range shown() {
 			row = append(row, number(mean(worlds, column)))
@@ -84,30 +91,35 @@ func (f *figures) worldTable() string {
 		rows = append(rows, row)
 	}
 	worlds := f.of(play.Simulated)
-	begins := func(w *played) int { // the group, in the order in which they come first
-		return slices.IndexFunc(worlds, func(v *played) bool { return v.Group == w.Group })
-	}
-	grouped := slices.SortedStableFunc(slices.Values(worlds), func(v, w *played) int { return begins(v) - begins(w) })
-	for i, w := range grouped {
-		if i == 0 || w.Group != grouped[i-1].Group {
-			means(w.Group, slices.DeleteFunc(slices.Clone(worlds), func(v *played) bool { return v.Group != w.Group }))
+	groups := map[string][]*played{}
+	var order []string // in which groups come first
+	for _, w := range worlds {
+		if groups[w.Group] == nil {
+			order = append(order, w.Group)
 		}
-		if !variant.MatchString(w.Name) {
-			rows = append(rows, w.row(shown()))
+		groups[w.Group] = append(groups[w.Group], w)
+	}
+	for _, group := range order {
+		addMeans(group, groups[group])
+		for _, w := range groups[group] {
+			if !variant.MatchString(w.Name) {
+				rows = append(rows, w.row(shown()))
+			}
 		}
 	}
-	means("all of them", worlds)
+	addMeans("all of them", worlds)
 	return results.Table(rows)
 }
 
 // row has the figures of columns; that of the best that answers at once is bold.
 func (w *played) row(columns []string) []string {
-	best, row := math.Inf(1), []string{w.Name}
+	best := math.Inf(1)
 	for _, column := range columns {
 		if v := w.value(column); column != play.OracleName && v < best {
 			best = v
 		}
 	}
+	row := []string{w.Name}
 	for _, column := range columns {
 		cell := number(w.value(column))
 		if column != play.OracleName && w.value(column) == best {
@@ -152,8 +164,10 @@ func (f *figures) starts() string {
 		var first, milli []float64
 		for _, w := range f.of(play.Simulated) {
 			r := w.results[column]
-			first, milli = append(first, r.First...), append(milli, r.To1ms...)
-			held, widths = held+r.Held, append(widths, r.Bounds...)
+			first = append(first, r.First...)
+			milli = append(milli, r.To1ms...)
+			widths = append(widths, r.Bounds...)
+			held += r.Held
 		}
 		parts = append(parts, fmt.Sprintf("%s after %s and %s", column, after(first), after(milli)))
 	}
@@ -164,12 +178,13 @@ func (f *figures) starts() string {
 		}
 	}
 	us, orig, limit := means(core)
-	return results.Text("When a method answers first, and from when on its error stays below 1 ms, medians over all ends of all simulated worlds: %s.", strings.Join(parts, ", ")) +
-		results.Text("From 30 s on, %.2f %% of this package's answers are within its `ErrorBound`, whose "+
-			"median width is %s: half the round trip.",
+	return results.Text("When a method answers first, and from when on its error stays below 1 ms, "+
+		"medians over all ends of all simulated worlds: %s.", strings.Join(parts, ", ")) +
+		results.Text("From 30 s on, %.2f %% of this package's answers are within its `ErrorBound`, "+
+			"whose median width is %s: half the round trip.",
 			100*float64(held)/float64(len(widths)), results.Micros(testkit.OrNaN(widths, 0.5))) +
-		results.Text("In the original author's scenarios called CORE, with a skew of 25 to 400 ppm, this "+
-			"package comes to %s in the geometric mean (the original %s, the oracle %s), and is no "+
+		results.Text("In the original author's scenarios called CORE, with a skew of 25 to 400 ppm, "+
+			"this package comes to %s in the geometric mean (the original %s, the oracle %s), and is no "+
 			"worse than the original in %d of %d.",
 			results.Micros(us), results.Micros(orig), results.Micros(limit), better, len(core))
 }
@@ -187,7 +202,8 @@ func (f *figures) equalWins() string {
 	var ahead []string
 	for _, w := range f.of(play.EqualRates) {
 		if chrony, mine := w.value(play.Chronyd), w.value(play.Ours); chrony < mine*0.95 {
-			ahead = append(ahead, fmt.Sprintf("%s (%s against %s)", w.Name, fine(chrony), fine(mine)))
+			row := fmt.Sprintf("%s (%s against %s)", w.Name, fine(chrony), fine(mine))
+			ahead = append(ahead, row)
 		}
 	}
 	return results.Text("%s.", cmp.Or(strings.Join(ahead, "; "), "None"))
@@ -196,21 +212,36 @@ func (f *figures) equalWins() string {
 // equalTable is the table of CHRONYD.md, and what it comes to.
 func (f *figures) equalTable() string {
 	better, version := 0, ""
-	rows := [][]string{{"world", "timesync", "chronyd, best setting", "chronyd, its defaults", "original", "the best setting"}}
+	rows := [][]string{{
+		"world",
+		"timesync",
+		"chronyd, best setting",
+		"chronyd, its defaults",
+		"original",
+		"the best setting",
+	}}
 	for _, w := range f.of(play.EqualRates) {
-		x, setting := w.chronyd, "its defaults"
-		if x.Setting != "" {
-			setting = "`" + x.Setting + "`"
+		chrony := w.chronyd
+		setting := "its defaults"
+		if chrony.Setting != "" {
+			setting = "`" + chrony.Setting + "`"
 		}
-		if w.value(play.Ours) <= x.Best.P99 {
+		if w.value(play.Ours) <= chrony.Best.P99 {
 			better++
 		}
-		version = cmp.Or(x.Version, version)
-		ours, original := results.QuantilesOf(w.results[play.Ours].Errs), results.QuantilesOf(w.results[play.Original].Errs)
-		rows = append(rows, []string{w.Name, pair(ours), pair(x.Best), pair(x.Stock), pair(original), setting})
+		version = cmp.Or(chrony.Version, version)
+		rows = append(rows, []string{
+			w.Name,
+			pair(results.QuantilesOf(w.results[play.Ours].Errs)),
+			pair(chrony.Best),
+			pair(chrony.Stock),
+			pair(results.QuantilesOf(w.results[play.Original].Errs)),
+			setting,
+		})
 	}
-	return results.Text("**In %d of %d rows this package's 99th percentile is at most that of chronyd %s with "+
-		"the best of its settings.**", better, len(rows)-1, version) + results.Table(rows)
+	return results.Text("**In %d of %d rows this package's 99th percentile is at most that of "+
+		"chronyd %s with the best of its settings.**", better, len(rows)-1, version) +
+		results.Table(rows)
 }
 
 // pair prints a median and a 99th percentile in microseconds without their unit.

@@ -17,8 +17,14 @@ import (
 )
 
 // colors are those of the curves, and of the rows of events.
-var colors = [rows]color.NRGBA{results.RGB(0x0060df), results.RGB(0xd9480f),
-	results.RGB(0x74a57f), results.RGB(0x9c36b5), results.RGB(0x846000), results.RGB(0xe64980)}
+var colors = [rows]color.NRGBA{
+	results.RGB(0x0060df),
+	results.RGB(0xd9480f),
+	results.RGB(0x74a57f),
+	results.RGB(0x9c36b5),
+	results.RGB(0x846000),
+	results.RGB(0xe64980),
+}
 
 // figure is what a note says of something.
 type figure = func(n *note) float64
@@ -69,7 +75,8 @@ func (r *reel) chart(title, label string, curves ...results.Curve) *results.Char
 		room := max((hi-lo)/10, 0.1, math.Abs(lo)/1e6)
 		y.Min, y.Max = lo-room, hi+room
 	}
-	return &results.Chart{Title: title, X: results.Axis{Max: r.notes[len(r.notes)-1].At}, Y: y, Curves: curves}
+	x := results.Axis{Max: r.notes[len(r.notes)-1].At}
+	return &results.Chart{Title: title, X: x, Y: y, Curves: curves}
 }
 
 // charts returns what is drawn, from top to bottom.
@@ -89,15 +96,18 @@ func (r *reel) charts(title string) []*results.Chart {
 		r.line("floor to us", mine, results.Bold, func(n *note) float64 { return n.FloorToUs }),
 		r.line("floor to peer", theirs, results.Bold, func(n *note) float64 { return n.FloorToPeer }),
 	}
+	upper := func(n *note) float64 { return offset(n) + n.Bound/1e3 }
+	lower := func(n *note) float64 { return offset(n) - n.Bound/1e3 }
 	offsets := []results.Curve{
-		r.line("+ bound", results.Fade(green), 0, func(n *note) float64 { return offset(n) + n.Bound/1e3 }),
-		r.line("- bound", results.Fade(green), 0, func(n *note) float64 { return offset(n) - n.Bound/1e3 }),
+		r.line("+ bound", results.Fade(green), 0, upper),
+		r.line("- bound", results.Fade(green), 0, lower),
 		r.line("offset", mine, results.Bold, offset),
 	}
 	if r.both {
 		toPeer := func(n *note) float64 { return n.ToPeer }
+		disagree := func(n *note) float64 { return n.Disagree / 1e3 }
 		delays = slices.Insert(delays, 1, r.line("fastest to peer", results.Fade(theirs), 0, toPeer))
-		offsets = append(offsets, r.line("disagreement", theirs, 0, func(n *note) float64 { return n.Disagree / 1e3 }))
+		offsets = append(offsets, r.line("disagreement", theirs, 0, disagree))
 	}
 	happened := r.chart("what happened", "")
 	happened.X.Label = "seconds since " + r.clock(0) + " UTC"
@@ -107,17 +117,20 @@ func (r *reel) charts(title string) []*results.Chart {
 	}
 	for _, h := range r.told {
 		dot := plotter.XYs{{X: h.at, Y: -float64(h.row)}}
-		happened.Curves = append(happened.Curves, results.Curve{Color: colors[h.row], Dots: 3.5, Parts: []plotter.XYs{dot}})
+		happened.Curves = append(happened.Curves,
+			results.Curve{Color: colors[h.row], Dots: 3.5, Parts: []plotter.XYs{dot}})
 	}
 	return []*results.Chart{
-		r.chart(title+": the fastest datagrams of each 0.2 s, and the floors below them", "delay, ms", delays...),
+		r.chart(title+": the fastest datagrams of each 0.2 s, and the floors below them",
+			"delay, ms", delays...),
 		r.chart("the offset, without its drift, and its error bound", "offset, ms", offsets...),
 		r.chart("the round trip: the sum of both floors", "round trip, ms",
 			r.line("both floors", mine, results.Bold, func(n *note) float64 { return n.RoundTrip / 1e3 })),
 		r.chart("the skew, and by how much it may be off", "skew, ppm",
 			r.line("skew", mine, results.Bold, func(n *note) float64 { return n.Skew }),
 			r.line("+ error", results.Fade(mine), 0, func(n *note) float64 { return n.Skew + n.SkewError }),
-			r.line("- error", results.Fade(mine), 0, func(n *note) float64 { return n.Skew - n.SkewError })),
+			r.line("- error", results.Fade(mine), 0,
+				func(n *note) float64 { return n.Skew - n.SkewError })),
 		happened,
 	}
 }

@@ -44,7 +44,8 @@ type day struct {
 // span is a span of time.
 type span struct{ from, to float64 } // s
 
-// note is what was known at one time, a row of the table. NaN is what was not known, or did not come.
+// note is what was known at one time, a row of the table. NaN is what was not known, or did not
+// come.
 type note struct {
 	UTC         string  `csv:"utc"` // once all is replayed
 	At          float64 `csv:"s"`
@@ -91,7 +92,8 @@ func unwind(recordings ...io.Reader) *reel {
 func (r *reel) see(m *record.Moment) {
 	if m.Kind == record.Missing {
 		r.missing = true
-		r.say(r.last, other, "%d blocks are missing in the %srecording", m.Count, [2]string{"", "second "}[m.End])
+		r.say(r.last, other, "%d blocks are missing in the %srecording",
+			m.Count, [2]string{"", "second "}[m.End])
 	}
 	if len(r.notes) == 0 {
 		if m.End != 0 || m.Kind == record.Missing || m.Kind == record.Reset {
@@ -133,8 +135,8 @@ func (r *reel) see(m *record.Moment) {
 	r.last = max(r.last, at)
 }
 
-// asleep is by how much more than the local clock the time of day has to go on at once, us. That is
-// the one at which a block was ended: 2 s after its first datagram at most.
+// asleep is by how much more than the local clock the time of day has to go on at once, us. That
+// is the one at which a block was ended: 2 s after its first datagram at most.
 const asleep = 4_000_000
 
 // setBack is more than times of receipt go back by where threads swap datagrams, s.
@@ -142,7 +144,9 @@ const setBack = 1.0
 
 // ahead returns the time of day at which the block of an event at end 0 was ended, minus the local
 // clock then: us.
-func (r *reel) ahead(m *record.Moment) int64 { return m.Wall.UnixMicro() - int64(m.AtUsec[0]+r.back) }
+func (r *reel) ahead(m *record.Moment) int64 {
+	return m.Wall.UnixMicro() - int64(m.AtUsec[0]+r.back)
+}
 
 // timeOfDay takes that of a datagram. The least is nearest to the truth; in a simulation it falls.
 func (r *reel) timeOfDay(less int64) {
@@ -170,10 +174,21 @@ func (r *reel) note(m *record.Moment, at float64) {
 		return v
 	}
 	ms := func(d time.Duration) float64 { return told(results.Millis(d)) }
-	n := note{At: at, ToUs: math.NaN(), ToPeer: math.NaN(), Late: m.Ends[0].Stats().LateBuckets,
-		FloorToUs: ms(s.MinimumOneWayDelay), FloorToPeer: ms(s.MinimumDelayToPeer), jitter: ms(s.Jitter),
-		Offset: told(float64(s.OffsetUsec)), Bound: 1e3 * ms(s.ErrorBound), Steps: s.Steps,
-		Skew: told(s.Skew), SkewError: told(s.SkewError), Disagree: math.NaN()}
+	n := note{
+		At:          at,
+		ToUs:        math.NaN(),
+		ToPeer:      math.NaN(),
+		FloorToUs:   ms(s.MinimumOneWayDelay),
+		FloorToPeer: ms(s.MinimumDelayToPeer),
+		Offset:      told(float64(s.OffsetUsec)),
+		Bound:       1e3 * ms(s.ErrorBound),
+		Skew:        told(s.Skew),
+		SkewError:   told(s.SkewError),
+		Steps:       s.Steps,
+		Late:        m.Ends[0].Stats().LateBuckets,
+		Disagree:    math.NaN(),
+		jitter:      ms(s.Jitter),
+	}
 	n.RoundTrip = 1e3 * (n.FloorToUs + n.FloorToPeer)
 	if known && r.both {
 		if o, ok := m.Ends[1].Snapshot(m.AtUsec[1]); ok {
@@ -205,7 +220,8 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 	}
 	r := unwind(recordings...)
 	if len(r.notes) == 0 {
-		return fmt.Errorf("%s: %w", strings.Join(paths, ", "), cmp.Or(r.cut, errors.New("nothing is in it")))
+		why := cmp.Or(r.cut, errors.New("nothing is in it"))
+		return fmt.Errorf("%s: %w", strings.Join(paths, ", "), why)
 	}
 	name := strings.TrimSuffix(filepath.Base(paths[0]), filepath.Ext(paths[0]))
 	r.tell(words, name)
@@ -240,14 +256,17 @@ func (r *reel) tell(out io.Writer, name string) {
 	}
 	if len(sums) > 0 {
 		fmt.Fprintf(out, "the two ends disagree by %s (median), %s (99th percentile), %s at most\n",
-			results.Micros(testkit.OrNaN(sums, 0.5)), results.Micros(testkit.OrNaN(sums, 0.99)), results.Micros(testkit.OrNaN(sums, 1)))
+			results.Micros(testkit.OrNaN(sums, 0.5)),
+			results.Micros(testkit.OrNaN(sums, 0.99)),
+			results.Micros(testkit.OrNaN(sums, 1)))
 	}
 	why := "another version recorded, and shown is what this one makes of it"
 	if r.missing {
 		why = "blocks are missing"
 	}
 	if r.differ > 0 {
-		fmt.Fprintf(out, "answers differ from those recorded, offsets by up to %s: %s\n", results.Micros(r.differ), why)
+		fmt.Fprintf(out, "answers differ from those recorded, offsets by up to %s: %s\n",
+			results.Micros(r.differ), why)
 	} else if r.asked > 0 {
 		fmt.Fprintf(out, "all %d recorded answers are those of this version\n", r.asked)
 	}

@@ -164,7 +164,8 @@ func TestSleep(t *testing.T) {
 	said(t, told(r), `14:00:49 \(49.0 s\) the time of day went on by 1h0m0s more than the local clock`)
 }
 
-// TestSetBack: where the local clock is set back by minutes, all of the session is drawn, and the set is said.
+// TestSetBack: where the local clock is set back by minutes, all of the session is drawn, and the
+// set is said.
 func TestSetBack(t *testing.T) {
 	files := way{seconds: 90, rate: 10, ahead: change{0, 60, never, -300}}.film(t)
 	r := unwind(&files[0])
@@ -174,8 +175,8 @@ func TestSetBack(t *testing.T) {
 	}
 }
 
-// TestMissing: it is said which recording lacks blocks, be it the first ones, that other answers were recorded,
-// by how much, and why.
+// TestMissing: it is said which recording lacks blocks, be it the first ones, that other answers
+// were recorded, by how much, and why.
 func TestMissing(t *testing.T) {
 	for lacks, wants := range map[string][]string{
 		"":          {`answers differ .* 1\.2 ms: another version`},
@@ -204,8 +205,8 @@ func said(t *testing.T, words string, wants ...string) {
 	}
 }
 
-// drawn draws recordings, the first of which is called a, and looks at the picture and the CSV, which
-// has so many rows at least. It returns the words.
+// drawn draws recordings, the first of which is called a, and looks at the picture and the CSV,
+// which has so many rows at least. It returns the words.
 func drawn(t *testing.T, least int, recordings ...[]byte) string {
 	t.Helper()
 	name, dir := "recording-a", t.TempDir()

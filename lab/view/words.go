@@ -33,14 +33,17 @@ type happening struct {
 	at  float64 // s
 	row int
 	say string
-	by  float64 // ms: a way became longer while no clock was noticed to have been set; 0 is something else
+	// by is by how much a way became longer while no clock step was noticed, ms; 0 is something
+	// else.
+	by float64
 	// believed is when that was, s. Datagrams may show it since at.
 	believed float64
 }
 
 // say notes what happened, and returns the note.
 func (r *reel) say(at float64, row int, format string, args ...any) *happening {
-	r.told = append(r.told, happening{at: at, row: row, say: fmt.Sprintf(format, args...), believed: at})
+	h := happening{at: at, row: row, say: fmt.Sprintf(format, args...), believed: at}
+	r.told = append(r.told, h)
 	return &r.told[len(r.told)-1]
 }
 
@@ -58,7 +61,8 @@ const (
 func (r *reel) words() {
 	r.known()
 	if len(r.notes) > 0 && !slices.ContainsFunc(r.notes, func(n note) bool { return n.known() }) {
-		r.say(0, other, "the offset is never known: %d datagrams and %d reports arrived", len(r.arrived), len(r.reports))
+		r.say(0, other, "the offset is never known: %d datagrams and %d reports arrived",
+			len(r.arrived), len(r.reports))
 	}
 	r.queues()
 	r.silences()
@@ -92,13 +96,15 @@ func (r *reel) step(at, by float64) {
 	if math.Abs(by) > 1e6 {
 		turns = ", or that and a multiple of 67.1 s"
 	}
-	r.say(at, clockSet, "the remote time stepped by %s%s: a clock was set, or the peer changed", signed(by), turns)
+	r.say(at, clockSet, "the remote time stepped by %s%s: a clock was set, or the peer changed",
+		signed(by), turns)
 	r.told = slices.DeleteFunc(r.told, func(h happening) bool {
 		looks := -by / 1e3 // a clock that is ahead makes the way from it look shorter
 		if h.row == pathToPeer {
 			looks = -looks
 		}
-		return h.by != 0 && at-h.believed < untold && math.Abs(h.by-looks) < max(2*leastChange, math.Abs(looks)/8)
+		alike := math.Abs(h.by-looks) < max(2*leastChange, math.Abs(looks)/8)
+		return h.by != 0 && at-h.believed < untold && alike
 	})
 }
 
@@ -117,18 +123,21 @@ func (r *reel) moved(i int) {
 	}
 	if toUs > room {
 		from := r.lift(i)
-		h := r.say(from, pathToUs, "path to us longer by %s; believed after %.1f s", results.Micros(toUs*1e3), is.At-from)
+		h := r.say(from, pathToUs, "path to us longer by %s; believed after %.1f s",
+			results.Micros(toUs*1e3), is.At-from)
 		h.by, h.believed = toUs, is.At
 	} else if -toUs > room {
-		r.say(is.At, pathToUs, "path to us shorter by %s; believed at once", results.Micros(-toUs*1e3)).by = toUs
+		h := r.say(is.At, pathToUs, "path to us shorter by %s; believed at once",
+			results.Micros(-toUs*1e3))
+		h.by = toUs
 	}
 	if math.Abs(toPeer) > room {
 		r.toPeer(is.At, toPeer)
 	}
 }
 
-// toPeer tells that the way to the peer changed. If it becomes as short again as it was, and soon, that was a
-// queue: the peer tells of it before it knows what it is.
+// toPeer tells that the way to the peer changed. If it becomes as short again as it was, and
+// soon, that was a queue: the peer tells of it before it knows what it is.
 func (r *reel) toPeer(at, by float64) {
 	for i, h := range r.told {
 		if h.row == pathToPeer && math.Abs(by+h.by) < h.by/8 && at < h.at+longestQueue {
@@ -139,7 +148,9 @@ func (r *reel) toPeer(at, by float64) {
 		}
 	}
 	change := map[bool]string{true: "longer", false: "shorter"}[by > 0]
-	r.say(at, pathToPeer, "path to the peer %s by %s, as the peer reported", change, results.Micros(math.Abs(by)*1e3)).by = by
+	h := r.say(at, pathToPeer, "path to the peer %s by %s, as the peer reported",
+		change, results.Micros(math.Abs(by)*1e3))
+	h.by = by
 }
 
 // lift notes since when datagrams had been late that are not any more at note i, and returns it.
@@ -152,7 +163,8 @@ func (r *reel) lift(i int) (from float64) {
 	return r.notes[i].At
 }
 
-// queues tells of times in which all datagrams to us queued, and that was not taken for the path or a clock.
+// queues tells of times in which all datagrams to us queued, and that was not taken for the path
+// or a clock.
 func (r *reel) queues() {
 	for i := 1; i < len(r.notes); i++ {
 		first, last, most := i-1, i-1, 0.0
@@ -170,7 +182,9 @@ func (r *reel) queues() {
 		}
 		a, b := &r.notes[first], &r.notes[last]
 		if lasted := b.At - a.At; lasted >= leastQueue && b.Late-a.Late >= leastLate {
-			r.say(a.At, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", lasted, results.Micros(1e3*most))
+			r.say(a.At, queued,
+				"all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s",
+				lasted, results.Micros(1e3*most))
 		}
 	}
 }
@@ -192,11 +206,12 @@ func gaps(times []float64) (spans []span) {
 	return spans
 }
 
-// silences tells of times in which nothing arrived, and of reports that did not come while something
-// did: nobody tells how often they should.
+// silences tells of times in which nothing arrived, and of reports that did not come while
+// something did: nobody tells how often they should.
 func (r *reel) silences() {
 	long := r.silence()
-	silences := slices.DeleteFunc(gaps(append(r.arrived, r.last)), func(s span) bool { return s.to-s.from <= long })
+	usual := func(s span) bool { return s.to-s.from <= long }
+	silences := slices.DeleteFunc(gaps(append(r.arrived, r.last)), usual)
 	for _, s := range silences {
 		r.say(s.from, silent, "nothing arrived for %.1f s", s.to-s.from)
 	}
@@ -205,16 +220,16 @@ func (r *reel) silences() {
 	for _, g := range reports {
 		lengths = append(lengths, g.to-g.from)
 	}
-	usual := max(testkit.OrNaN(lengths, 0.5), 2)
+	every := max(testkit.OrNaN(lengths, 0.5), 2)
 	for _, g := range reports {
-		most := 2.5 * usual
+		most := 2.5 * every
 		for _, s := range silences {
 			if s.from < g.to && s.to > g.from {
 				most += s.to - s.from
 			}
 		}
 		if g.to-g.from > most {
-			r.say(g.from, silent, "no report for %.1f s; usual are %.1f s", g.to-g.from, usual)
+			r.say(g.from, silent, "no report for %.1f s; usual are %.1f s", g.to-g.from, every)
 		}
 	}
 }
@@ -229,7 +244,8 @@ func (r *reel) clock(at float64) string {
 	if len(r.days) == 0 {
 		return fmt.Sprintf("%.1f s", at)
 	}
-	later, _ := slices.BinarySearchFunc(r.days, at, func(d day, at float64) int { return cmp.Compare(d.from, at) })
+	begins := func(d day, at float64) int { return cmp.Compare(d.from, at) }
+	later, _ := slices.BinarySearchFunc(r.days, at, begins)
 	less := r.days[max(later-1, 0)].less
 	return time.UnixMicro(less + int64(r.start) + int64(at*1e6)).UTC().Format("15:04:05")
 }

@@ -70,8 +70,7 @@ type ClockPair struct {
 }
 
 // ReadClockPairs reads a folder of recorded clocks, EXPERIMENT-HOST.csv.gz each. Two hosts of one
-// experiment are a pair. A phone (phone-NAME.csv.gz) stands alone. None is not an error of a
-// folder that is "".
+// experiment are a pair. A phone (phone-NAME.csv.gz) stands alone. Of the folder "" there are none.
 func ReadClockPairs(folder string) (pairs []ClockPair, err error) {
 	if folder == "" {
 		return nil, nil

@@ -130,7 +130,9 @@ func Normal(mean, sigma time.Duration) Delay {
 // Pareto is jitter with a heavy tail: the excess of a Pareto distribution over its
 // scale, at most 10 s. Its mean is scale/(shape-1) for a shape above 1.
 func Pareto(scale time.Duration, shape float64) Delay {
-	return drawn(func(r *rand.Rand) float64 { return float64(scale) * (math.Pow(1-r.Float64(), -1/shape) - 1) })
+	return drawn(func(r *rand.Rand) float64 {
+		return float64(scale) * (math.Pow(1-r.Float64(), -1/shape) - 1)
+	})
 }
 
 // Sometimes applies the delay to a share prob of the datagrams, one by one, so that
@@ -168,7 +170,11 @@ func Cellular() Delay { return Uniform(0, 6*time.Millisecond) }
 // the end of which everything sent in it is delivered.
 func WiFi() Delay {
 	const core, late = 300 * time.Microsecond, 20 * time.Millisecond
-	stalls := episodes{shortest: 100 * time.Millisecond, longest: 300 * time.Millisecond, gap: 10 * time.Second}
+	stalls := episodes{
+		shortest: 100 * time.Millisecond,
+		longest:  300 * time.Millisecond,
+		gap:      10 * time.Second,
+	}
 	return func(r *rand.Rand, t time.Duration) time.Duration {
 		d := time.Duration(r.ExpFloat64() * float64(core))
 		if r.Float64() < 0.05 {

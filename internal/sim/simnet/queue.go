@@ -58,7 +58,15 @@ func fluctuation() func(r *rand.Rand, t time.Duration) float64 {
 // average. It fills in half a second, fluctuates by 10 % and drains.
 func Bufferbloat(lo, hi, minFor, maxFor, everyMean time.Duration) Delay {
 	pause := max(fillTime, hi)
-	e := episodes{shortest: minFor, longest: maxFor, gap: everyMean, lo: lo, hi: hi, pause: pause, end: -pause}
+	e := episodes{
+		shortest: minFor,
+		longest:  maxFor,
+		gap:      everyMean,
+		lo:       lo,
+		hi:       hi,
+		pause:    pause,
+		end:      -pause,
+	}
 	fluctuate := fluctuation()
 	return func(r *rand.Rand, t time.Duration) time.Duration {
 		e.advance(r, t)

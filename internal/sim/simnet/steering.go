@@ -22,7 +22,7 @@ type Steering struct {
 // On a bad network they come every 10 to 60 s, else every 1 to 10 min.
 var (
 	Steered = Steering{
-		First:   [2]time.Duration{30 * time.Second, 600 * time.Second},
+		First:   [2]time.Duration{30 * time.Second, 300 * time.Second},
 		Every:   [2]time.Duration{60 * time.Second, 600 * time.Second},
 		Lasting: [2]time.Duration{5 * time.Second, 60 * time.Second},
 		PPM:     [2]float64{10, 100},

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Package metrics shows Prometheus what is known of the peers' clocks: copy this file. A program
+// registers one Collector and adds each peer when it comes:
+//
+//	collector := metrics.New(clock.Now)
+//	prometheus.MustRegister(collector)
+//	peer := collector.Add("player 3", &connection) // a link.Link, ping.Clock or TimeSynchronizer
+//	payload, delay, ok, err := connection.Open(datagram, clock.Received())
+//	if ok {
+//		peer.Delay(delay)
+//	}
+//	peer.Remove() // when the connection ends: its series end, too
+//
+// A scrape takes no lock that a datagram waits for.
+package metrics
+
+import (
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"timesync"
+)
+
+// Clock is what knows a peer's clock: a link.Link, a ping.Clock or a timesync.TimeSynchronizer. If it
+// also has the methods Stats or Heard of a link.Link, what they tell is shown, too.
+type Clock interface {
+	Snapshot(localUsec uint64) (snapshot timesync.Snapshot, ok bool)
+}
+
+// Collector is a prometheus.Collector of all peers. Any goroutine may use it at any time.
+type Collector struct {
+	nowUsec func() uint64
+	delays  *prometheus.HistogramVec
+
+	mu    sync.Mutex
+	peers map[string]*Peer
+}
+
+// Peer is one that is shown.
+type Peer struct {
+	collector *Collector
+	name      string
+	clock     Clock
+
+	first   sync.Once
+	delays  prometheus.Observer // nil until the first, or if the peer left before
+	removed bool                // guarded by the collector's mu
+}
+
+// New makes a Collector. nowUsec is the clock of all peers, such as clock.Now.
+func New(nowUsec func() uint64) *Collector {
+	return &Collector{
+		nowUsec: nowUsec,
+		delays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "timesync_one_way_delay_seconds",
+			Help: "One-way delays of datagrams from the peer.",
+			// From a LAN to a satellite and a full queue: 100 us to 6.6 s, each twice the one before.
+			Buckets: prometheus.ExponentialBuckets(100e-6, 2, 17),
+		}, []string{"peer"}),
+		peers: map[string]*Peer{},
+	}
+}
+
+// Add shows a peer from now on, in place of another one of that name. Take the names of places, such
+// as seats in a game: names of connections would make ever more series.
+func (c *Collector) Add(name string, clock Clock) *Peer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end(c.peers[name])
+	p := &Peer{
+		collector: c,
+		name:      name,
+		clock:     clock,
+	}
+	c.peers[name] = p
+	return p
+}
+
+// Delay counts how long a datagram from the peer was under way, as link's Open returns it. A peer
+// without delays has no histogram.
+func (p *Peer) Delay(delay time.Duration) {
+	p.first.Do(func() {
+		p.collector.mu.Lock()
+		defer p.collector.mu.Unlock()
+		if !p.removed {
+			p.delays = p.collector.delays.WithLabelValues(p.name)
+		}
+	})
+	if p.delays != nil {
+		p.delays.Observe(delay.Seconds())
+	}
+}
+
+// Remove ends the series of a peer, and whatever Delay counts later. It does nothing if another one
+// has its name by now.
+func (p *Peer) Remove() {
+	p.collector.mu.Lock()
+	defer p.collector.mu.Unlock()
+	p.collector.end(p)
+}
+
+// end ends the series of a peer, or of nil. The caller holds mu.
+func (c *Collector) end(p *Peer) {
+	if p == nil || p.removed {
+		return
+	}
+	p.removed = true
+	delete(c.peers, p.name)
+	c.delays.DeleteLabelValues(p.name)
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("timesync_"+name, help, append([]string{"peer"}, labels...), nil)
+}
+
+var (
+	offset     = describe("offset_seconds", "Remote minus local clock.")
+	bound      = describe("error_bound_seconds", "The offset, and each one-way delay, may be so far off.")
+	skew       = describe("skew_ratio", "Rate of the remote clock minus that of the local one.")
+	skewError  = describe("skew_error_ratio", "The skew may be so far off.")
+	minDelay   = describe("min_delay_seconds", "Shortest one-way delay recently, from the peer (in) and to it (out).", "direction")
+	jitter     = describe("jitter_seconds", "Mean distance of fast datagrams from the shortest delay.")
+	reportAge  = describe("report_age_seconds", "Time since the peer last reported.")
+	silence    = describe("silence_seconds", "Time since the peer's last datagram.")
+	steps      = describe("steps_total", "Jumps of the remote time: clocks that were set, machines that slept.")
+	datagrams  = describe("datagrams_total", "Datagrams from the peer that were taken.")
+	queued     = describe("queued_spans_total", "Spans of 0.2 s in which all datagrams from the peer queued.")
+	state      = describe("state", "1 for why the time may be relied on, or not; 0 for the others.", "state")
+	everything = []*prometheus.Desc{
+		offset, bound, skew, skewError, minDelay, jitter, reportAge, silence, steps, datagrams, queued, state,
+	}
+)
+
+// states are why Snapshot.Within says what it says, however wide the bound.
+var states = []struct {
+	name string
+	err  error
+}{
+	{"trusted", nil},
+	{"unsynchronized", timesync.ErrUnsynchronized},
+	{"silent", timesync.ErrSilent},
+	{"disturbed", timesync.ErrDisturbed},
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range everything {
+		out <- d
+	}
+	c.delays.Describe(out)
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	c.mu.Lock()
+	peers := make([]*Peer, 0, len(c.peers))
+	for _, p := range c.peers {
+		peers = append(peers, p)
+	}
+	c.mu.Unlock()
+	now := c.nowUsec()
+	for _, p := range peers {
+		p.collect(out, now)
+	}
+	c.delays.Collect(out)
+}
+
+func (p *Peer) collect(out chan<- prometheus.Metric, now uint64) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{p.name}, labels...)...)
+	}
+	counter := func(d *prometheus.Desc, value float64) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, p.name)
+	}
+	s, known := p.clock.Snapshot(now)
+	within := s.Within(math.MaxInt64)
+	for _, one := range states {
+		is := 0.0
+		if errors.Is(within, one.err) || within == one.err {
+			is = 1
+		}
+		gauge(state, is, one.name)
+	}
+	if known {
+		gauge(offset, float64(s.OffsetUsec)/1e6)
+		gauge(bound, s.ErrorBound.Seconds())
+		gauge(skew, s.Skew/1e6)
+		gauge(skewError, s.SkewError/1e6)
+		gauge(minDelay, s.MinimumOneWayDelay.Seconds(), "in")
+		gauge(minDelay, s.MinimumDelayToPeer.Seconds(), "out")
+		gauge(reportAge, s.Age.Seconds())
+		counter(steps, float64(s.Steps))
+		if s.JitterKnown {
+			gauge(jitter, s.Jitter.Seconds())
+		}
+	}
+	if counts, ok := p.clock.(interface{ Stats() timesync.Stats }); ok {
+		stats := counts.Stats()
+		counter(datagrams, float64(stats.Datagrams))
+		counter(queued, float64(stats.LateBuckets))
+	}
+	if hears, ok := p.clock.(interface {
+		Heard(nowUsec uint64) (ago time.Duration, ok bool)
+	}); ok {
+		if ago, heard := hears.Heard(now); heard {
+			gauge(silence, ago.Seconds())
+		}
+	}
+}
