@@ -13,7 +13,7 @@ const (
 	oneTick = 20 * time.Millisecond
 	// stopLength is how far above the level something comes that a stop held up, and stopAlone how
 	// long after the beginning of another stop one comes alone.
-	stopLength = 200 * time.Millisecond
+	stopLength = 250 * time.Millisecond
 	stopAlone  = 5 * time.Second
 	// A stop lasts for stopLasts after the first arrival from it, since a program may take some frames
 	// to catch up. One that is counted is over after oneTick: what comes then may be a longer path.
