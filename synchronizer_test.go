@@ -884,7 +884,11 @@ func TestAnchor(t *testing.T) {
 // TestNeverAnew: whatever is handed in, no state arises in which the estimator would have to
 // start anew.
 func TestNeverAnew(t *testing.T) {
-	for seed := range uint64(400) {
+	seeds := uint64(400)
+	if testing.Short() {
+		seeds = 100
+	}
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 'a'))
 		w := newWorld(rng.Uint64(), rng.Uint64(), rng.Uint64N(100_000))
 		w.rng, w.jitter = rng, rng.ExpFloat64()*[]float64{3000, 1e6}[seed%2]

@@ -116,6 +116,9 @@ func medianMost(v []float64, limit float64, never string) string {
 // TestQuietEnd: one end sends 60 datagrams a second, the other fewer. The table says what
 // both know of the time from 30 s on, and how long a clock that was set stays unnoticed.
 func TestQuietEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	const stepAt, end = 60 * time.Second, 240 * time.Second
 	var table strings.Builder
 	for _, rate := range []float64{60, 10, 4, 2, 1, 0.5, 0.2, 0.1} {
@@ -313,6 +316,9 @@ var duties = []neglect{
 // TestDuties measures what a Go end pays beside a peer that neglects a duty, from 15 s after the start and after
 // a clock was set on.
 func TestDuties(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	paid := map[string]price{}
 	for _, n := range duties {
 		c := n.cost()

@@ -14,6 +14,7 @@ import (
 
 	"timesync"
 	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -41,7 +42,7 @@ func (w *wire) until(at, tolerable time.Duration) *told {
 }
 
 func TestWithin(t *testing.T) {
-	const seeds, start, event, after = 10, 16 * time.Second, 36 * time.Second, 30 * time.Second
+	const start, event, after = 16 * time.Second, 36 * time.Second, 30 * time.Second
 	const noticed = 2100 * time.Millisecond // a report comes every 2 s
 	wasSet := timesync.ErrDisturbed
 	events := []struct {
@@ -65,7 +66,7 @@ func TestWithin(t *testing.T) {
 	}
 	for _, delay := range []time.Duration{20 * time.Microsecond, 50 * time.Millisecond} {
 		for _, e := range events {
-			for seed := range uint64(seeds) {
+			for seed := range testkit.Sized[uint64](2, 10, 10) {
 				over := event + e.silent
 				w := newWire(seed, [2]float64{60, 60}, delay/20+20*time.Microsecond, e.side, over, e.step)
 				for side := range w.out { // unequal, as ways are
@@ -94,6 +95,9 @@ func TestWithin(t *testing.T) {
 // TestStepsOfOne: a clock that is set counts as more steps the more jitter there is, most within 3 s. Of
 // 100 datagrams two are lost.
 func TestStepsOfOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	const at, worlds = 30 * time.Second, 100
 	for _, c := range []struct {
 		jitter time.Duration
@@ -236,6 +240,9 @@ func noStep(t *testing.T, what string, most float64, seed uint64, sessions int, 
 // TestSilenceIsNoStep: the temperature moves the rates during a silence of minutes or hours. That is no clock that was set:
 // Within is nil again at once, in most cases.
 func TestSilenceIsNoStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	const from, after = 5 * time.Minute, 10 * time.Second
 	for _, lasts := range []time.Duration{20 * time.Minute, time.Hour, 3 * time.Hour} {
 		over := from + lasts

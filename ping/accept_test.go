@@ -13,20 +13,20 @@ import (
 )
 
 // TestJitterFilter: round trip 60 ms and exponential 20 ms jitter each way, 10 pings/s:
-// after 10 s the error's 99th percentile is at most 2 ms; NTP's filter, netfox's weights and a
-// plain mean are worse.
+// after 10 s the error's 99th percentile is at most 0.6 ms, a fifth of that of NTP's filter; netfox's
+// weights and a plain mean are worse than that.
 func TestJitterFilter(t *testing.T) {
 	r := random(t)
 	var ours, ntp, fox, mean []int64
 	for range 10 {
 		w := newWorld(&Clock{conf: Config{SyncInterval: 100 * ms}})
 		w.up, w.down = exponential(r, 30*usMs, 20*usMs), exponential(r, 30*usMs, 20*usMs)
-		filter := &Clock{conf: Config{Rule: MinDelay}}
+		filter := new(PlainClock)
 		controls := [2]rivals.Netfox{{}, {Even: true}}
 		w.heard = func(x exchange) {
-			answer(filter, x.t1, x.t2, x.t3, x.t4)
+			filter.OnExchange(x.Exchange)
 			for i := range controls {
-				controls[i].OnExchange(x.t1, x.t2, x.t3, x.t4)
+				controls[i].OnExchange(x.T1, x.T2, x.T3, x.T4)
 			}
 		}
 		w.keepPinging()
@@ -45,8 +45,8 @@ func TestJitterFilter(t *testing.T) {
 	}
 	p, n, q, s := testkit.SpreadOf(ours).P99, testkit.SpreadOf(ntp).P99, testkit.SpreadOf(fox).P99, testkit.SpreadOf(mean).P99
 	t.Logf("error p99: %d us, by MinDelay %d us, netfox %d us, mean %d us", p, n, q, s)
-	if p > 2*usMs || 10*p > 7*n || q <= n || s <= n {
-		t.Error("more than 2 ms, or not well below MinDelay, or another control is better")
+	if p > 600 || 5*p > n || q <= n || s <= n {
+		t.Error("more than 0.6 ms, or not well below MinDelay, or another control is better")
 	}
 }
 
@@ -78,40 +78,3 @@ func TestCoarseServer(t *testing.T) {
 
 // A Clock is the remote clock of a client's tick loop as it stands.
 var _ tick.RemoteClock = (*Clock)(nil)
-
-// rules are all rules of the package.
-var rules = []Rule{Latest, SlotPercentile, Percentile, MinDelay}
-
-// TestRouteChange: the round trip grows from 40 to 140 ms for good. If it grows equally both ways, the round trip is
-// reported within 10 s and the reading stays. If one way grows, the reading has moved to what the new line says,
-// within Slot's tolerance, as the exchanges before it leave the window.
-func TestRouteChange(t *testing.T) {
-	for _, x := range []struct {
-		up, down int64 // ms
-		interval time.Duration
-		adjust   int
-		min, max time.Duration
-	}{
-		{70, 70, 0, 0, 0, 10 * sec},
-		{120, 20, 0, 0, 16 * sec, 21 * sec},
-		{120, 20, sec, 1, 30 * sec, 66 * sec},
-	} {
-		w := newWorld(&Clock{conf: Config{SyncInterval: x.interval, AdjustSteps: x.adjust}})
-		w.up, w.down = constant(20*usMs), constant(20*usMs)
-		w.keepPinging()
-		w.run(400 * sec)
-		w.up, w.down = constant(x.up*usMs), constant(x.down*usMs)
-		m, unseen, took := w.watch(t), (x.up-x.down)*usMs/2, time.Duration(0)
-		for took < 400*sec && (w.snapshot(t).MinimumOneWayDelay != 70*ms || magnitude(w.errorUsec(t)-unseen) > 7500) {
-			w.run(10 * ms)
-			took += 10 * ms
-		}
-		if ppm, _ := w.c.Skew(); took < x.min || took > x.max || ppm > 1 || ppm < -1 {
-			t.Errorf("%+v: after %v, a skew of %.1f ppm", x, took, ppm)
-		}
-		w.run(time.Minute)
-		if worst := testkit.SpreadOf(m.errors).Max; unseen == 0 && worst > 5 {
-			t.Errorf("both ways: off by %d us", worst)
-		}
-	}
-}

@@ -7,127 +7,76 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// What the fields of Config mean when they are zero.
-const (
-	DefaultSyncInterval         = 250 * time.Millisecond // netfox: SYNC_INTERVAL
-	DefaultSamples              = 64                     // Slot: "the last 32 or 64 pings"
-	DefaultAdjustSteps          = 8                      // netfox: SYNC_ADJUST_STEPS
-	DefaultRecalibrateThreshold = 200 * time.Millisecond // Unity's HardResetThreshold; netfox waits for seconds
-)
+// DefaultSyncInterval is the time between two requests if Config says nothing (netfox:
+// SYNC_INTERVAL).
+const DefaultSyncInterval = 250 * time.Millisecond
 
 const (
-	// fastInterval and fastRequests are the schedule after a start and a step: as
-	// many requests as judge a line, as close as other engines ping all the time.
-	fastInterval = 100 * time.Millisecond
-	fastRequests = filterDepth
-	// againInterval and againRequests: if too few of those were answered, for a minute. Who is away longer is
-	// asked no more than the interval says.
-	againInterval = time.Second
-	againRequests = 60
-
-	// lateUsec: "very slow responses (over 10 seconds) are discarded" (Slot, step 4).
-	lateUsec = 10_000_000
-	// pendingMax requests are remembered: 10 s at the default interval and the fast
-	// start take 46: 8 in 0.7 s, and 38 more in the rest.
+	// pendingMax requests are remembered: 10 s at the default interval and the 100 ms of the
+	// beginning take 64.
 	pendingMax = 64
-
-	// maxSkewPPM is the largest difference in rate of the two clocks for which the
-	// error bound holds: NTP slews a clock by at most 500 ppm (RFC 5905: MAXFREQ),
-	// and two crystals differ by up to 100 ppm.
-	maxSkewPPM = 600
-	maxSkew    = maxSkewPPM << 32 / 1_000_000 // rates are in units of 2^-32
-	// crystalSkew is how far two crystals differ in rate at most. An exchange loses so much by growing old.
-	crystalSkew = 100 << 32 / 1_000_000
-
-	// A correction is spread out so that the clock runs 1/16 faster or slower until
-	// it is done: a few milliseconds take less than a tick of 60 Hz, and no reading
-	// goes back.
-	slewShift = 4
-	// settleUsec is how long after its receipt a correction begins, and how long the
-	// one before stays readable: so far may a reader be ahead of the last reply, or behind
-	// it, without seeing what it has read change. Longer than a frame at 60 Hz; package tick
-	// has the same.
-	settleUsec = 20_000
-	// coarseUsec is by how much a server may seem to answer before it was asked: its time of
-	// receipt may be rounded up by a step of its clock, and its time of sending down by another.
-	// The coarsest browsers have steps of 100 ms.
-	coarseUsec = 200_000
-	// roundUsec covers the whole microseconds in which clocks are read.
-	roundUsec = 2
+	// recentMax exchanges are remembered for RoundTrips (Slot: "the last 32 or 64 pings").
+	recentMax = 64
+	// Of 8 exchanges in a row, so many contradict what was known if several machines answer. A clock
+	// that is set is met by one, or by two if requests were under way.
+	manyServers = 3
 )
 
-// Config is how a Clock asks and what it believes. The zero value has all defaults.
+// Config is how a Clock asks. The zero value has all defaults.
 type Config struct {
-	// Rule chooses the exchange that sets the clock. Nil means the best that this package knows: the fastest request
-	// and the fastest reply of the last 8 exchanges and all of the last 5 s, and that the clock stays within what the
-	// exchange with the least bound lets it be, of all Samples. A Rule must not call methods of the clock.
-	Rule Rule
-	// SyncInterval is the time between two requests, or up to a sixteenth less, after 8 requests at most
-	// 100 ms apart at the beginning and when one of the clocks was set, and up to 60 more at most 1 s
-	// apart until 8 were answered; 0 means DefaultSyncInterval. From 1 s on take AdjustSteps 1, or corrections
-	// take minutes; above 7 s Snapshot.Within often says ErrSilent, which begins after 15 s.
-	// Replies that take longer than 64 intervals are refused as UnknownRequest.
+	// SyncInterval is the time between two requests, or up to a sixteenth less; 0 means
+	// DefaultSyncInterval.
+	//
+	// At first, and after a clock step, requests are 100 ms apart. Then they are at most a sixteenth
+	// of the time apart for which the server's clock has been known. An interval of 5 s is reached
+	// after 80 s and as many requests. Until the first reply they are 1 s apart, for a minute.
+	//
+	// After a silence of 8 s, a request is followed by 7 more, 100 ms apart. So an interval of 9 s or
+	// more is the time between two such groups. A message that is faster than the path allows also
+	// begins a group: a clock may have been set.
 	SyncInterval time.Duration
-	// Samples is how many exchanges the rule gets to see; 0 means DefaultSamples. Without a Rule, one whose
-	// reply waited on the way until that of the next came is not among them.
-	Samples int
-	// AdjustSteps is the fraction of the clock's error, one in AdjustSteps, that each
-	// reply takes away; 1 takes all, 0 means DefaultAdjustSteps. While there are fewer
-	// samples than steps, the number of samples is used, so that a new clock settles
-	// quickly. Corrections are at least 40 ms apart.
-	AdjustSteps int
-	// RecalibrateThreshold is the error above which the clock jumps instead; 0 means
-	// DefaultRecalibrateThreshold.
-	RecalibrateThreshold time.Duration
 }
 
-// Clock is a client's estimate of a server's clock. The zero value is ready to use and has
-// all defaults; NewClock makes one with other settings. It must not be copied after first use.
+// Clock is what a client knows of a server's clock. The zero value is ready to use and has all
+// defaults; NewClock makes one with another Config. It must not be copied after first use.
 //
-// Any goroutine may call any method at any time. RemoteTime, ErrorBound, MinimumOneWayDelay,
-// Skew, Snapshot and Count take no lock and do not allocate.
+// Any goroutine may call any method at any time. RemoteTime, LocalTime, ErrorBound, Skew, Snapshot,
+// Count and the delays take no lock and do not allocate.
 //
-// Times are readings of the local clock in microseconds. Its value is free, and it may
-// wrap. It should be monotonic; if it is set nevertheless, that is noticed and mended as
-// when the server's clock is set.
+// Times are readings of the local clock in microseconds. It may start anywhere and it may wrap; it
+// should be monotonic, as that of package clock.
 type Clock struct {
 	conf Config
 
-	mu      sync.Mutex // guards what follows, as far as known
-	session uint32
-	pending [pendingMax]request // a ring; the oldest is overwritten
-	asked   uint64              // number of requests since Reset
-	latest  uint64              // number of the last that was answered: earlier ones are overtaken
-	fast    int                 // fast requests sent since the start, or since a clock was set
-	window  []sample            // oldest first
-	view    []Sample            // the window as the rule sees it
-	drift   drift
+	mu           sync.Mutex // guards all up to known
+	session      uint32
+	schedule     schedule
+	pending      [pendingMax]request // a ring; the oldest is overwritten
+	latest       uint64              // number of the last that was answered: earlier ones are overtaken
+	recent       []Exchange          // since the start or a clock step, oldest first
+	contradicted uint8               // a bit for each of the last 8 exchanges
+	steps        uint32              // jumps of the time until Reset
 
-	known  atomic.Pointer[published] // what readers see; nil while not synchronized
-	steps  uint32                    // see Snapshot; guarded by mu
+	known  atomic.Pointer[ends] // what readers see; nil while not synchronized
 	counts [verdicts]atomic.Uint64
 }
 
-// NewClock returns a clock that knows nothing yet. The error says which setting is negative.
+// NewClock returns a clock that knows nothing yet. The error says that SyncInterval is negative.
 func NewClock(cfg Config) (*Clock, error) {
-	switch {
-	case cfg.SyncInterval < 0:
+	if cfg.SyncInterval < 0 {
 		return nil, fmt.Errorf("ping: SyncInterval is negative: %v", cfg.SyncInterval)
-	case cfg.Samples < 0:
-		return nil, fmt.Errorf("ping: Samples is negative: %d", cfg.Samples)
-	case cfg.AdjustSteps < 0:
-		return nil, fmt.Errorf("ping: AdjustSteps is negative: %d", cfg.AdjustSteps)
-	case cfg.RecalibrateThreshold < 0:
-		return nil, fmt.Errorf("ping: RecalibrateThreshold is negative: %v", cfg.RecalibrateThreshold)
 	}
 	return &Clock{conf: cfg}, nil
 }
+
+func (c *Clock) interval() time.Duration { return cmp.Or(c.conf.SyncInterval, DefaultSyncInterval) }
 
 // request is one that was sent, perhaps long ago.
 type request struct {
@@ -137,107 +86,144 @@ type request struct {
 	answered bool
 }
 
-// AppendRequest appends a new request to dst and returns the longer slice: RequestSize
-// bytes to send to the server at once. A request that gets lost needs no attention.
+// AppendRequest appends a new request to dst and returns the longer slice: RequestSize bytes to send
+// to the server at once. A request that gets lost needs no attention.
 func (c *Clock) AppendRequest(dst []byte, nowUsec uint64) []byte {
 	var nonce [8]byte
 	rand.Read(nonce[:]) // never fails: crypto/rand
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pending[c.asked%pendingMax] = request{c.asked, binary.LittleEndian.Uint64(nonce[:]), nowUsec, false}
-	c.asked++
-	c.fast = min(c.fast+1, fastRequests+againRequests)
+	number := c.schedule.asked
+	c.pending[number%pendingMax] = request{
+		number: number,
+		nonce:  binary.LittleEndian.Uint64(nonce[:]),
+		sent:   nowUsec,
+	}
+	c.schedule.request(nowUsec)
 	dst = binary.LittleEndian.AppendUint32(append(dst, kindRequest), c.session)
 	return append(dst, nonce[:]...)
 }
 
-// Next returns how long to wait before the next request; zero means now.
+// Next returns how long to wait before the next request; zero means now. Call it again after each
+// reply, which may make that sooner. Who asks on a schedule of its own need not call it.
 func (c *Clock) Next(nowUsec uint64) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asked == 0 {
-		return 0
-	}
-	interval := cmp.Or(c.conf.SyncInterval, DefaultSyncInterval)
-	if c.fast < fastRequests {
-		interval = min(interval, fastInterval)
-	} else if c.fast < fastRequests+againRequests && len(c.window) < min(fastRequests, cmp.Or(c.conf.Samples, DefaultSamples)) {
-		interval = min(interval, againInterval)
-	}
-	last := c.pending[(c.asked-1)%pendingMax].sent
-	ago := duration(int64(nowUsec - last))
-	if ago < -interval {
-		return 0 // the local clock was set back: when it reads last again is far off
-	}
-	return max(interval-irregular(interval, c.asked)-max(ago, 0), 0)
+	return c.schedule.next(nowUsec, c.interval())
 }
 
-// irregular returns up to a sixteenth of an interval, another one for each request. 250 ms are 16 steps of a server
-// whose clock advances by 15.625 ms: else all requests would meet the same part of a step. Multiples of the golden ratio
-// come near to every value soon.
-func irregular(interval time.Duration, n uint64) time.Duration {
-	return interval >> 20 * time.Duration(uint16(n*40503)) // 2^16 times the golden ratio
-}
-
-// HandleReply takes a reply that arrived at nowUsec and says what became of it. A
-// refused reply changes nothing but its count. For readers of the present to see no change
-// of what they have read, call it within 20 ms of nowUsec. A reply that arrived before the last
-// one counts as of the time of that.
+// HandleReply takes a reply that arrived at nowUsec and says what became of it. A refused reply
+// changes nothing but its count. Call it within 20 ms of nowUsec, or readers of the present may see
+// what they have read change.
 //
 // Replies are not authenticated: the nonce stops those who cannot see the requests.
 func (c *Clock) HandleReply(reply []byte, nowUsec uint64) Verdict {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r, s, v := c.check(reply, nowUsec)
+	r, x, v := c.check(reply, nowUsec)
 	if v == Accepted {
 		// The times of requests do not say which came before: the local clock may have been set.
 		r.answered, c.latest = true, r.number
-		v = c.use(s, nowUsec)
+		v = c.use(x)
 	}
 	c.counts[v].Add(1)
 	return v
 }
 
-// check returns the request that a reply answers and what the exchange tells, or why
-// the reply is refused.
-func (c *Clock) check(reply []byte, now uint64) (r *request, s sample, v Verdict) {
+// check returns the request that a reply answers, and their exchange, or why the reply is refused.
+func (c *Clock) check(reply []byte, nowUsec uint64) (r *request, x Exchange, v Verdict) {
 	if len(reply) != ReplySize || reply[0] != kindReply {
-		return nil, s, Malformed
+		return nil, x, Malformed
 	}
 	if sessionOf(reply) != c.session {
-		return nil, s, OldSession
+		return nil, x, OldSession
 	}
 	nonce := binary.LittleEndian.Uint64(reply[5:])
-	asked := c.pending[:min(c.asked, pendingMax)]
+	asked := c.pending[:min(c.schedule.asked, pendingMax)]
 	i := slices.IndexFunc(asked, func(r request) bool { return r.nonce == nonce })
 	if i < 0 {
-		return nil, s, UnknownRequest
+		return nil, x, UnknownRequest
 	}
 	if r = &asked[i]; r.answered {
-		return nil, s, Duplicate
+		return nil, x, Duplicate
 	}
-	recv, sent := binary.LittleEndian.Uint64(reply[13:]), binary.LittleEndian.Uint64(reply[21:])
-	s, v = measure(r.sent, recv, sent, now)
+	x = Exchange{
+		T1: r.sent,
+		T2: binary.LittleEndian.Uint64(reply[13:]),
+		T3: binary.LittleEndian.Uint64(reply[21:]),
+		T4: nowUsec,
+	}
+	v = x.verdict()
 	if v == Accepted && r.number < c.latest {
 		v = Overtaken // its round trip is the longer one, nothing is lost
 	}
-	return r, s, v
+	return r, x, v
 }
 
-// Reset forgets the server and starts again, as after a reconnection or when
-// another host takes over. Only replies of the new session, and to requests made
-// after Reset, will be accepted. The session is a number that both ends know, for
-// instance from the login; a Clock starts with session 0. Counts start at 0 again;
-// Snapshot.Steps goes on, and what is synchronized next counts as a step. If a tick.Client follows this
-// Clock, take a new one instead and pass that to its Follow.
+// use lets an exchange change what is known.
+func (c *Clock) use(x Exchange) Verdict {
+	e := c.known.Load()
+	c.contradicted <<= 1
+	switch {
+	case e == nil:
+		c.begin(&ends{steps: c.steps}, x)
+		return Synced
+	case e.contradict(x):
+		// One of the clocks was set, or stood still in a suspended machine, or this is another
+		// server. What was learnt before is void. Readers see the new ends when these know the time.
+		c.contradicted |= 1
+		c.begin(&ends{anew: true, steps: e.total() + 1}, x)
+		if bits.OnesCount8(c.contradicted) >= manyServers {
+			return ManyServers
+		}
+		return Stepped
+	}
+	return c.goOn(e, x)
+}
+
+// begin lets new ends begin with x.
+func (c *Clock) begin(e *ends, x Exchange) {
+	c.recent = append(c.recent[:0], x)
+	if bits.OnesCount8(c.contradicted) < manyServers { // asking several machines more often does not help
+		c.schedule.start(x.T4)
+	}
+	e.learn(x)
+	c.known.Store(e)
+}
+
+// goOn lets the ends learn x.
+func (c *Clock) goOn(e *ends, x Exchange) Verdict {
+	if len(c.recent) == recentMax {
+		c.recent = slices.Delete(c.recent, 0, 1)
+	}
+	c.recent = append(c.recent, x)
+	if e.surprised(x) {
+		c.schedule.check()
+	}
+	steps, undisturbed := e.total(), e.undisturbed(x.T4)
+	e.learn(x)
+	if undisturbed-e.undisturbed(x.T4) > time.Second { // less is rounding
+		c.schedule.start(x.T4)
+	}
+	if e.total() != steps {
+		return Stepped
+	}
+	return Accepted
+}
+
+// Reset forgets the server and starts again, as after a reconnection or when another host takes over.
+// Only replies of the new session, and to requests made after Reset, will be accepted. The session is
+// a number that both ends know, for instance from the login; a Clock starts with session 0. Counts
+// start at 0 again; Snapshot.Steps goes on, and what is synchronized next counts as a step. If a
+// tick.Client follows this Clock, take a new one instead and pass that to its Follow.
 func (c *Clock) Reset(session uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.session = session
-	c.asked, c.latest, c.fast = 0, 0, 0
-	c.window, c.drift = c.window[:0], drift{}
-	if c.known.Swap(nil) != nil {
-		c.steps++
+	c.schedule, c.latest, c.contradicted = schedule{}, 0, 0
+	c.recent = c.recent[:0]
+	if e := c.known.Swap(nil); e != nil {
+		c.steps = e.total() + 1
 	}
 	for v := range c.counts {
 		c.counts[v].Store(0)

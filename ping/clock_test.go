@@ -6,14 +6,11 @@ package ping
 import (
 	"encoding/binary"
 	"math"
-	"math/big"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"timesync/internal/testkit"
 )
 
 // TestSkewFollows: through jitter, and when the skew changes.
@@ -39,54 +36,12 @@ func TestSkewFollows(t *testing.T) {
 	}
 }
 
-// TestRead compares segment.read with big integers, over all sorts of values, and
-// checks that it never goes back.
-func TestRead(t *testing.T) {
-	r := random(t)
-	for range testkit.Sized(20_000, 200_000, 200_000) {
-		g := segment{r.Uint64(), r.Uint64(), r.Int64N(2*maxSkew+1) - maxSkew, r.Int64N(1<<r.IntN(50)+1) >> r.IntN(2)}
-		if r.IntN(2) == 0 {
-			g.slew = -g.slew
-		}
-		d := r.Int64() >> r.IntN(63)
-		if r.IntN(3) == 0 {
-			d = int64(magnitude(g.slew)<<slewShift) + r.Int64N(5) - 2 // the end of the slew
-		}
-		if r.IntN(2) == 0 {
-			d = -d
-		}
-		local := g.at + uint64(d)
-
-		// The reference: slew min(d/16, |slew|) in units of 2^-32, one floor at the end.
-		const sixteenth = 1 << 32 / 16
-		whole := new(big.Int).Mul(big.NewInt(d), big.NewInt(1<<32+g.skew))
-		slewed := big.NewInt(0)
-		if d > 0 {
-			slewed.Mul(big.NewInt(d), big.NewInt(sixteenth))
-			if most := new(big.Int).Lsh(new(big.Int).Abs(big.NewInt(g.slew)), 32); slewed.Cmp(most) > 0 {
-				slewed = most
-			}
-			if g.slew < 0 {
-				slewed.Neg(slewed)
-			}
-		}
-		whole.Add(whole, slewed).Rsh(whole, 32).Add(whole, new(big.Int).SetUint64(g.remote))
-		want := whole.And(whole, new(big.Int).SetUint64(math.MaxUint64)).Uint64()
-		if got := g.read(local); got != want {
-			t.Fatalf("%+v read %d us later: %d, want %d", g, d, got, want)
-		}
-		if d < math.MaxInt64 && int64(g.read(local+1)-want) < 0 {
-			t.Fatalf("%+v goes back %d us later", g, d)
-		}
-	}
-}
-
 // TestReaders: one goroutine asks, handles replies and starts anew, while 8 read the present, and now and
 // then ask, too. None sees the clock go back within one number of steps, a torn snapshot, or a reading
 // beyond its bound. The race detector watches.
 func TestReaders(t *testing.T) {
 	r := random(t)
-	c := &Clock{conf: Config{Rule: Latest, AdjustSteps: 2}}
+	c := new(Clock)
 	w := newWorld(c)
 	w.up, w.down = exponential(r, 20*usMs, 20*usMs), exponential(r, 20*usMs, 20*usMs)
 	var now, reads atomic.Uint64 // now is the local clock that all see
@@ -108,7 +63,7 @@ func TestReaders(t *testing.T) {
 					return
 				}
 				off := duration(int64(s.RemoteUsec - local - w.offset))
-				if s.ErrorBound < off.Abs() || s.MinimumOneWayDelay < 20*ms || s.OffsetUsec != int64(s.RemoteUsec-local) {
+				if s.ErrorBound < off.Abs() || s.MinimumOneWayDelay < 0 || s.OffsetUsec != int64(s.RemoteUsec-local) {
 					t.Errorf("torn, or %v off: %+v", off, s)
 					return
 				}
@@ -141,17 +96,15 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestSettings: what is negative is refused, by name.
+// TestSettings: a negative interval is refused.
 func TestSettings(t *testing.T) {
-	for want, cfg := range map[string]Config{
-		"SyncInterval is negative: -1ns":        {SyncInterval: -1},
-		"Samples is negative: -1":               {Samples: -1},
-		"AdjustSteps is negative: -9":           {AdjustSteps: -9},
-		"RecalibrateThreshold is negative: -1s": {RecalibrateThreshold: -sec},
-	} {
-		if c, err := NewClock(cfg); c != nil || err == nil || err.Error() != "ping: "+want {
-			t.Errorf("want %q: %v", want, err)
-		}
+	c, err := NewClock(Config{SyncInterval: -1})
+	if c != nil || err == nil || err.Error() != "ping: SyncInterval is negative: -1ns" {
+		t.Error(err)
+	}
+	c, err = NewClock(Config{})
+	if c == nil || err != nil {
+		t.Error(err)
 	}
 }
 
@@ -168,7 +121,11 @@ func TestAllocations(t *testing.T) {
 	dst, request := make([]byte, 0, ReplySize), w.c.AppendRequest(nil, w.local())
 	check(t, testing.AllocsPerRun(100, func() {
 		w.c.RemoteTime(w.local())
+		w.c.LocalTime(w.local())
 		w.c.ErrorBound(w.local())
+		w.c.Skew()
+		w.c.MinimumOneWayDelay()
+		w.c.MinimumDelayToPeer()
 		w.c.Snapshot(w.local())
 		w.c.Next(w.local())
 		w.c.HandleReply([]byte{1}, w.local())

@@ -53,7 +53,7 @@ func Example() {
 	fmt.Println(remote, bound, clock.Next(now).Round(10*time.Millisecond))
 	// Output:
 	// synced
-	// 9002000150 152µs 100ms
+	// 9002000154 504µs 100ms
 }
 
 // The projectile of Josh Sutphin's article: the server spawned it and sent where,
@@ -72,6 +72,6 @@ func ExampleClock_RemoteTime() {
 	networkTime, _ := clock.RemoteTime(11_250_000)
 	lag := time.Duration(int64(networkTime-timestamp)) * time.Microsecond
 	position += velocity * lag.Seconds()
-	fmt.Printf("lag %v, position %.1f m\n", lag, position)
+	fmt.Printf("lag %v, position %.1f m\n", lag.Round(time.Millisecond), position)
 	// Output: lag 250ms, position 105.0 m
 }

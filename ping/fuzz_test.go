@@ -5,11 +5,11 @@ package ping
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"timesync"
 )
@@ -47,8 +47,8 @@ func FuzzReplies(f *testing.F) {
 		if len(b) == 0 {
 			return
 		}
-		c := &Clock{conf: Config{Rule: rules[b[0]&3], AdjustSteps: int(b[0] >> 2 & 7), Samples: int(b[0] >> 5)}}
-		p := player{t: t, c: c, last: noSnapshot}
+		plain := PlainClock{Rule: rules[b[0]&3], AdjustSteps: int(b[0] >> 2 & 7), Samples: int(b[0] >> 5)}
+		p := player{t: t, c: &Clock{conf: Config{SyncInterval: time.Duration(b[0]) * sec / 4}}, plain: plain, last: noSnapshot}
 		for b = b[1:]; len(b) >= 3; b = b[3:] {
 			p.play(b[0]%7, b[1], b[2])
 			p.check()
@@ -56,10 +56,14 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
+// rules are all rules of the package.
+var rules = []Rule{Latest, SlotPercentile, Percentile, MinDelay}
+
 // player does with a Clock what the fuzzer says.
 type player struct {
 	t                 *testing.T
 	c                 *Clock
+	plain             PlainClock
 	now               uint64
 	requests, replies [][]byte
 	handled           uint64 // replies since Reset
@@ -91,9 +95,7 @@ func (p *player) play(what, x, y byte) {
 		if len(p.replies) > 0 {
 			ago := binary.LittleEndian.Uint64([]byte{x, y, 0, x & 1, 0, 0, 0, y & 0x80})
 			p.handle(p.replies[len(p.replies)-1], p.now-ago)
-			if ago > settleUsec { // so late a call may change what was read already
-				p.last = noSnapshot
-			}
+			p.last = noSnapshot // it may change what was read already
 		}
 	case 5:
 		p.c.Reset(uint32(x & 3))
@@ -120,16 +122,17 @@ func (p *player) answer(x, y byte) {
 }
 
 func (p *player) handle(reply []byte, now uint64) {
-	p.c.HandleReply(reply, now)
+	if p.c.HandleReply(reply, now) <= ManyServers {
+		x, ok := p.c.Exchange()
+		check(p.t, ok, true, "the exchange is known")
+		p.plain.OnExchange(x)
+	}
 	p.handled++
 }
 
 // check looks at what must hold at any time.
 func (p *player) check() {
 	c := p.c
-	if samples := cmp.Or(c.conf.Samples, DefaultSamples); len(c.window) > samples {
-		p.t.Fatalf("%d samples of %d", len(c.window), samples)
-	}
 	sum := uint64(0)
 	for v := range verdicts {
 		sum += c.Count(v)
@@ -139,7 +142,7 @@ func (p *player) check() {
 	if !ok {
 		return
 	}
-	if min(s.ErrorBound, s.MinimumOneWayDelay, s.Jitter) < 0 || s.MinimumOneWayDelay > 5*sec || math.Abs(s.Skew) > maxSkewPPM {
+	if min(s.ErrorBound, s.MinimumOneWayDelay, s.MinimumDelayToPeer, s.Jitter, s.Age) < 0 || math.Abs(s.Skew) > 1000.1 {
 		p.t.Fatalf("%+v", s)
 	}
 	remote, _ := c.RemoteTime(p.now)

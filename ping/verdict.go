@@ -6,9 +6,10 @@ package ping
 type Verdict uint8
 
 const (
-	Accepted       Verdict = iota // used; the clock was left alone or is being slewed
+	Accepted       Verdict = iota // used; the clock goes on
 	Synced                        // used; the clock was set for the first time since Reset
-	Stepped                       // used; the clock jumped, and Snapshot.Steps counts one more
+	Stepped                       // used; a clock was set: the time jumped, and Snapshot.Steps counts one more
+	ManyServers                   // used; the time jumped as often as if several machines answered
 	Malformed                     // refused: not a reply
 	OldSession                    // refused: of another session than Reset named
 	UnknownRequest                // refused: forged, or the request is forgotten
@@ -19,8 +20,19 @@ const (
 	verdicts
 )
 
-var verdictNames = [verdicts]string{"accepted", "synced", "stepped", "malformed", "old session",
-	"unknown request", "duplicate", "overtaken", "too late", "impossible"}
+var verdictNames = [verdicts]string{
+	"accepted",
+	"synced",
+	"stepped",
+	"many servers",
+	"malformed",
+	"old session",
+	"unknown request",
+	"duplicate",
+	"overtaken",
+	"too late",
+	"impossible",
+}
 
 // String returns the verdict in words.
 func (v Verdict) String() string {

@@ -392,6 +392,9 @@ func TestLeadStaysWithPrograms(t *testing.T) {
 // A clock is set, and the remote clock notices that some time later, as a link does. What has arrived meanwhile has shown it
 // already.
 func TestSetIsNoticedLater(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	s := stage{every: 50_000, state: true, before: settles(20 * sec), looks: 1, each: 10 * sec, steps: true}
 	s.lead, s.delay = ms(100), ms(100)
 	for _, jump := range []time.Duration{ms(300), sec, 3 * sec, -ms(300), -sec, -3 * sec} {

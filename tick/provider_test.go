@@ -142,6 +142,9 @@ func TestAfterSync(t *testing.T) {
 // The share of inputs that come too late stays under LateShare, and the lead is the shorter the more
 // may be late.
 func TestLateShare(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	rng := newRand(t)
 	jitter := func() time.Duration { return time.Duration(rng.ExpFloat64() * float64(ms(10))) }
 	for i, shares := range [][]float64{{0.002, 0.01, 0.05, 0.3}, {0.01, 0.05, 0.3}} {

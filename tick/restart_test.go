@@ -14,7 +14,7 @@ import (
 	"timesync/internal/testkit"
 )
 
-var worlds = testkit.Count("seeds", "worlds of each restart", 4, 4, 10)
+var worlds = testkit.Count("seeds", "worlds of each restart", 1, 4, 10)
 
 // Either side is killed after 20 s and started again, or the client is away: they are in step within
 // 3 s without help, 10 of 1,500 clients later than 2 s, and take nothing from the old life. A client says

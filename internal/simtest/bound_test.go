@@ -18,7 +18,7 @@ import (
 	"timesync/internal/testkit"
 )
 
-var boundWorlds = testkit.Count("bound.worlds", "random worlds of TestErrorBound", 1000, 1000, 10_000)
+var boundWorlds = testkit.Count("bound.worlds", "random worlds of TestErrorBound", 1000, 1000, 2500)
 
 // randomWorld draws a world in which anything may happen. A calm one has no faults
 // and queueing that is small against the delay: at most a fortieth of the round trip on

@@ -58,7 +58,7 @@ func TestCoarse(t *testing.T) {
 	}
 }
 
-var coarseWorlds = testkit.Count("coarse.worlds", "random worlds of TestCoarseBound and TestSteadyBound", 100, 200, 10_000)
+var coarseWorlds = testkit.Count("coarse.worlds", "random worlds of TestCoarseBound and TestSteadyBound", 100, 200, 300)
 
 // coarsen gives the clocks of a random world steps.
 func coarsen(d *duel) {

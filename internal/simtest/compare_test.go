@@ -221,6 +221,9 @@ func checkStart(m *musts, sc sim.Scenario) [2]float64 {
 
 // TestStart compares the errors in the first 10 s.
 func TestStart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	scenarios := chosen(startupWorlds())
 	m := newMusts(t)
 	worse, most := 0, 0.0

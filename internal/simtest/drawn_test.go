@@ -21,9 +21,9 @@ import (
 )
 
 var (
-	drawnWorlds = testkit.Count("drawn.worlds", "random worlds of TestDrawn", 60, 100, 1000)
+	drawnWorlds = testkit.Count("drawn.worlds", "random worlds of TestDrawn", 60, 100, 300)
 	drawnWorld  = flag.Uint64("drawn.world", 0, "play only the world of TestDrawn with this seed, and print it")
-	drawnEach   = testkit.Count("drawn.each", "worlds of each family of TestDrawn", 1, 1, 25)
+	drawnEach   = testkit.Count("drawn.each", "worlds of each family of TestDrawn", 1, 1, 4)
 	drawnFamily = flag.String("drawn.family", "", "only families of TestDrawn whose name matches this regexp; with -drawn.world the world is of that family")
 )
 

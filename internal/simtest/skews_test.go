@@ -69,6 +69,9 @@ func fastRun(slewed bool, seed uint64) (x fast) {
 // floors say so within seconds. So the time should be right within 15 s, and never worse than the
 // original's. In a few worlds it is not yet.
 func TestFastClocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	n := testkit.Sized(200, 200, 1000)
 	m := newMusts(t)
 	for _, kind := range []struct {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package ping
+
+import "time"
+
+const (
+	// A group is 8 requests 100 ms apart: as many exchanges as judge a path (RFC 5905, section 10:
+	// NSTAGE), as close as other engines ping all the time.
+	groupSize    = 8
+	fastInterval = 100 * time.Millisecond
+	// patience is how much longer than the next interval it has been known already. Slower, and the
+	// clocks drift apart before their rates are known: at a request in 5 s the error grows by half.
+	patience = 16
+	// retryInterval and retries: while nothing was answered, a minute long. Who is away longer is
+	// asked no more than the interval says.
+	retryInterval = time.Second
+	retries       = 60
+	// quietUsec without a request is a silence, after which a single exchange tells little: the
+	// clocks may have drifted apart by a millisecond, which is the jitter of many paths.
+	quietUsec = 8_000_000
+)
+
+// schedule says when to ask: in a group after a silence, and else the more seldom the longer the
+// server's clock has been known, down to once per interval.
+type schedule struct {
+	asked uint64 // requests so far
+	last  uint64 // local time of the last one
+	group int    // requests of the present group; may exceed its size
+	known bool   // a request was answered
+	since uint64 // local time from which on the server's clock is known
+}
+
+// request notes one that is sent.
+func (s *schedule) request(nowUsec uint64) {
+	if int64(nowUsec-s.last) >= quietUsec {
+		s.group = 0
+	}
+	s.asked++
+	s.group++
+	s.last = nowUsec
+}
+
+// start says that the server's clock is known from now on: at first, and after a clock step.
+func (s *schedule) start(nowUsec uint64) { s.known, s.since = true, nowUsec }
+
+// check asks for a group of requests, unless one is under way.
+func (s *schedule) check() {
+	if s.group >= groupSize {
+		s.group = 0
+	}
+}
+
+// next returns how long to wait before the next request, where they are to be an interval apart.
+func (s *schedule) next(nowUsec uint64, interval time.Duration) time.Duration {
+	switch {
+	case s.asked == 0:
+		return 0
+	case s.group < groupSize:
+		interval = min(interval, fastInterval)
+	case s.known:
+		known := duration(int64(s.last - s.since))
+		interval = min(interval, max(known/patience, fastInterval))
+	case s.asked < groupSize+retries:
+		interval = min(interval, retryInterval)
+	}
+	ago := duration(int64(nowUsec - s.last))
+	if ago < -interval {
+		return 0 // the local clock was set back: when it reads last again is far off
+	}
+	return max(interval-irregular(interval, s.asked)-max(ago, 0), 0)
+}
+
+// irregular returns up to a sixteenth of an interval, another one for each request. 250 ms are 16
+// steps of a server whose clock advances by 15.625 ms: else all requests would meet the same part of
+// a step. Multiples of the golden ratio come near to every value soon.
+func irregular(interval time.Duration, n uint64) time.Duration {
+	return interval >> 20 * time.Duration(uint16(n*40503)) // 2^16 times the golden ratio
+}
