@@ -886,7 +886,7 @@ func TestAnchor(t *testing.T) {
 func TestNeverAnew(t *testing.T) {
 	seeds := uint64(400)
 	if testing.Short() {
-		seeds = 100
+		seeds = 40
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 'a'))
@@ -1073,6 +1073,9 @@ func TestSilence(t *testing.T) {
 // TestShortSilence: after more than 2 s in which nothing came, the first datagram may show a clock
 // that was set meanwhile, so the bound is at least as wide as that is late or early.
 func TestShortSilence(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	for _, silence := range []uint64{2_300_000, 3_000_000, 3_900_000, 10_000_000} {
 		for _, late := range []uint64{5000, 50_000} {
 			for begin := 200; begin < 230; begin++ {
@@ -1354,6 +1357,9 @@ func (p *twins) calm(t *testing.T, what string, limit [4]int64) {
 // differ for a while. Bounds are not compared: a datagram that lowers the floor by half
 // a microsecond refreshes what readers see.
 func TestShortPath(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	for seed := range uint64(3) {
 		p := newTwins(seed)
 		if seed == 0 {

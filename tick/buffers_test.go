@@ -329,6 +329,9 @@ func TestLeadStays(t *testing.T) {
 // What waited while the client's program hung says nothing of the path, nor do the states around a pause, nor
 // a path that stopped once.
 func TestDelayStays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	stop := func(d time.Duration) func(w *way) {
 		return func(w *way) { w.stops = w.now + usec(d) }
 	}
@@ -354,6 +357,9 @@ func TestDelayStays(t *testing.T) {
 // Inputs that were held up until one moment, by a path that stopped or by a slow frame, set no clock, although Welcomes that
 // are sent as they come tell of late ones only. If the path is longer after that, the clock is set.
 func TestInputsHeldUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	stops := func(w *way) { // a link that has stopped for 0.3 s sends one each millisecond
 		until := w.now + 300_000
 		w.jitter = func() time.Duration { until = max(until+1000, w.now); return time.Duration(until-w.now) * us }
@@ -455,6 +461,9 @@ func TestCopies(t *testing.T) {
 
 // Frames of about a tick beat with the ticks. The lead is long enough for those that are run last.
 func TestBeat(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	for _, frame := range []uint64{4000, 16_650, 16_667, 16_683, 16_700} { // us; a tick takes 16,667
 		w := newWay(t, ClientConfig{})
 		w.frame = frame

@@ -15,9 +15,9 @@ import (
 
 var table = flag.Bool("table", false, "print the whole table: 10 minutes of skew, 3 seeds, about a minute")
 
-// tested are the networks of a test: one of them with -short.
+// tested are the networks of a test: one of them with -table.
 func tested() []net {
-	if testing.Short() || *table {
+	if *table {
 		return nets[:1]
 	}
 	return nets
@@ -28,6 +28,9 @@ func tested() []net {
 // machine or a radio that stands still now and then is no queue. Where the round trip becomes longer than the sender
 // waits for an acknowledgement, it is measured all the same, and the file goes on.
 func TestShare(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	const from = 12 * time.Second
 	for _, c := range []struct {
 		what        string
@@ -73,6 +76,9 @@ func TestShare(t *testing.T) {
 
 // TestShares: transfers share the link, and one that comes 20 s later gets as much, from a minute after that.
 func TestShares(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	for _, n := range tested() {
 		for _, count := range []int{2, 4} {
 			w := n.world(1)
@@ -146,10 +152,10 @@ func (c change) play(n net, seed uint64, f *flow) (seconds int) {
 // clocks that run differently cost nothing. A sender that stood still does not take that for a round trip. With -table it prints what the README shows, the worst of 3 seeds: synchronized clocks, raw
 // stamps with a base of 10 minutes, and those with a base by slowdowns.
 func TestChanges(t *testing.T) {
-	skewed, seeds := 2*time.Minute, uint64(1)
 	if testing.Short() {
-		skewed = time.Minute
+		t.Skip("a long simulation")
 	}
+	skewed, seeds := 2*time.Minute, uint64(1)
 	if *table {
 		skewed, seeds = 10*time.Minute, 3
 	}
