@@ -12,6 +12,9 @@ import (
 // the first synchronization, a Welcome, a step.
 const maxWait = 50 * time.Millisecond
 
+// setBack is by how much earlier than the last one a time must be to say that the local clock was set back.
+const setBack = time.Second
+
 // Run starts, advances by Config.Clock until ctx ends or Stop is called, and stops.
 // It waits for the moment at which the next tick starts, not for a time between ticks:
 // a late tick does not delay those that follow. It returns the error of ctx, or nil
@@ -41,6 +44,23 @@ func (l *loop) wait(nowUsec uint64) time.Duration {
 		return min(max(until+time.Microsecond, 0), maxWait)
 	}
 	return maxWait / 10
+}
+
+// WasAway reports whether the program did not call Advance for longer than Config.StallThreshold, or 1 s: it hung, or was
+// suspended. What it reads then, until its next Advance, has waited on this machine for nobody knows how long.
+// Drop it unread: its time of receipt is wrong, and what it says is out of date.
+//
+//	if client.WasAway(clock.Now()) {
+//		continue // with the next datagram
+//	}
+func (l *loop) WasAway(nowUsec uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	longest := time.Second
+	if l.cfg.StallThreshold > 0 {
+		longest = l.cfg.StallThreshold
+	}
+	return l.now.known && elapsed(l.atUsec, nowUsec) > longest
 }
 
 // Advance advances the clocks to nowUsec and runs the ticks that have become due:
@@ -85,6 +105,7 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 	}
 	if int64(nowUsec-l.atUsec) < 0 {
 		l.stats.Backwards++
+		l.clockSetBack(nowUsec)
 	}
 	gap := elapsed(l.atUsec, nowUsec)
 	if !l.now.known {
@@ -94,6 +115,9 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 	if l.now.paused {
 		return 0
 	}
+	if l.now.known {
+		l.frames.add(gap)
+	}
 	if l.role.steer(); !l.now.known {
 		return 0
 	}
@@ -101,6 +125,28 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 		return 0
 	}
 	return l.plan(gap, single)
+}
+
+// clockSetBack lets the clocks and ticks go on where they are if the local clock has been set back, so that a time is
+// earlier than the last one by more than a late reading can be.
+func (l *loop) clockSetBack(nowUsec uint64) {
+	back := -elapsed(l.atUsec, nowUsec)
+	if back <= setBack {
+		return
+	}
+	by := l.atUsec - nowUsec
+	for i, c := range l.now.courses {
+		moved := make(course, len(c)) // readers may have the old one
+		for k, p := range c {
+			p.from -= by
+			moved[k] = p
+		}
+		l.now.courses[i] = moved
+	}
+	l.atUsec = nowUsec
+	l.role.setBack(by)
+	l.publish()
+	l.report(Event{Kind: EventClockSet, By: -back, Last: -1})
 }
 
 // plan applies the policies and returns how many ticks to run.
@@ -120,8 +166,8 @@ func (l *loop) plan(gap time.Duration, single bool) int {
 	case due <= most:
 	case l.cfg.CatchUp == CatchUpJump:
 		keep = 1
-	case l.cfg.CatchUp == CatchUpDrop:
-		keep = most
+	case l.cfg.CatchUp == CatchUpDrop || l.now.rate.Ticks(l.frames.usual()) >= most:
+		keep = most // frames that are too long make up for nothing
 	case stall > 0:
 		keep = max(min(due, l.now.rate.Ticks(stall)), most)
 	}

@@ -2,7 +2,10 @@
 
 package tick
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // sentKept is for how many of the last ticks a client knows when it sent their inputs.
 const sentKept = 1024
@@ -22,28 +25,11 @@ type buffers struct {
 	sent   []sent        // by tick modulo sentKept; nil until the server says that it knows
 	jumped Tick          // the first tick after the predicted clock was set
 	states arrivals      // which have come
-
-	phases  [2]time.Duration // how long after their start ticks were run at most, in this minute and in the one before
-	phaseAt uint64           // when this minute began
-	phased  time.Duration    // that of the last tick
+	every  time.Duration // how long it is from one state to the next; 0 is not known
 }
 
-// phase takes that a tick was run so long after its start, and returns by how much longer that takes at
-// other times. Frames of about a tick beat with the ticks: for minutes all are run when they start, and
-// then a frame later. What a single tick waited says nothing, nor what is being caught up with.
-func (b *buffers) phase(p, tick time.Duration, nowUsec uint64) (later time.Duration) {
-	if p > tick {
-		return 0
-	}
-	if elapsed(b.phaseAt, nowUsec).Abs() > time.Minute {
-		b.phases, b.phaseAt = [2]time.Duration{0, b.phases[0]}, nowUsec
-	}
-	b.phases[0], b.phased = max(b.phases[0], min(p, b.phased)), p
-	return max(b.phases[0]-p, b.phases[1]-p, 0)
-}
-
-// sent is an input of a client for a tick: when it was sent, and how far the predicted clock was ahead of the
-// reference then.
+// sent is an input of a client for a tick: when it was sent, and how far ahead of the reference the tick
+// began then.
 type sent struct {
 	arrival // as if it had come just in time
 	tick    Tick
@@ -56,17 +42,17 @@ func (b *buffers) reference(nowUsec uint64) time.Duration {
 	return b.ref + d + time.Duration(parts(int64(d), b.skew))
 }
 
-// inputSent takes that the input for a tick is sent when the predicted clock shows at, and at other times
-// so much later after the start of the tick.
-func (b *buffers) inputSent(n Tick, at, later time.Duration, nowUsec uint64) {
+// inputSent takes that the input for tick n, which starts at a time, is sent. How long after that does not
+// count: a client knows its own frames.
+func (b *buffers) inputSent(n Tick, start time.Duration, nowUsec uint64) {
 	if b.sent != nil {
 		ref := b.reference(nowUsec)
-		b.sent[uint64(n)%sentKept] = sent{arrival{ref, at + later - ref}, n, !b.rebase}
+		b.sent[uint64(n)%sentKept] = sent{arrival{ref, start - ref}, n, !b.rebase}
 	}
 }
 
 // inputsArrived takes what the server says of inputs.
-func (b *buffers) inputsArrived(a *arrivals, tick time.Duration, nowUsec uint64) {
+func (b *buffers) inputsArrived(a *arrivals, nowUsec uint64) {
 	if b.sent == nil {
 		b.sent = make([]sent, sentKept)
 	}
@@ -75,23 +61,25 @@ func (b *buffers) inputsArrived(a *arrivals, tick time.Duration, nowUsec uint64)
 		s := &b.sent[uint64(n)%sentKept]
 		if early, came := a.early(i); came && s.fresh && s.tick == n {
 			s.fresh = false
-			b.ahead.add(arrival{s.sent, s.distance - early}, early < 0, nowUsec)
+			b.ahead.add(arrival{s.sent, s.distance - early}, nowUsec)
+			b.ahead.count(early < 0)
 			if n >= b.jumped {
-				b.ahead.count(early < 0, nowUsec)
+				b.ahead.inRow(early < 0)
 			}
 		}
 	}
-	b.ahead.judge(tick, 0, nowUsec)
 }
 
-// stateArrived takes that the state for tick n came when the server clock, which shows one state
-// less, was to show at, and that this was early, or late if negative. Of a tick the first one counts.
-// waited says that it may have waited on this machine.
-func (b *buffers) stateArrived(n Tick, at, early, tick time.Duration, waited bool, nowUsec uint64) {
+// stateArrived takes that the state for tick n, of a time, came when the server clock showed another time. It
+// is late if what is between it and the state before was shown already. Of a tick the first one counts. waited
+// says that it may have waited on this machine.
+func (b *buffers) stateArrived(n Tick, at, shown time.Duration, waited bool, nowUsec uint64) {
 	if b.states.add(n, 0) && !b.rebase && !waited {
-		b.behind.add(arrival{at, b.reference(nowUsec) - at}, early < 0, nowUsec)
-		b.behind.count(early < 0, nowUsec)
-		b.behind.judge(tick, rowLong/2, nowUsec) // what has waited on the way comes all at once
+		late := shown > at-b.every
+		b.behind.add(arrival{at, b.reference(nowUsec) - at}, nowUsec)
+		b.every = cmp.Or(b.behind.jitter.Interval(), b.every)
+		b.behind.count(late)
+		b.behind.inRow(late)
 	}
 }
 
@@ -118,6 +106,9 @@ func (b *buffers) track(at time.Duration, skewPPB int64, hard time.Duration, now
 func (b *buffers) driven(next Tick) {
 	if b.ahead.jump {
 		b.jumped, b.ahead.row = next, 0
+	}
+	if b.behind.jump {
+		b.behind.row = 0
 	}
 	b.ahead.jump, b.behind.jump = false, false
 }

@@ -190,7 +190,6 @@ func TestLeadFollowsInputs(t *testing.T) {
 	w.up += ms(50)
 	w.run(sec)
 	check(t, len(w.rec.of(EventStepped)), 2, "steps")
-	check(t, w.client.buffers.ahead.jumps, 1, "how often the path has just become longer")
 	w.rec.check(t)
 }
 
@@ -237,7 +236,7 @@ func TestDelayFollowsStates(t *testing.T) {
 	w.state, w.every = true, 16_000
 	w.run(10 * sec)
 	tick := Hz(60).Duration(1)
-	if got := w.timing(); got.Delay < ms(30)+tick || got.Delay > ms(30)+3*tick || got.LateStates > 0.03 {
+	if got := w.timing(); got.Delay < ms(30)+tick || got.Delay > ms(30)+3*tick || got.LateStates > 0.045 {
 		t.Errorf("at first %+v", got)
 	}
 	before := w.timing().Delay
@@ -287,7 +286,7 @@ func (s stage) play(t *testing.T, scenes map[string]scene) {
 				delay = max(delay, (w.timing().Delay - before.Delay).Abs())
 			}
 			if scene.longer > 0 {
-				late = ms(700)
+				late = sec // a stop and a longer path at once are told apart a quarter of a second later
 			}
 			set := w.client.Stats().Steps != steps && !s.steps
 			if lead > s.lead || delay > s.delay || w.lateAt > at+usec(late) || set {
@@ -391,6 +390,7 @@ func TestLeadStaysWithPrograms(t *testing.T) {
 				w.hang(ms(500), true)
 			}
 			w.framed = w.now
+			w.run(10 * sec) // such frames need a lead of their own, which is slewed back
 		}},
 	})
 }
@@ -590,7 +590,7 @@ func TestSilence(t *testing.T) {
 	must(t, w.server.OnHello(1, Hello{Epoch: 5}))
 	w.server.Advance(w.now)
 	check(t, fmt.Sprint(w.rec.silences), "[silent for 3.001s heard again after 9.1s]", "the client")
-	const first, second = "silent for 3.1s peer 1 heard again after 9.007s", "silent for 3.001s peer 1 heard again after 4.1s"
+	const first, second = "silent for 3.1s peer 1 heard again after 9.007s", "silent for 3.002s peer 1 heard again after 4.101s"
 	check(t, fmt.Sprint(hub.silences), "[peer 1 "+first+" peer 1 "+second+"]", "the server")
 }
 
@@ -672,67 +672,16 @@ func FuzzArrivals(f *testing.F) {
 	})
 }
 
-// A level that shifts is followed within half a second, one that does not is not; the share that
-// is asked for is beyond what beyond says, and jitter that has become less is believed within
-// half a minute.
-func TestSpread(t *testing.T) {
-	rng := newRand(t)
-	var s spread
-	level := ms(100)
-	feed := func(n int, jitter time.Duration) (over int) {
-		for range n {
-			d := level + time.Duration(rng.ExpFloat64()*float64(jitter))
-			if d > s.level+s.beyond(0.01) {
-				over++
-			}
-			s.add(d, false)
-			s.settle()
-		}
-		return over
-	}
-	feed(600, ms(10))
-	if over := feed(6000, ms(10)); over < 20 || over > 120 {
-		t.Errorf("%d of 6000 beyond 1 %%", over)
-	}
-	for _, shift := range []time.Duration{ms(50), -ms(70)} {
-		level += shift
-		feed(32, ms(10))
-		if d := s.level - level; d < 0 || d > ms(20) {
-			t.Errorf("the level is %v above the least", d)
-		}
-		feed(600, ms(10))
-	}
-	feed(1800, ms(1))
-	if d := s.beyond(0.01); d > ms(15) {
-		t.Errorf("%v beyond, with a jitter of 1 ms", d)
-	}
-	var two spread // delays of 0 and 10 ms: the quantile is that, to the width of a bin
-	for i := range 300 {
-		two.add(ms(i%5/4*10), false)
-	}
-	if d := two.beyond(0.05); d < ms(10) || d > ms(10)*1023/1000 {
-		t.Errorf("%v beyond, where a fifth is 10 ms", d)
-	}
-	check(t, two.beyond(0.25), 0, "beyond, where four fifths are none")
-	row := []time.Duration{ms(30), ms(10), ms(20)}
-	for _, d := range row {
-		s.add(d, false)
-	}
-	if s.restart(len(row)); s.level != ms(20) || !slices.Equal(s.recent, row) {
-		t.Errorf("after a restart the level is %v, the last delays are %v", s.level, s.recent)
-	}
-}
-
 // TestToldLater: what an arrival told counts although its time of receipt was rounded up, and so is
 // later than the time of the next Advance.
 func TestToldLater(t *testing.T) {
 	for _, step := range []uint64{0, 1, 1000, 31_200} {
 		var f follower
 		for i := range uint64(20) {
-			f.add(arrival{distance: ms(5)}, false, 1_000_000+i*16_000+step)
+			f.add(arrival{sent: time.Duration(i) * ms(16), distance: ms(5)}, 1_000_000+i*16_000+step)
 		}
 		now := uint64(1_000_000 + 19*16_000)
-		got := f.distance(ms(20), ms(1), 0.01, now)
-		check(t, got, f.distance(ms(20), ms(1), 0.01, now+step), "received %d us later than now", step)
+		got := f.distance(ms(20), ms(1), 0, 0.01, now)
+		check(t, got, f.distance(ms(20), ms(1), 0, 0.01, now+step), "received %d us later than now", step)
 	}
 }

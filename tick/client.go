@@ -28,6 +28,7 @@ type Client struct {
 	frozen   bool     // the client has entered a paused epoch, and pauses with its server
 	steered  uint64   // the last Advance outside of a pause, reading of the local clock
 	counts   uint64   // from when on the arrival of a state says something of the path
+	wide     vitals   // since when nothing but the error bound is in the way of the first synchronization
 
 	// Where clocks should have been at the last Advance: the predicted clock, and both without buffers,
 	// by the remote clock.
@@ -51,6 +52,7 @@ func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
 
 func (c *Client) begin() {
 	c.welcomes, c.buffers, c.heard, c.frozen = welcomes{}, buffers{}, vitals{}, false
+	c.wide = vitals{}
 }
 
 // paused notes a Pause or a Resume.
@@ -58,6 +60,17 @@ func (c *Client) paused() {
 	c.frozen, c.buffers.rebase = false, true
 	clear(c.buffers.sent) // the first of them came in the pause, of which the server tells nothing
 	c.welcomes.resumed, c.welcomes.resumeAt = true, reading{c.remote.near.at(c.atUsec), c.atUsec}
+}
+
+func (c *Client) setBack(byUsec uint64) {
+	for _, at := range []*uint64{
+		&c.welcomes.last.atUsec, &c.welcomes.earlier.atUsec, &c.welcomes.resumeAt.atUsec,
+		&c.remote.near.atUsec, &c.remote.said.atUsec,
+		&c.buffers.refAt, &c.buffers.ahead.atUsec, &c.buffers.behind.atUsec,
+		&c.heard.atUsec, &c.steered, &c.counts, &c.wide.atUsec,
+	} {
+		*at -= byUsec
+	}
 }
 
 // Follow lets the client follow another remote clock: a fresh synchronizer for a new
@@ -139,7 +152,7 @@ func (c *Client) believe(w arrived) {
 	c.welcomes.last, c.welcomes.earlier = w, arrived{}
 	c.now.epoch, c.remote.near = w.Epoch, w.reading()
 	if w.inputs.ticks > 0 && c.now.known {
-		c.buffers.inputsArrived(&w.inputs, c.now.rate.Duration(1), c.atUsec)
+		c.buffers.inputsArrived(&w.inputs, c.atUsec)
 	}
 	if !told && !w.Rate.equal(c.now.rate) {
 		c.meetRate(w.Rate)
@@ -203,22 +216,14 @@ func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 	}
 	c.hear(&c.heard, 0, nowUsec)
 	if !c.now.paused {
-		tick := c.now.rate.Duration(1)
-		at := c.now.rate.Duration(n) - tick // one state ahead
 		waited := elapsed(c.steered, nowUsec) > hang || int64(nowUsec-c.counts) < 0
-		c.buffers.stateArrived(n, at, at-c.now.read(server, nowUsec), tick, waited, nowUsec)
+		c.buffers.stateArrived(n, c.now.rate.Duration(n), c.now.read(server, nowUsec), waited, nowUsec)
 	}
 	return true
 }
 
-// ran notes when the input for a tick is sent. While the program hangs again and again, that says nothing of the path.
-func (c *Client) ran(n Tick) {
-	if int64(c.atUsec-c.counts) < 0 {
-		return
-	}
-	at, tick := c.latest(predicted), c.now.rate.Duration(1)
-	c.buffers.inputSent(n, at, c.buffers.phase(at-c.now.rate.Duration(n), tick, c.atUsec), c.atUsec)
-}
+// ran notes when the input for a tick is sent.
+func (c *Client) ran(n Tick) { c.buffers.inputSent(n, c.now.rate.Duration(n), c.atUsec) }
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
 func (c *Client) steer() {
@@ -274,7 +279,11 @@ func (c *Client) aim() (known bool) {
 		most = satAdd(most, most)
 	}
 	if !ok || !okDelays || game < -maxAhead || game > maxAhead ||
-		!w.agrees(r, from, c.now.known, c.stats.Ticks == 0) || most > 0 && !(bounded && bound <= most) {
+		!w.agrees(r, from, c.now.known, c.stats.Ticks == 0) {
+		return false
+	}
+	if most > 0 && !(bounded && bound <= most) {
+		c.tooWide(bound)
 		return false
 	}
 	if by, updated := c.remote.note(r); updated && c.on.AfterSync != nil {
@@ -292,6 +301,20 @@ func (c *Client) aim() (known bool) {
 	return true
 }
 
+// tooWide reports once, after silence, that the error bound is all that is missing.
+func (c *Client) tooWide(bound time.Duration) {
+	if c.now.known || c.wide.silent {
+		return
+	}
+	if !c.wide.known {
+		c.wide.known, c.wide.atUsec = true, c.atUsec
+	}
+	if elapsed(c.wide.atUsec, c.atUsec) >= silence && len(c.events) < maxEvents {
+		c.wide.silent = true
+		c.report(Event{Kind: EventTooWide, By: bound, Last: -1})
+	}
+}
+
 // target sets the targets, given the shared clock, and the times of which the fastest datagrams
 // arrive from the server, and at it.
 func (c *Client) target(at, early, late time.Duration) {
@@ -305,12 +328,16 @@ func (c *Client) target(at, early, late time.Duration) {
 	s.PredictedTime = Steered{Target: late + max(c.conf.ServerBuffer, 0)}
 	share, rate := c.conf.LateShare/2, c.now.rate // with room for what is not known yet
 	if c.conf.ClientBuffer == 0 {
-		behind := b.behind.distance(b.ref-early, rate.Duration(1), share, now)
-		s.ServerTime = Steered{Target: b.ref - behind, Measured: b.behind.all > 0, Late: b.behind.jump}
+		behind := b.behind.distance(b.ref-early, rate.Duration(1), b.every, share, now)
+		s.ServerTime = Steered{Target: b.ref - behind, Measured: b.behind.all > 0}
+		s.ServerTime.Late = b.behind.jumps(c.latest(server) - s.ServerTime.Target)
 	}
 	if c.conf.ServerBuffer == 0 {
-		ahead := b.ahead.distance(late-b.ref, rate.Duration(2), share, now)
-		s.PredictedTime = Steered{Target: b.ref + ahead, Measured: b.ahead.all > 0, Late: b.ahead.jump}
+		// A tick is played by the frame after its start, and of more than MaxTicks the oldest are skipped.
+		frame := min(c.frames.usual(), rate.Duration(Tick(c.cfg.MaxTicks)))
+		ahead := b.ahead.distance(late-b.ref, rate.Duration(2), frame, share, now)
+		s.PredictedTime = Steered{Target: b.ref + ahead, Measured: b.ahead.all > 0}
+		s.PredictedTime.Late = b.ahead.jumps(s.PredictedTime.Target - c.latest(predicted))
 	}
 	for _, k := range s.clocks() {
 		k.At, k.Pace.SkewPPB = k.Target, skew

@@ -16,7 +16,8 @@ type CatchUp uint8
 
 const (
 	// CatchUpKeep leaves them to the next frames, as netfox does. What is more than
-	// StallThreshold behind is skipped.
+	// StallThreshold behind is skipped. Where frames are usually so long that MaxTicks are due in
+	// each, the next frames make up for nothing: then it is CatchUpDrop.
 	CatchUpKeep CatchUp = iota
 	// CatchUpDrop skips the oldest, so that MaxTicks remain.
 	CatchUpDrop
@@ -105,7 +106,9 @@ type ServerConfig struct {
 // clocks are left alone while they are within DeadBand of where they should be, and
 // beyond it slewed until they are there: at zero error the correction is nothing at
 // all. The shared clock, which all peers are to agree on, follows within half a
-// millisecond. When one clock is off by more than HardThreshold all are set, a step.
+// millisecond. When the shared clock is off by more than HardThreshold all clocks are set, a
+// step. So they are when another one is, unless its buffer sets itself: such a clock is slewed,
+// however far it is off.
 type ClientConfig struct {
 	Config   // what servers have, too
 	Handlers // what to call
@@ -119,12 +122,14 @@ type ClientConfig struct {
 	ClientBuffer, ServerBuffer time.Duration
 
 	// LateShare is the share of inputs that may come too late, and of states, where buffers
-	// set themselves: at most 0.5, and zero is 0.01. A clock is then slewed to where half of
-	// that would be late by the last minute, and not left alone within DeadBand. Where several
-	// inputs that were sent one after the other are late in a row, for 20 ms or more, and more than before, the path has
-	// become longer: the predicted clock is set forward at once, EventStepped, and its ticks are run; for states the
-	// server clock stands still. Inputs that were held up until one moment, as by a slow frame or a path that stopped, set
-	// no clock. A server that falls behind with its ticks counts as being where they are.
+	// set themselves: at most 0.5, and zero is 0.01. Package jitter learns how long to wait for that;
+	// half of LateShare is asked of it, with room for what the clocks err. A clock whose buffer sets itself is
+	// not left alone within DeadBand.
+	//
+	// If at least four inputs in a row are late, since the path has become longer, the predicted clock is
+	// set forward at once, EventStepped, and its ticks are run; for states the server clock stands
+	// still. What was held up until one moment, as by a slow frame or a path that stopped, sets no clock.
+	// A server that falls behind with its ticks counts as being where they are.
 	LateShare float64
 
 	// SyncBound is how well the remote clock must be known to start: the most that its
@@ -136,7 +141,9 @@ type ClientConfig struct {
 	// trip.
 	SyncBound time.Duration
 
-	SlewPPM       int64         // slew in parts per million, at most 10^6; zero is 10,000 (1 %)
+	// SlewPPM is the slew within 50 ms of the goal, in parts per million, at most 10^6; zero is 10,000 (1 %).
+	// Beyond 50 ms it grows by 2 % for each 10 ms, up to 25 %, so that 0.9 s are made up for in 10 s.
+	SlewPPM       int64
 	DeadBand      time.Duration // error that is tolerated; zero is 20 ms
 	HardThreshold time.Duration // error from which on clocks step; zero is 200 ms
 
@@ -177,8 +184,7 @@ func (c *ServerConfig) complete() error {
 
 func (c *ClientConfig) complete() error {
 	c.LateShare = cmp.Or(c.LateShare, 0.01)
-	// As in the Network Time System's prototype: at 60 Hz 1 % is not seen, 20 ms is about a tick, and
-	// 200 ms would take 20 s to slew.
+	// As in the Network Time System's prototype: at 60 Hz 1 % is not seen, and 20 ms is about a tick.
 	c.SlewPPM = cmp.Or(c.SlewPPM, 10_000)
 	c.DeadBand = cmp.Or(c.DeadBand, 20*time.Millisecond)
 	c.HardThreshold = cmp.Or(c.HardThreshold, 200*time.Millisecond)

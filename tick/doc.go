@@ -69,15 +69,18 @@
 // If the way to the server becomes longer, several inputs in a row are late. The server says so
 // in its next Welcome. The client then sets PredictedTime forward at once (EventStepped) and runs
 // the ticks between, if there are at most Config.MaxTicks. Inputs are late for one or two round
-// trips. All other changes are slewed. If several states in a row are late, ServerTime stands
+// trips. All other changes are slewed: by 1 % within 50 ms of the goal, and beyond that by up to 25 %. If several states in a row are late, ServerTime stands
 // still until they are in time. Client.Timing says how the clocks are set and how much comes late,
 // for logs.
 //
-// A path that stops once, for however long, changes no buffer. One that does so for 300 ms every 10 s
-// counts as jitter: with a LateShare of 1 % the lead of PredictedTime over the server becomes 195 ms.
-// For a shorter lead, choose a larger LateShare or fixed buffers. A slow frame of the client, and a
-// server that stops for a moment, change no buffer either. States that waited while the client's own program hung
-// count for nothing, nor do inputs that it sent just after.
+// A path that stops, or a server, changes no buffer if it does so every 5 s or more seldom. The lead also has the length of
+// the client's frames, since a tick is played by the frame after its start: a client of 10 frames a second
+// plays 0.1 s further ahead. One slow frame changes nothing. The delay also has the interval between two states, so that the
+// later of the two around ServerTime has come, too; a States finds them. States that waited while the
+// client's own program hung count for nothing.
+//
+// When the program was suspended, its socket may be full of datagrams that say nothing of the present. WasAway reports
+// that: drop what is read then.
 //
 // # Ticks
 //
@@ -94,7 +97,8 @@
 // server's Start reads the wall clock, to number its epoch.
 //
 // Advance, Pause and Resume never go back in time: a call with an earlier time than the last one
-// is taken at the time of the last one. Calls that only read may name any time. A reading between
+// is taken at the time of the last one. If an Advance is more than a second earlier, the local clock was set back:
+// EventClockSet says so, and clocks and ticks go on where they were. Calls that only read may name any time. A reading between
 // 20 ms before the last change and 20 ms after it is final: only a step alters it. To make that
 // possible, a correction or a pause begins 20 ms after the call that caused it. A reading for an
 // earlier time is extrapolated back at the speed of that time.
@@ -106,8 +110,8 @@
 // Resume when it comes. No ticks run in a pause, so send datagrams and Welcomes outside of the Tick
 // handler, some a second. Each Welcome (see Handshake) says whether the server is paused. A client that
 // is not paused then, or that resumed before its server, runs on uncorrected. When a Welcome says that
-// the server goes on, the client steps once where it differs by more than HardThreshold, and slews what is less, at
-// 1 %: 100 ms take 10 s. So any Welcome around a pause may be lost. A client that
+// the server goes on, the client steps once where it differs by more than HardThreshold, and slews what is less:
+// 100 ms take 6 s. So any Welcome around a pause may be lost. A client that
 // joins a paused server pauses, too. It goes on with the first Welcome that says so, or by Resume.
 //
 // # Slow motion

@@ -51,6 +51,8 @@ const (
 	EventEpochChanged                      // client: the server's game time is another, Epoch; EventSynced follows
 	EventSilent                            // the server, or the Peer, of which there was an input, was not heard for By, 3 s; the clocks run on
 	EventHeard                             // it is heard again, after By
+	EventClockSet                          // the local clock was set back, by By, which is negative; the clocks and ticks go on
+	EventTooWide                           // client: for 3 s it has not started, only since SyncBound is less than By, the remote clock's ErrorBound
 	eventUpdated                           // client: for AfterSync
 )
 
@@ -58,7 +60,7 @@ const (
 type Event struct {
 	Kind        EventKind     // what happened, and which of the other fields have a meaning
 	AtUsec      uint64        // reading of the local clock at the last Advance, Pause or Resume
-	By          time.Duration // EventStepped: positive forward; EventStalled, EventSilent, EventHeard: how long
+	By          time.Duration // EventStepped: positive forward; EventStalled, EventSilent, EventHeard: how long; EventClockSet, EventTooWide
 	First, Last Tick          // EventStepped, EventStalled, EventSkipped, EventRateMismatch; First > Last means no ticks
 	Again       bool          // EventStepped, EventRateMismatch: First to Last run again
 	Peer        uint64        // on a server, EventClientSynced, EventRateMismatch, EventSilent, EventHeard: whom it is about
@@ -87,6 +89,8 @@ func (e Event) String() string {
 		EventEpochChanged: fmt.Sprintf("epoch %d", e.Epoch),
 		EventSilent:       fmt.Sprintf("%ssilent for %v", who, e.By),
 		EventHeard:        fmt.Sprintf("%sheard again after %v", who, e.By),
+		EventClockSet:     fmt.Sprintf("the local clock was set by %v", e.By),
+		EventTooWide:      fmt.Sprintf("the error bound of %v is wider than SyncBound", e.By),
 	}
 	return cmp.Or(texts[e.Kind], fmt.Sprintf("event %d", e.Kind))
 }

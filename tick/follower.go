@@ -2,7 +2,11 @@
 
 package tick
 
-import "time"
+import (
+	"time"
+
+	"timesync/jitter"
+)
 
 const (
 	// adaptReach is how far a clock that sets itself may be from where the remote clock puts it,
@@ -14,27 +18,22 @@ const (
 	adaptFresh = 3 * time.Second
 	// adaptLeast is the least margin, for what the clocks err while they are slewed.
 	adaptLeast = 500 * time.Microsecond
-
-	// So many in a row, and for so long, must be late until a clock is set at once: chance does
-	// that seldom. Where the jitter has made a row of late ones before, it must be longer than
-	// that. A row of 200 ms is enough in any case. Those that were held up until the same moment say
-	// nothing: the path, or the sender's program, stopped, and the next ones may be in time.
-	rowLeast    = 2
-	rowShort    = 20 * time.Millisecond
-	rowLong     = 200 * time.Millisecond
-	rowRemember = 5 * time.Minute
-
-	// A path that has become longer twice within a minute will do so again.
-	jumpsRemember = time.Minute
-
+	// rowLeast is how many must be late in a row until a clock is set at once: so many move the
+	// median of the last 7 delays. What is off by less than jumpLeast, or than the jitter, is slewed.
+	rowLeast  = 4
+	jumpLeast = 2 * time.Millisecond
 	// lateMemory is over how many arrivals the share of late ones is told.
 	lateMemory = 4096
+	// debtLeast is by how much earlier than usual an input is for a server whose ticks are late, too.
+	debtLeast = 20 * time.Millisecond
 )
 
 // follower lets a clock follow arrivals: it learns how far the clock must be ahead of the
 // reference, or behind it, so that no more than a share of what is sent or received comes late.
 type follower struct {
-	spread spread
+	jitter jitter.Estimator
+	batch  arrival // the first of those that came at one moment
+
 	atUsec uint64        // when the last one was told
 	news   bool          // since distance was found
 	held   time.Duration // the distance from the reference
@@ -42,20 +41,8 @@ type follower struct {
 	remote time.Duration // and that of this from the reference
 
 	late, all float32 // arrivals of late; all is 0 only before the first one
-
-	row     int     // how many were late in a row, up to the last one
-	rowAt   uint64  // since when
-	first   arrival // of the row
-	last    arrival // and its last one
-	since   arrival // the first one of the row that was not held up until others came
-	alike   int     // how many there are from that on
-	batch   arrival // the first of those, late or not, that were held up until one moment
-	worst   int     // the longest row that ended by itself, of late
-	worstAt uint64  // when it did
-	jump    bool    // too many are late in a row: the clock is to be set
-
-	jumps  int    // how often that was, each within jumpsRemember of the one before
-	jumpAt uint64 // the last time
+	row       int     // how many were late in a row, up to the last one
+	jump      bool    // the path has become longer: the clock is to be set
 }
 
 // arrival is an input or a state that has come.
@@ -64,38 +51,22 @@ type arrival struct {
 	distance time.Duration // how far the clock should have been for it to be just in time
 }
 
-// heldUp reports whether a was held up until later came, as far as jitter lets one tell: it took longer, by about as much as
-// it was sent before.
-func (a arrival) heldUp(later arrival) bool {
-	return a.distance-later.distance >= (later.sent-a.sent)/2
-}
-
 // add takes an arrival.
-func (f *follower) add(a arrival, late bool, nowUsec uint64) {
-	if elapsed(f.atUsec, nowUsec) > adaptFresh {
-		f.spread.recent = f.spread.recent[:0] // the reference may have drifted
-	}
-	if elapsed(f.atUsec, nowUsec) > rowLong {
-		f.rowAt = nowUsec // a row does not last while nothing comes
-	}
+func (f *follower) add(a arrival, nowUsec uint64) {
 	f.news, f.atUsec = true, nowUsec
-	if late {
-		if f.last = a; f.row == 0 {
-			f.first = a
-		}
-		if f.row == 0 || a.sent != f.since.sent && f.since.heldUp(a) { // of those sent at once each may take another time
-			f.since, f.alike = a, 0
-		}
-		f.alike++
-	}
-	if f.all == 0 || !f.batch.heldUp(a) {
+	together := f.batch.distance-a.distance >= (a.sent-f.batch.sent)/2
+	if f.all == 0 || a.sent < f.batch.sent || !together {
 		f.batch = a
 	}
 	// What a server that was stopped has found waiting is early for it, since its ticks are late, too.
-	early := f.batch != a && a.distance < f.spread.level-rowLong/2
-	if !early || len(f.spread.recent) == 0 {
-		f.spread.add(a.distance, f.row >= recentKept)
+	if f.batch != a && a.distance < f.jitter.Level()-debtLeast {
+		return
 	}
+	f.jitter.Add(a.sent, a.sent+a.distance)
+}
+
+// count counts an arrival that came late or not.
+func (f *follower) count(late bool) {
 	if f.all++; late {
 		f.late++
 	}
@@ -104,100 +75,54 @@ func (f *follower) add(a arrival, late bool, nowUsec uint64) {
 	}
 }
 
-// count counts how many are late in a row.
-func (f *follower) count(late bool, nowUsec uint64) {
-	if late {
-		if f.row++; f.row == 1 {
-			f.rowAt = nowUsec
-		}
-		return
+// inRow counts how many are late in a row. Those from before the clock was set do not count.
+func (f *follower) inRow(late bool) {
+	if f.row++; !late {
+		f.row = 0
 	}
-	if beyond := f.stopped(nowUsec); beyond > 0 { // once: that says little of how the path usually is
-		f.spread.forget(f.row, beyond)
-	}
-	if f.row > f.longest(rowRemember, nowUsec) {
-		f.worst, f.worstAt = f.row, nowUsec
-	}
-	f.row = 0
-}
-
-// longest returns the longest row that ended by itself, 0 if that is longer ago than remember.
-func (f *follower) longest(remember time.Duration, nowUsec uint64) int {
-	if elapsed(f.worstAt, nowUsec) > remember {
-		return 0
-	}
-	return f.worst
-}
-
-// stopped returns by how much the row is longer than those of the last minute, and than chance makes it, if it is
-// from a path that stopped: then all came at once, the first one the latest.
-func (f *follower) stopped(nowUsec uint64) int {
-	if !f.first.heldUp(f.last) {
-		return 0
-	}
-	return f.row - max(rowLeast, f.longest(jumpsRemember, nowUsec))
-}
-
-// judge takes a row of late ones for another path, if those that did not come all at once are more than chance makes
-// late, and the row lasts so long.
-func (f *follower) judge(tick, lasts time.Duration, nowUsec uint64) {
-	least := max(rowLeast, int(rowShort/tick))
-	enough := f.alike >= least && f.alike > min(f.longest(rowRemember, nowUsec), max(least, int(rowLong/tick)))
-	if f.row == 0 || !enough || f.since.sent == f.last.sent || elapsed(f.rowAt, nowUsec) < lasts {
-		return
-	}
-	f.spread.restart(f.alike)
-	f.jump, f.news = true, true
-	ago := elapsed(f.jumpAt, nowUsec)
-	if ago > jumpsRemember {
-		f.jumps = 0
-	}
-	if f.jumps == 0 || ago > adaptFresh {
-		f.jumps++
-	}
-	f.jumpAt = nowUsec
 }
 
 // distance returns how far from the reference the clock should be, given where the remote clock
 // puts the fastest arrival, and the buffer that is used until arrivals are told. share is how many
-// may be late.
-func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUsec uint64) time.Duration {
+// may be late, and more is what the clock needs beyond the wait for them.
+func (f *follower) distance(fastest, buffer, more time.Duration, share float64, nowUsec uint64) time.Duration {
 	f.remote = fastest
+	wait, known := f.jitter.Wait()
 	switch {
-	case f.all == 0:
+	case !known:
 		f.buffer = buffer
 	case elapsed(f.atUsec, nowUsec) <= adaptFresh:
-		if f.news && (f.jump || f.stopped(nowUsec) <= 0) { // else the row may end, and count for nothing
-			f.news = false
-			f.spread.settle()
-			beyond := f.spread.beyond(share)
-			want := f.spread.level + beyond + adaptLeast
-			// What is less is left until it is worth it, and where it has been too little again
-			// and again, until too many have not been late for a minute or so.
-			unquiet := f.jumps > 1 && elapsed(f.jumpAt, nowUsec) <= jumpsRemember
-			less := want < f.held-max(adaptLeast, beyond/8)
-			if want > f.held || less && !(unquiet && f.lateShare() > 2*share) {
-				f.held = want
-			}
+		f.jitter.Share = share
+		want := wait + adaptLeast
+		// The wait changes with each arrival: what is a little less is left.
+		less := want < f.held-max(adaptLeast, (wait-f.jitter.Level())/8)
+		if f.news && (want > f.held || less) {
+			f.held = want
 		}
-		f.buffer = min(max(f.held-fastest, buffer-adaptReach), buffer+adaptReach)
+		f.news = false
+		f.buffer = min(max(f.held+more-fastest, buffer-adaptReach), buffer+adaptReach)
 	}
 	return fastest + f.buffer
 }
 
-// shift says that the reference counts from another time: all distances are longer by d, but for those
-// that show it already, unless none can.
+// jumps reports whether the clock is to be set at once, since it is off by so much that arrivals come too late: the path
+// has become longer.
+func (f *follower) jumps(off time.Duration) bool {
+	wait, _ := f.jitter.Wait()
+	f.jump = f.row >= rowLeast && off > jumpLeast+wait-f.jitter.Level()
+	return f.jump
+}
+
+// shift says that the reference counts from another time: all distances are longer by d, unless they
+// show it already, or all are to.
 func (f *follower) shift(d time.Duration, all bool) {
-	longer := func(distance *time.Duration) {
-		if off := *distance - f.remote; all || off.Abs() <= (off-d).Abs() {
-			*distance += d
-		}
+	wait, known := f.jitter.Wait()
+	if off := wait - f.remote; known && (all || off.Abs() <= (off-d).Abs()) {
+		f.jitter.Shift(d)
+		f.batch.distance += d
 	}
-	longer(&f.held)
-	longer(&f.batch.distance)
-	longer(&f.spread.level)
-	for i := range f.spread.recent {
-		longer(&f.spread.recent[i])
+	if off := f.held - f.remote; all || off.Abs() <= (off-d).Abs() {
+		f.held += d
 	}
 }
 

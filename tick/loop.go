@@ -36,6 +36,7 @@ type loop struct {
 	moved    [3]time.Duration // by how much the clocks moved from the input before to it, steps apart
 	pins     [3]time.Duration // what the last tick saw of them
 	steering Steering         // what the provider is told, kept so that it is not allocated anew
+	frames   frameTimes       // how long it is from one Advance to the next
 	started  bool
 	synced   bool
 	isSynced chan struct{} // closed when synced
@@ -49,6 +50,8 @@ type role interface {
 	steer()     // at Advance: set the pace until the next
 	paused()    // at Pause and Resume
 	ran(n Tick) // tick n runs
+
+	setBack(byUsec uint64) // the local clock was set back
 }
 
 func (l *loop) init(r role, cfg Config, on Handlers) {
@@ -67,7 +70,7 @@ func (l *loop) start(nowUsec uint64) (life int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.started {
-		l.started, l.stats, l.atUsec = true, Stats{}, nowUsec
+		l.started, l.stats, l.atUsec, l.frames = true, Stats{}, nowUsec, frameTimes{}
 		l.refused.Store(0)
 		l.oldEpoch.Store(0)
 		l.early.Store(0)

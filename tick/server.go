@@ -59,6 +59,13 @@ func (s *Server) begin() {
 
 func (s *Server) ran(Tick) {}
 
+func (s *Server) setBack(byUsec uint64) {
+	s.looked -= byUsec
+	for _, p := range s.peers {
+		p.heard.atUsec -= byUsec
+	}
+}
+
 func (s *Server) paused() {}
 
 // steer lets a provider steer, whose targets are the clocks themselves. Now and then it looks for

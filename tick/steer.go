@@ -74,6 +74,12 @@ const (
 	sharedBand = 500 * time.Microsecond
 	// still is the slew backward of a clock that stands still.
 	still = 1_000_000
+	// Within slewNear of its target a clock is slewed by SlewPPM. Each slewScale more doubles the speed of
+	// the clock, as it were: what is 0.9 s off is made up for in 10 s. More than slewMost is felt as another speed of
+	// the game.
+	slewNear  = 50 * time.Millisecond
+	slewScale = 500 * time.Millisecond
+	slewMost  = 250_000
 )
 
 // InitializeClient ends all corrections: the clocks are at their targets.
@@ -99,6 +105,12 @@ func (p *clientProvider) AdvanceTime(s *Steering) bool {
 	return !hard && !hurries
 }
 
+// slewPPM returns how fast a clock is slewed that is off by so much.
+func (p *clientProvider) slewPPM(off time.Duration) int64 {
+	far := int64(max(off-slewNear, 0))
+	return max(p.SlewPPM, min(p.SlewPPM+far*1_000_000/int64(slewScale), slewMost))
+}
+
 // slew sets the slew of clock i, which is off by left.
 func (p *clientProvider) slew(i int, c *Steered, left time.Duration) {
 	band, slew := p.DeadBand, &p.slews[i]
@@ -112,6 +124,8 @@ func (p *clientProvider) slew(i int, c *Steered, left time.Duration) {
 	case p.HardOnly || left.Abs() <= band && *slew*sign <= 0: // or it has arrived
 		*slew = 0
 	case left.Abs() > band:
+		*slew = sign * p.slewPPM(left.Abs())
+	case *slew != 0:
 		*slew = sign * p.SlewPPM
 	}
 	if *slew != 0 {

@@ -53,7 +53,7 @@ func TestSkew(t *testing.T) {
 // shared clock, and any if DeadBand is smaller, is left alone within 0.5 ms. What is slewed is slewed
 // until it is there.
 func TestSteer(t *testing.T) {
-	const fast, still, step = 10_000, 1_000_000, -1
+	const fast, most, still, step = 10_000, 250_000, 1_000_000, -1
 	type state struct {
 		off time.Duration
 		ppm int64 // of the slew, 0 for none, or step
@@ -63,9 +63,9 @@ func TestSteer(t *testing.T) {
 		clock  int
 		states []state
 	}{
-		{ClientConfig{}, predicted, []state{{ms(20), 0}, {ms(20) + 1, fast}, {ms(200), fast}, {ms(200) + 1, step}}},
+		{ClientConfig{}, predicted, []state{{ms(20), 0}, {ms(20) + 1, fast}, {ms(50), fast}, {ms(100), 110_000}, {ms(200), most}, {ms(200) + 1, step}}},
 		{ClientConfig{}, server, []state{{ms(20), 0}, {ms(20) + 1, fast}}},
-		{ClientConfig{}, shared, []state{{sharedBand, 0}, {sharedBand + 1, fast}, {ms(200), fast}, {ms(200) + 1, step}}},
+		{ClientConfig{}, shared, []state{{sharedBand, 0}, {sharedBand + 1, fast}, {ms(200), most}, {ms(200) + 1, step}}},
 		{ClientConfig{DeadBand: 10}, shared, []state{{10, 0}, {11, fast}}},
 		{ClientConfig{HardThreshold: ms(50)}, server, []state{{ms(50), fast}, {ms(50) + 1, step}}},
 		{ClientConfig{HardOnly: true}, server, []state{{ms(200), 0}, {ms(200) + 1, step}}},
@@ -75,7 +75,7 @@ func TestSteer(t *testing.T) {
 		}},
 		{ClientConfig{}, predicted, []state{{ms(201), step}, {1, 0}, {-ms(201), step}, {-1, 0}, {-ms(21), fast}}},
 		{ClientConfig{NeverBack: true}, predicted, []state{
-			{-ms(200), fast}, {-ms(201), still}, {-ms(1), still}, {0, 0}, {-ms(100), fast},
+			{-ms(200), most}, {-ms(201), still}, {-ms(1), still}, {0, 0}, {-ms(100), 110_000},
 		}},
 		{ClientConfig{NeverBack: true}, predicted, []state{{ms(21), fast}, {ms(201), step}, {1, 0}}},
 	} {

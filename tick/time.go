@@ -41,9 +41,11 @@ func (t Time) length() time.Duration {
 	return t.rate.Duration(satAdd(n, 1)) - t.rate.Duration(n)
 }
 
+// below1 is what a part of a tick of over 104 days would be rounded up from.
+const below1 = 1 - 1./(1<<53)
+
 // Fraction returns how far the tick has passed, in [0, 1), for interpolation.
 func (t Time) Fraction() float64 {
-	const below1 = 1 - 1./(1<<53) // what a tick of over 104 days would be rounded up from
 	return min(float64(t.offset())/float64(max(t.length(), 1)), below1)
 }
 

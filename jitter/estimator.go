@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package jitter
+
+import "time"
+
+const (
+	usualShare = 0.01
+	leastShare = 0.001
+	mostShare  = 0.5
+
+	// What was held up until one moment counts as what was sent in oneTick.
+	oneTick = 20 * time.Millisecond
+	// stopLength is how far above the level something comes that a stop held up, and stopAlone how
+	// long after the beginning of another stop one comes alone.
+	stopLength = 250 * time.Millisecond
+	stopAlone  = 5 * time.Second
+	// A stop lasts for stopLasts after the first arrival from it, since a program may take some frames
+	// to catch up. One that is counted is over after oneTick: what comes then may be a longer path.
+	stopLasts = 250 * time.Millisecond
+
+	// batchLasts is for how long after its first one things are held up together.
+	batchLasts = time.Second
+
+	// aimGain is by which part of itself one late observation lowers the share that is aimed at.
+	aimGain  = 1. / 30
+	aimLeast = 0.1
+
+	// A delay that is further from the first one than this is from another clock.
+	longest = 24 * time.Hour
+)
+
+// Estimator learns from the arrivals of things how long to wait for them. The zero value knows
+// nothing yet and is ready for use. It must not be used by several goroutines at once.
+type Estimator struct {
+	// Share is how many may come too late, from 0.001 to 0.5. Zero, less, and NaN mean 0.01; other
+	// values are cut off at these ends. It may be changed at any time.
+	Share float64
+
+	first   time.Duration // the first delay: all delays are counted from it
+	level   time.Duration
+	wait    time.Duration
+	recent  recent
+	tail    tail
+	aim     float64 // of the share that is asked for, the part that is aimed at; 0 is before the first
+	sending sending
+
+	batch   batch
+	stop    stop
+	pending [8]uint8      // the late ones up to the last arrival, as bins of the tail, that are not counted yet
+	waiting uint8         // how many these are
+	before  time.Duration // the level before the first of them
+}
+
+// batch is what may have been held up until one moment: its first arrival.
+type batch struct {
+	sent, arrived time.Duration
+	excess        time.Duration // the longest delay of the batch
+	late          bool          // the first one came too late
+}
+
+// stop is a time in which nothing came.
+type stop struct {
+	known bool
+	alone bool          // it counts for nothing
+	began time.Duration // the first arrival from it
+	ended time.Duration // the last arrival that it held up
+}
+
+// lasts reports whether a stop is still felt.
+func (s *stop) lasts(now time.Duration) bool {
+	length := oneTick
+	if s.alone {
+		length = stopLasts
+	}
+	since := now - s.began
+	return s.known && 0 <= since && since < length
+}
+
+// Add takes that something was sent, by the sender's clock, and has arrived, by the receiver's. Call
+// it in the order of arrival. What comes out of order, or twice, is told by when it was sent: of things
+// that were sent at the same time, among the last dozen, only the first counts. Times may be
+// any, also negative ones, and may go back: a clock that was set is a path that changed. After a delay
+// that is more than a day longer or shorter than the first one it begins anew, as after Reset.
+func (e *Estimator) Add(sent, arrived time.Duration) {
+	delay := arrived - sent - e.first
+	if e.aim == 0 || delay < -longest || delay > longest {
+		e.Reset()
+		e.first, e.aim, delay = arrived-sent, 1, 0
+	}
+	if e.sending.add(sent) {
+		return
+	}
+	now := sent + delay
+	late := e.recent.size > 0 && delay > e.wait
+	due := sent + e.level
+	if late && e.stop.lasts(now) && due-e.stop.ended < 0 {
+		return // the stop held it up, in whichever order it came
+	}
+	if apart := e.heldUp(sent, now, late); apart > 0 {
+		e.batch.excess = max(e.batch.excess, delay)
+		if e.batch.excess-e.level >= stopLength && e.stopped(now) {
+			return
+		}
+		if apart >= oneTick {
+			return
+		}
+	} else if since := now - e.batch.arrived; !e.batch.late || since < 0 || since >= oneTick {
+		if !late {
+			e.countPending()
+		}
+		e.batch = batch{sent: sent, arrived: now, excess: delay, late: late}
+	}
+	e.learn(delay, late)
+}
+
+// heldUp returns how far apart in sending a late arrival is from the first of the batch, if it was held
+// up together with it, and otherwise 0.
+func (e *Estimator) heldUp(sent, now time.Duration, late bool) (apart time.Duration) {
+	apart = max(min(sent-e.batch.sent, longest), -longest)
+	if apart < 0 && !e.batch.late {
+		return 0 // it was overtaken
+	}
+	apart = apart.Abs()
+	since := now - e.batch.arrived
+	if !late || since < 0 || since > min(apart/2, batchLasts) {
+		return 0
+	}
+	return apart
+}
+
+// stopped takes that the batch was held up by a stop, and reports whether it counts for nothing.
+func (e *Estimator) stopped(now time.Duration) bool {
+	if !e.stop.lasts(now) {
+		since := now - e.stop.began
+		alone := !e.stop.known || since < 0 || since > stopAlone
+		e.stop = stop{known: true, alone: alone, began: now}
+	}
+	e.stop.ended = now
+	if e.stop.alone {
+		e.waiting = 0
+	}
+	return e.stop.alone
+}
+
+// countPending counts the late ones that no stop has held up. Those that the level explains by now are
+// of a path that has become longer, and count as one.
+func (e *Estimator) countPending() {
+	for i, bin := range e.pending[:e.waiting] {
+		if i == 0 || e.level-e.before < binEnd(int(bin))/2 {
+			e.tail.count(int(bin), e.share())
+		}
+		e.aim = max(e.aim-aimGain, aimLeast)
+	}
+	e.waiting = 0
+}
+
+// learn takes a delay that counts.
+func (e *Estimator) learn(delay time.Duration, late bool) {
+	share := e.share()
+	if e.recent.size == 0 {
+		e.level = delay
+	}
+	before := e.level
+	bin := binOf(delay - before)
+	e.level = e.recent.add(delay)
+	e.aim = min(e.aim+aimGain*share, 1)
+	switch {
+	case !late:
+		e.tail.count(bin, share)
+	case int(e.waiting) < len(e.pending):
+		if e.waiting == 0 {
+			e.before = before
+		}
+		e.pending[e.waiting] = uint8(bin)
+		e.waiting++
+	default: // as of a row that is longer than any stop
+		e.tail.count(bin, share)
+		e.aim = max(e.aim-aimGain, aimLeast)
+	}
+	e.wait = e.level + e.tail.quantile(share*e.aim)
+}
+
+func (e *Estimator) share() float64 {
+	if !(e.Share > 0) {
+		return usualShare
+	}
+	return max(leastShare, min(e.Share, mostShare))
+}
+
+// Wait returns how long after its sending a thing is to be shown, so that no more than Share come
+// later: a thing that was sent when the sender's clock read sent is to be shown when the
+// receiver's reads sent + wait. Where the clocks differ this may be negative. ok is false before the
+// first arrival.
+func (e *Estimator) Wait() (wait time.Duration, ok bool) { return e.first + e.wait, e.aim > 0 }
+
+// Interval returns how long it is from one sending to the next: the median of the last 7, 0 before
+// two things have arrived. Who shows what is between two things, as between two states of a game, waits
+// for so much longer: then the later one has arrived, too.
+func (e *Estimator) Interval() time.Duration { return e.sending.interval() }
+
+// Level returns the median of the last delays, as if their clocks were those of Wait. It is 0 before the
+// first arrival.
+func (e *Estimator) Level() time.Duration { return e.first + e.level }
+
+// Shift takes that all delays are longer by a time from now on, or shorter if it is negative, since a
+// clock was set: the receiver's forward by so much, or the sender's back.
+func (e *Estimator) Shift(by time.Duration) { e.first += by }
+
+// Reset forgets all but Share. Call it when the path is another one for certain: after a sleep of the
+// machine, or for a new connection.
+func (e *Estimator) Reset() { *e = Estimator{Share: e.Share} }
