@@ -7,7 +7,8 @@ import (
 	"fmt"
 )
 
-// Open refuses a datagram with one of these errors, and ignores all of it. ReadEvent returns ErrTruncated, too.
+// ReadHeader refuses a datagram with one of these errors, and ignores all of it.
+// ReadEvent returns ErrTruncated, too.
 var (
 	ErrTruncated = errors.New("link: too few bytes")
 	ErrReserved  = errors.New("link: datagram has a flag that is reserved")

@@ -4,13 +4,13 @@
 // front of the payload, and takes them off at the other end:
 //
 //	datagram := append(conn.AppendHeader(nil, clock.Now()), payload...) // then encrypt and send it
-//	payload, owd, ok, err := conn.Open(datagram, clock.Received())      // of what was decrypted
+//	payload, owd, ok, err := conn.ReadHeader(datagram, clock.Received())      // of what was decrypted
 //	remoteUsec, ok := conn.RemoteTime(clock.Now())                      // the peer's clock
 //
 // conn is a Link, one for each connection. Use it inside the encryption: authenticate a datagram, and
-// refuse replays, before Open. Open returns the payload and how long the datagram was
+// refuse replays, before ReadHeader. ReadHeader returns the payload and how long the datagram was
 // on its way. Snapshot has all that is known, such as OffsetUsec and ErrorBound; its method Within
-// says whether that may be relied on. Wait waits for that, and Heard says how long the peer has been
+// says whether that may be relied on. Wait waits for that, and SinceHeard says how long the peer has been
 // silent. AppendEvent and ReadEvent carry the time of an event in a payload, in 3 bytes.
 //
 // The package opens no socket, starts no goroutine and reads no clock. Only Wait and errors allocate.
@@ -267,7 +267,7 @@ func (l *Link) SendFailed() {
 	l.owed = true
 }
 
-// Open takes a datagram, header and payload, that arrived at recvUsec. It returns the payload,
+// ReadHeader takes a datagram, header and payload, that arrived at recvUsec. It returns the payload,
 // without a copy. Call it only for datagrams that are proven to come from the peer and that were
 // not seen before: whoever can forge or replay them can move the clock. Read the clock as early
 // as possible, or ask the kernel (timesync/clock/rxtime).
@@ -278,11 +278,11 @@ func (l *Link) SendFailed() {
 // datagrams, or those of up to half a second if some overtake others, get MinimumOneWayDelay as it was:
 // owd is then too long.
 //
-// Open first sees whether the peer has started anew, then takes the stamp, an anchor if ok is false,
+// ReadHeader first sees whether the peer has started anew, then takes the stamp, an anchor if ok is false,
 // the MinDelta unless one that was sent later came in the second before, and last an anchor if ok is
 // true and the delay, as it is known then, is from -1 s to 16 s. An anchor that is more than 16 s behind
 // RemoteTime is taken if it is at least the third in a row, after 2 s.
-func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
+func (l *Link) ReadHeader(datagram []byte, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
 	h, payload, err := parse(datagram)
 	if err != nil {
 		return nil, 0, false, err
@@ -335,14 +335,14 @@ func (l *Link) overtaken(stamp timesync.Counter24, recvUsec uint64) bool {
 	return false
 }
 
-// Heard returns how long ago, at nowUsec, the last datagram was received that Open took, and never a
+// SinceHeard returns how long ago, at nowUsec, the last datagram was received that ReadHeader took, and never a
 // negative time. ok is false if there was none since the start or the last Reset.
 //
 // This is how to know soon that the peer is gone: it is, if it is silent for several times the
 // longest gap that it leaves between two datagrams. Snapshot.Within is for the time, which goes on
 // while the peer is silent, and fails after Settled. If our own clock is set forward, the peer seems
 // silent until its next datagram.
-func (l *Link) Heard(nowUsec uint64) (ago time.Duration, ok bool) {
+func (l *Link) SinceHeard(nowUsec uint64) (ago time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.spoke {

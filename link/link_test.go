@@ -56,7 +56,7 @@ func TestExtrapolated(t *testing.T) {
 						t.Fatalf("seed %d, end %d at %d: a report that is not due is not confirmed", seed, i, at)
 					}
 				}
-				ends[1-i].Open(datagram, at+10_000+uint64(5000*rng.ExpFloat64()))
+				ends[1-i].ReadHeader(datagram, at+10_000+uint64(5000*rng.ExpFloat64()))
 			}
 		}
 	}
@@ -102,17 +102,17 @@ func TestAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		now += 16_000
 		buf = append(a.AppendHeader(buf[:0], now), 1, 2, 3)
-		b.Open(buf, now+5000)
+		b.ReadHeader(buf, now+5000)
 		buf = append(b.AppendHeader(buf[:0], now), 1, 2, 3)
-		a.Open(buf, now+5000)
+		a.ReadHeader(buf, now+5000)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
-// FuzzOpen: whatever arrives, Open either refuses it, or returns the end of it; and what
+// FuzzReadHeader: whatever arrives, ReadHeader either refuses it, or returns the end of it; and what
 // it took is what the bytes say.
-func FuzzOpen(f *testing.F) {
+func FuzzReadHeader(f *testing.F) {
 	var l Link
 	f.Add(l.AppendHeader(nil, 5), uint64(6))
 	f.Add([]byte{flagReport, 1, 2, 3, 4, 5, 6, 7}, uint64(1<<63))
@@ -121,9 +121,9 @@ func FuzzOpen(f *testing.F) {
 		var l Link
 		for range 3 {
 			kept := bytes.Clone(data)
-			payload, owd, ok, err := l.Open(data, at)
+			payload, owd, ok, err := l.ReadHeader(data, at)
 			if !bytes.Equal(kept, data) {
-				t.Fatal("Open changed the datagram")
+				t.Fatal("ReadHeader changed the datagram")
 			}
 			if err != nil {
 				if payload != nil || owd != 0 || ok || !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrReserved) && !errors.Is(err, ErrAnchor) {
@@ -138,7 +138,7 @@ func FuzzOpen(f *testing.F) {
 			if !bytes.Equal(payload, data[n:]) || n > MaxHeader {
 				t.Fatalf("payload %x of %x", payload, data)
 			}
-			if _, _, _, err := new(Link).Open(l.AppendHeader(nil, at), at); err != nil {
+			if _, _, _, err := new(Link).ReadHeader(l.AppendHeader(nil, at), at); err != nil {
 				t.Fatalf("own header: %v", err)
 			}
 			at += 1000
@@ -155,12 +155,12 @@ func TestGoroutines(t *testing.T) {
 		wg.Go(func() {
 			for range 2000 {
 				now := clock.Add(5000)
-				b.Open(a.AppendHeader(nil, now), now)
-				a.Open(b.AppendHeader(nil, now), now)
+				b.ReadHeader(a.AppendHeader(nil, now), now)
+				a.ReadHeader(b.AppendHeader(nil, now), now)
 				for _, l := range []*Link{&a, &b} {
 					l.Snapshot(now)
 					l.Stats()
-					l.Heard(now)
+					l.SinceHeard(now)
 					runtime.Gosched()
 				}
 			}

@@ -86,7 +86,7 @@ func (w *wire) send(side int) {
 
 func (w *wire) arrive(side int, datagram []byte) {
 	local := w.local(side)
-	payload, owd, known, _ := w.links[side].Open(datagram, local)
+	payload, owd, known, _ := w.links[side].ReadHeader(datagram, local)
 	w.opened(side, local, datagram, payload, owd, known)
 }
 

@@ -6,7 +6,7 @@
 //	collector := metrics.New(clock.Now)
 //	prometheus.MustRegister(collector)
 //	peer := collector.Add("player 3", &connection) // a link.Link, ping.Clock or TimeSynchronizer
-//	payload, delay, ok, err := connection.Open(datagram, clock.Received())
+//	payload, delay, ok, err := connection.ReadHeader(datagram, clock.Received())
 //	if ok {
 //		peer.Delay(delay)
 //	}

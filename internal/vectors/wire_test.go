@@ -188,7 +188,7 @@ func (l *wireEnd) tell(e *wireEvent) {
 }
 
 func (s *scene) open(l *wireEnd, datagram []byte, e *wireEvent) {
-	payload, delay, known, err := l.Open(datagram, e.Now)
+	payload, delay, known, err := l.ReadHeader(datagram, e.Now)
 	if e.Error = errorName(err); s.P99 > 0 { // of a session
 		return
 	}
@@ -307,7 +307,7 @@ func TestWireMalformed(t *testing.T) {
 		Error string `json:"error"`
 	}
 	wire(t, "malformed.jsonl", func(l malformed) malformed {
-		_, _, _, err := new(link.Link).Open(unhex(l.Hex), 1e6)
+		_, _, _, err := new(link.Link).ReadHeader(unhex(l.Hex), 1e6)
 		l.Error = errorName(err)
 		return l
 	})
