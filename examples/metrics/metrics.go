@@ -81,7 +81,7 @@ func (c *Collector) Add(name string, clock Clock) *Peer {
 	return p
 }
 
-// Delay counts how long a datagram from the peer was under way, as link's Open returns it. A peer
+// Delay counts how long a datagram from the peer was under way, as link's ReadHeader returns it. A peer
 // without delays has no histogram.
 func (p *Peer) Delay(delay time.Duration) {
 	p.first.Do(func() {
