@@ -4,7 +4,7 @@
 // in microseconds, on every system as fine as that system has one.
 //
 //	datagram = connection.AppendHeader(nil, clock.Now())
-//	payload, delay, ok, err := connection.Open(datagram, clock.Received())
+//	payload, delay, ok, err := connection.ReadHeader(datagram, clock.Received())
 //	remote, ok := connection.RemoteTime(clock.Now())
 //
 // Pass Received for the time at which a datagram arrived, and Now for everything else.

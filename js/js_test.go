@@ -86,7 +86,7 @@ type goEnd struct{ link *link.Link }
 
 func (e *goEnd) anew()                     { e.link = new(link.Link) }
 func (e *goEnd) send(now uint64) []byte    { return e.link.AppendHeader(nil, now) }
-func (e *goEnd) open(b []byte, now uint64) { e.link.Open(b, now) }
+func (e *goEnd) open(b []byte, now uint64) { e.link.ReadHeader(b, now) }
 func (e *goEnd) read(now uint64) (remote uint64, bound float64, ok bool) {
 	s, ok := e.link.Snapshot(now)
 	return s.RemoteUsec, float64(s.ErrorBound.Microseconds()), ok

@@ -34,7 +34,7 @@ func (l *live) serve() {
 		if err != nil {
 			return
 		}
-		l.link.Load().Open(buf[:n], now)
+		l.link.Load().ReadHeader(buf[:n], now)
 		l.conn.WriteToUDPAddrPort(l.link.Load().AppendHeader(nil, goClock()), from)
 	}
 }

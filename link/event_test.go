@@ -21,8 +21,8 @@ import (
 func talk(a, b *link.Link, now, offset uint64, delay, lasting time.Duration) uint64 {
 	way := uint64(delay.Microseconds())
 	for end := now + uint64(lasting.Microseconds()); int64(end-now) > 0; now += 16667 {
-		b.Open(a.AppendHeader(nil, now), now+way+offset)
-		a.Open(b.AppendHeader(nil, now+offset), now+way)
+		b.ReadHeader(a.AppendHeader(nil, now), now+way+offset)
+		a.ReadHeader(b.AppendHeader(nil, now+offset), now+way)
 	}
 	return now
 }
@@ -77,12 +77,12 @@ func TestInstantRefused(t *testing.T) {
 
 var eventWorlds = flag.Int("event.worlds", 4, "worlds for each row of TestEventBound")
 
-// TestEventBound: events that ReadEvent reads, and delays that Open returns, are off by at most our own
+// TestEventBound: events that ReadEvent reads, and delays that ReadHeader returns, are off by at most our own
 // ErrorBound; what AcceptEvent reads is off by at most the peer's. The two are about equal.
 func TestEventBound(t *testing.T) {
 	const captured, settled = 40 * time.Millisecond, 2 * time.Second
 	for _, rate := range []float64{50, 4} {
-		var errs [3][]float64 // of ReadEvent, AcceptEvent and Open, us
+		var errs [3][]float64 // of ReadEvent, AcceptEvent and ReadHeader, us
 		var ratio []float64   // of the peer's bound to ours
 		refused := 0
 		for seed := range uint64(*eventWorlds) {
@@ -130,7 +130,7 @@ func TestEventBound(t *testing.T) {
 		if len(errs[0]) < 2000**eventWorlds || len(errs[1]) < 2000**eventWorlds {
 			t.Errorf("rate %g: %d and %d events", rate, len(errs[0]), len(errs[1]))
 		}
-		t.Logf("50 and %g datagrams a second: off by p99 %.0f us (ReadEvent), %.0f us (AcceptEvent), %.0f us (Open); the peer's bound is %.3f to %.3f of ours (p1 and p99); %d events refused in the first %v",
+		t.Logf("50 and %g datagrams a second: off by p99 %.0f us (ReadEvent), %.0f us (AcceptEvent), %.0f us (ReadHeader); the peer's bound is %.3f to %.3f of ours (p1 and p99); %d events refused in the first %v",
 			rate, p99(errs[0]), p99(errs[1]), p99(errs[2]), testkit.Quantile(ratio, 0.01), p99(ratio), refused, settled)
 	}
 }
@@ -184,23 +184,23 @@ func TestEvent(t *testing.T) {
 // TestHeard: since the last datagram, and never a negative time.
 func TestHeard(t *testing.T) {
 	var a, b link.Link
-	if ago, ok := a.Heard(1e9); ago != 0 || ok {
+	if ago, ok := a.SinceHeard(1e9); ago != 0 || ok {
 		t.Errorf("before the first datagram: %v, %v", ago, ok)
 	}
 	for _, at := range []uint64{1 << 40, 1<<64 - 1000} {
-		a.Open(b.AppendHeader(nil, 5), at)
+		a.ReadHeader(b.AppendHeader(nil, 5), at)
 		for after, want := range map[int64]time.Duration{0: 0, 1: time.Microsecond, 3e6: 3 * time.Second, -20: 0, -5e6: 0, math.MaxInt64: math.MaxInt64 / 1000 * 1000} {
-			if ago, ok := a.Heard(at + uint64(after)); ago != want || !ok {
+			if ago, ok := a.SinceHeard(at + uint64(after)); ago != want || !ok {
 				t.Errorf("%d us after a datagram: %v, %v", after, ago, ok)
 			}
 		}
-		a.Open([]byte{0xff, 1, 2, 3}, at+9)
-		if ago, _ := a.Heard(at + 9); ago != 9*time.Microsecond {
+		a.ReadHeader([]byte{0xff, 1, 2, 3}, at+9)
+		if ago, _ := a.SinceHeard(at + 9); ago != 9*time.Microsecond {
 			t.Errorf("what is refused is heard: %v ago", ago)
 		}
 	}
 	a.Reset()
-	if _, ok := a.Heard(1 << 40); ok {
+	if _, ok := a.SinceHeard(1 << 40); ok {
 		t.Error("heard before the Reset")
 	}
 }

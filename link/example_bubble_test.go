@@ -39,7 +39,7 @@ func (p *player) run(ctx context.Context, send func(datagram []byte)) {
 		case <-frame.C:
 			send(append(p.AppendHeader(nil, p.nowUsec()), "input"...))
 		case datagram := <-p.inbox:
-			p.Open(datagram, p.nowUsec())
+			p.ReadHeader(datagram, p.nowUsec())
 		}
 	}
 }

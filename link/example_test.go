@@ -18,8 +18,8 @@ func Example() {
 	const delay, ahead = 20_000, 5_000_000_000 // microseconds; the server's clock is 83 minutes ahead
 	for now := uint64(1_000_000); now < 2_000_000; now += 100_000 {
 		// What AppendHeader appends goes in front of the payload, inside what you encrypt.
-		server.Open(append(client.AppendHeader(nil, now), "input"...), now+ahead+delay)
-		client.Open(append(server.AppendHeader(nil, now+ahead), "state"...), now+delay)
+		server.ReadHeader(append(client.AppendHeader(nil, now), "input"...), now+ahead+delay)
+		client.ReadHeader(append(server.AppendHeader(nil, now+ahead), "state"...), now+delay)
 	}
 	remote, ok := client.RemoteTime(2_000_000) // the server's clock when the client's shows 2 s
 	bound, _ := client.ErrorBound(2_000_000)   // how far off that can be, however unequal the two ways
@@ -33,8 +33,8 @@ func Example_agreedInstant() {
 	var ours, theirs link.Link                 // of two peers
 	const delay, ahead = 20_000, 5_000_000_000 // microseconds; their clock is 83 minutes ahead
 	for now := uint64(1_000_000); now < 2_000_000; now += 100_000 {
-		theirs.Open(ours.AppendHeader(nil, now), now+ahead+delay)
-		ours.Open(theirs.AppendHeader(nil, now+ahead), now+delay)
+		theirs.ReadHeader(ours.AppendHeader(nil, now), now+ahead+delay)
+		ours.ReadHeader(theirs.AppendHeader(nil, now+ahead), now+delay)
 	}
 	const now, after = 2_000_000, 500_000
 	instant, err := ours.ProposeInstant(now, now+after, 50*time.Millisecond) // 3 bytes of the next datagram
@@ -54,8 +54,8 @@ func ExampleLink_Wait() {
 	go func() { // a real program's receiving goroutine
 		const delay, ahead = 20_000, 5_000_000_000 // microseconds
 		for now := uint64(1_000_000); now < 2_000_000; now += 100_000 {
-			server.Open(client.AppendHeader(nil, now), now+ahead+delay)
-			client.Open(server.AppendHeader(nil, now+ahead), now+delay)
+			server.ReadHeader(client.AppendHeader(nil, now), now+ahead+delay)
+			client.ReadHeader(server.AppendHeader(nil, now+ahead), now+delay)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -80,8 +80,8 @@ func ExampleLink_clock() {
 	now := clock.Now()                                                                  // this machine's clock
 	ahead := uint64(time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC).UnixMicro()) - now // the server's counts from 1970
 	for at := now - 2_000_000; int64(now-at) > 0; at += 100_000 {
-		server.Open(client.AppendHeader(nil, at), at+ahead+delay)
-		client.Open(server.AppendHeader(nil, at+ahead), at+delay)
+		server.ReadHeader(client.AppendHeader(nil, at), at+ahead+delay)
+		client.ReadHeader(server.AppendHeader(nil, at+ahead), at+delay)
 	}
 	remote, _ := client.RemoteTime(now)
 	fmt.Println("there it is", time.UnixMicro(int64(remote)).UTC().Round(time.Second).Format(time.DateTime))

@@ -106,7 +106,7 @@ func (m *model) send(i int, out *simnet.Link) {
 		if slices.ContainsFunc(m.starts, old) {
 			return
 		}
-		if _, _, _, err := m.ends[1-i].Open(datagram, m.clock(1-i)); err != nil {
+		if _, _, _, err := m.ends[1-i].ReadHeader(datagram, m.clock(1-i)); err != nil {
 			m.fail("a datagram of %d bytes: %v", len(datagram), err)
 		}
 	})

@@ -75,10 +75,10 @@ func TestFoundAndHost(t *testing.T) {
 	_, reaches := m.LocalTime(0)
 	_, announces := m.Announce(nil, 0)
 	check(t, [...]bool{reads, reaches, announces}, [3]bool{}, "known before there is a session")
-	check(t, m.Host(0), ErrNone, "Host")
-	must(t, m.Found(math.MaxUint64-9, 5))
-	must(t, m.Host(10)) // the local clock wraps
-	check(t, m.Found(0, 0), ErrKnown, "Found again")
+	check(t, m.BecomeHost(0), ErrNone, "BecomeHost")
+	must(t, m.Create(math.MaxUint64-9, 5))
+	must(t, m.BecomeHost(10)) // the local clock wraps
+	check(t, m.Create(0, 0), ErrKnown, "Create again")
 	isAt(t, m, 90, 105, 0, 7, 1, 0)
 	isAt(t, m, math.MaxUint64-99, math.MaxUint64-84, 0, 7, 1, 0)
 	local, _ := m.LocalTime(105)
@@ -230,7 +230,7 @@ func TestJoin(t *testing.T) {
 func TestHandover(t *testing.T) {
 	m, clock := member(t)
 	clock.s.Skew, clock.s.SkewError = 30, 5
-	must(t, m.Host(2e6))
+	must(t, m.BecomeHost(2e6))
 	isAt(t, m, 2e6, 1052e6, 10*ms, 2, 6, 0)
 	isAt(t, m, 102e6, 1152e6+3000, 10*ms+2500*us, 2, 6, 0) // 30 ppm, and 5 and 20
 	r, _ := m.Read(102e6)
@@ -242,7 +242,7 @@ func TestHandover(t *testing.T) {
 	next, to := New(8), newFake(0)
 	must(t, next.Accept(2, to, b, 102e6))
 	isAt(t, next, 202e6, 1252e6+6000, 20*ms+5*ms, 2, 6, 0)
-	must(t, next.Host(202e6))
+	must(t, next.BecomeHost(202e6))
 	isAt(t, next, 302e6, 1352e6+9000, 20*ms+5*ms+5*ms, 8, 7, 0) // from here on 50 ppm
 }
 
@@ -258,7 +258,7 @@ func TestRateLimit(t *testing.T) {
 	} {
 		m, clock := member(t)
 		clock.s.Skew = skew
-		must(t, m.Host(2e6))
+		must(t, m.BecomeHost(2e6))
 		b, _ := m.Announce(nil, 3e6)
 		a, _ := parse(b)
 		check(t, line{rate: a.rate, growth: a.growth}, want, "%g ppm", skew)
@@ -284,7 +284,7 @@ func TestClockJumps(t *testing.T) {
 	clock.lost = true
 	isAt(t, m, 6e6, 133e6, 10*ms, 3, 5, 1)
 	alone(true)
-	must(t, m.Host(6e6))
+	must(t, m.BecomeHost(6e6))
 	isAt(t, m, 7e6, 134e6, 10*ms, 2, 6, 1)
 	alone(false)
 }
@@ -299,7 +299,7 @@ func TestFaultyPeer(t *testing.T) {
 		must(t, m.Accept(9, clock, says(generation+1<<32, now+1000e6, i*i*i*1e9), now))
 		generation += 1 << 32
 	}
-	must(t, m.Host(200e6))
+	must(t, m.BecomeHost(200e6))
 	if r, _ := m.Read(200e6); r.Generation != generation+1 || r.Host != 2 || r.Steps != 999 && r.Steps != 1000 {
 		t.Errorf("%+v", r)
 	}
@@ -319,7 +319,7 @@ func TestConcurrent(t *testing.T) {
 				m.LocalTime(1050e6 + now)
 				m.Announce(nil, now)
 				if i%50 == 0 {
-					_ = m.Host(now)
+					_ = m.BecomeHost(now)
 				}
 			}
 		})
@@ -336,7 +336,7 @@ func TestNoAllocations(t *testing.T) {
 		m.LocalTime(1052e6)
 	}
 	check(t, testing.AllocsPerRun(100, follow), 0, "allocations of a member that follows")
-	_ = m.Host(3e6)
+	_ = m.BecomeHost(3e6)
 	check(t, testing.AllocsPerRun(100, func() { m.Announce(buf, 3e6) }), 0, "allocations of an announcement")
 }
 
@@ -356,9 +356,9 @@ func FuzzMember(f *testing.F) {
 			before, known := m.peek(localUsec)
 			switch c % 8 {
 			case 0:
-				_ = m.Found(localUsec, offset)
+				_ = m.Create(localUsec, offset)
 			case 1:
-				_ = m.Host(localUsec)
+				_ = m.BecomeHost(localUsec)
 			case 2, 3:
 				b := bytes
 				if c%16 > 8 {

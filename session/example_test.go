@@ -14,14 +14,14 @@ func Example() {
 	first, second := session.New(1), session.New(2)
 	const delay, ahead = 20_000, 5_000_000_000 // us; the clock of peer 2 is 83 minutes ahead
 
-	first.Found(1_000_000, 0) // session time 0 is when the clock of peer 1 shows 1 s
+	first.Create(1_000_000, 0) // session time 0 is when the clock of peer 1 shows 1 s
 	for now := uint64(1_000_000); now < 3_000_000; now += 50_000 {
-		at1.Open(at2.AppendHeader(nil, now+ahead), now+delay)
+		at1.ReadHeader(at2.AppendHeader(nil, now+ahead), now+delay)
 		var payload []byte
 		if now%1_000_000 == 0 { // the host announces itself once a second
 			payload, _ = first.Announce(nil, now)
 		}
-		payload, _, _, _ = at2.Open(append(at1.AppendHeader(nil, now), payload...), now+ahead+delay)
+		payload, _, _, _ = at2.ReadHeader(append(at1.AppendHeader(nil, now), payload...), now+ahead+delay)
 		if len(payload) > 0 {
 			// The identity 1 comes from the connection, not from the payload.
 			if err := second.Accept(1, &at2, payload, now+ahead+delay); err != nil {
@@ -30,7 +30,7 @@ func Example() {
 		}
 	}
 
-	second.Host(ahead + 4_000_000) // peer 1 has left for good
+	second.BecomeHost(ahead + 4_000_000) // peer 1 has left for good
 	r, ok := second.Read(ahead + 11_000_000)
 	fmt.Printf("%v, host %d, generation %d, bound %v: %v\n",
 		(time.Duration(r.Usec) * time.Microsecond).Round(time.Millisecond), r.Host, r.Generation, r.Bound.Round(10*time.Millisecond), ok)

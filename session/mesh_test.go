@@ -95,7 +95,7 @@ func newMesh(t *testing.T, seed uint64, in setting) *mesh {
 	}
 	p := x.peers[0]
 	x.founder, x.zero = p.node.Clock, x.rng.Uint64()
-	check(t, p.m.Found(p.node.NowUsec(), p.node.NowUsec()+x.zero), nil, "seed %d: Found", seed)
+	check(t, p.m.Create(p.node.NowUsec(), p.node.NowUsec()+x.zero), nil, "seed %d: Create", seed)
 	for i, p := range x.peers {
 		for j := range x.peers {
 			if i != j {
@@ -168,8 +168,8 @@ func (x *mesh) receive(p *peer, from *simnet.Node, b []byte) {
 	}
 	j := slices.IndexFunc(x.peers, func(q *peer) bool { return q.node == from })
 	now := p.node.NowUsec()
-	payload, _, _, err := p.links[j].Open(b, now)
-	check(x.t, err, nil, "seed %d: Open", x.seed)
+	payload, _, _, err := p.links[j].ReadHeader(b, now)
+	check(x.t, err, nil, "seed %d: ReadHeader", x.seed)
 	if len(payload) > 0 {
 		x.accept(p, x.peers[j].id, p.links[j], payload, now)
 	}
@@ -200,7 +200,7 @@ func (x *mesh) settled(p *peer) bool {
 
 // host lets a peer become host, and say so.
 func (x *mesh) host(p *peer) {
-	check(x.t, p.m.Host(p.node.NowUsec()), nil, "seed %d: peer %d: Host", x.seed, p.id)
+	check(x.t, p.m.BecomeHost(p.node.NowUsec()), nil, "seed %d: peer %d: BecomeHost", x.seed, p.id)
 	p.announce = x.w.Now() + sec
 	x.announce(p)
 }

@@ -11,12 +11,12 @@
 //
 // A peer makes a Member with New. Its identity is a number that no other peer has.
 //
-//   - The first peer calls Found, if it hears of nobody who is in a session.
+//   - The first peer calls Create, if it hears of nobody who is in a session.
 //   - The host calls Announce, and sends the 37 bytes to all others: at once when it has become
 //     host, then once a second.
 //   - Everybody passes each announcement that arrives to Accept, with the identity of the peer that
 //     sent it and that peer's clock: a *link.Link, *timesync.TimeSynchronizer or *ping.Clock.
-//   - When the host has left or is silent, some member calls Host. Who that is, and after how long,
+//   - When the host has left or is silent, some member calls BecomeHost. Who that is, and after how long,
 //     is the application's choice. In examples/hostmigration it is the one with the lowest identity of the
 //     members that were heard in the last 2.5 s. A peer that has just started is no member yet.
 //   - Everybody calls Read at any time.
@@ -28,7 +28,7 @@
 //
 // # Which host counts
 //
-// Found begins with generation 1, and Host with the generation after the one that the member
+// Create begins with generation 1, and BecomeHost with the generation after the one that the member
 // knows. Of two hosts the one with the later generation counts. Of two with the same generation
 // the one with the higher identity counts. All members decide so, and a host that hears of a host
 // that counts more follows it. So two halves that were cut off from each other, each with a host,
@@ -58,8 +58,8 @@
 // the clock of a member is set, its session time is wrong by as much for up to 5 s, with four datagrams
 // a second up to 8 s. Reading.Alone says so from when its link has noticed that, mostly within 2 s.
 //
-// A member that becomes host makes its own error everybody's. So it must not call Host because its own
-// clock has jumped forward, which looks like a silence of the host. See Host.
+// A member that becomes host makes its own error everybody's. So it must not call BecomeHost because its own
+// clock has jumped forward, which looks like a silence of the host. See BecomeHost.
 //
 // # Corrections
 //
@@ -122,7 +122,7 @@ const (
 	rounding = 2 // us
 )
 
-// Accept, Host and Found return these errors. Nothing has changed then.
+// Accept, BecomeHost and Create return these errors. Nothing has changed then.
 var (
 	ErrMalformed  = errors.New("session: not an announcement")
 	ErrIdentity   = errors.New("session: a peer has this member's identity")
@@ -188,9 +188,9 @@ type Reading struct {
 // peers know it by.
 func New(id uint64) *Member { return &Member{id: id} }
 
-// Found founds a session, with this member as host: session time is sessionUsec at localUsec, any
+// Create begins a session, with this member as host: session time is sessionUsec at localUsec, any
 // value, and goes on as the local clock. It returns ErrKnown if the member is in a session.
-func (m *Member) Found(localUsec, sessionUsec uint64) error {
+func (m *Member) Create(localUsec, sessionUsec uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.generation != 0 {
@@ -201,7 +201,7 @@ func (m *Member) Found(localUsec, sessionUsec uint64) error {
 	return nil
 }
 
-// Host makes this member the host from localUsec on: now. Session time goes on from what it is
+// BecomeHost makes this member the host from localUsec on: now. Session time goes on from what it is
 // here. If the member is the host, nothing changes. It returns ErrNone if the member is in no
 // session.
 //
@@ -210,7 +210,7 @@ func (m *Member) Found(localUsec, sessionUsec uint64) error {
 // like silence, too, but comes all at once: if the local clock went on by over a second since the
 // question was asked last, take everybody as heard now. Do not call it while Reading.Alone, or within 15 s of ErrDisturbed of the links, if another
 // member can.
-func (m *Member) Host(localUsec uint64) error {
+func (m *Member) BecomeHost(localUsec uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.generation == 0 {

@@ -34,7 +34,7 @@ func newHost(seed uint64, every Tick, frame, draws uint64) *host {
 	h := &host{every: every, frame: frame, draws: draws}
 	h.states, h.inputs = map[uint64][]Tick{}, map[uint64][]Tick{}
 	rng := rand.New(rand.NewPCG(seed, 1))
-	h.server = startServer(ServerConfig{Epoch: 1, Handlers: Handlers{Tick: func(i Info) {
+	h.server = startServer(ServerConfig{Epoch: 1, Handlers: Handlers{Tick: func(i Update) {
 		at := h.now + 30_000 + rng.Uint64N(5)*1000
 		if h.longer != nil {
 			at += h.longer(h.now)
@@ -45,7 +45,7 @@ func newHost(seed uint64, every Tick, frame, draws uint64) *host {
 	}}})
 	cfg := h.rec.client(ClientConfig{})
 	record := cfg.Tick
-	cfg.Tick = func(i Info) {
+	cfg.Tick = func(i Update) {
 		record(i)
 		h.inputs[h.now+30_000] = append(h.inputs[h.now+30_000], i.Tick)
 	}
@@ -274,12 +274,12 @@ func TestWasAway(t *testing.T) {
 				dropped++
 				continue
 			}
-			_, _, _, _ = atClient.Open(d.bytes, now)
+			_, _, _, _ = atClient.ReadHeader(d.bytes, now)
 			_ = c.OnWelcome(d.welcome, now)
 		}
 		waiting = nil
 		c.Advance(now)
-		_, _, _, _ = atServer.Open(atClient.AppendHeader(nil, now), now+30_000)
+		_, _, _, _ = atServer.ReadHeader(atClient.AppendHeader(nil, now), now+30_000)
 		if got, ok := c.SharedTime(now); now > 10e6 {
 			truth, _ := s.SharedTime(now)
 			if off := got.Sub(truth); !ok || off.Abs() > ms(5) {

@@ -238,11 +238,11 @@ func call[T any](l *loop, life int64, handler func(T), arg T) {
 }
 
 // take takes the next tick, unless a handler has stopped or paused the loop.
-func (l *loop) take(life int64) (Info, bool) {
+func (l *loop) take(life int64) (Update, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.life.Load() != life || !l.now.known || l.now.paused {
-		return Info{}, false
+		return Update{}, false
 	}
 	r, n := l.now.rate, l.nextTick()
 	l.setNextTick(n + 1)
@@ -251,7 +251,7 @@ func (l *loop) take(life int64) (Info, bool) {
 	back := l.latest(predicted) - r.Duration(n)
 	l.role.ran(n)
 	clocks := Clocks{Time{r, l.pinned(shared, back)}, Time{r, l.pinned(server, back)}, start}
-	return Info{n, start.length(), clocks}, true
+	return Update{n, start.length(), clocks}, true
 }
 
 // pinned returns what a clock read when predicted time was back earlier: within the

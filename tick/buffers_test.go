@@ -54,7 +54,7 @@ func newWay(t *testing.T, cfg ClientConfig) *way {
 	w.remote = &fakeRemote{delay: ms(30), to: ms(30)}
 	cfg = w.rec.client(cfg)
 	record := cfg.Tick
-	cfg.Tick = func(s Info) {
+	cfg.Tick = func(s Update) {
 		record(s)
 		for n := s.Tick; n >= s.Tick-Tick(w.copies); n-- {
 			w.send(w.up+w.jitter(), false, func() { w.input(n) })

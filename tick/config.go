@@ -50,10 +50,10 @@ type Config struct {
 	// negative is never.
 	StallThreshold time.Duration
 
-	// Past and Future say which messages Accept still accepts: of ticks from Past before the
-	// server clock to Future after the predicted clock. Zero is 4 s and 1 s, and 4 ticks
+	// AcceptBehind and AcceptAhead say which messages Accept still accepts: of ticks from
+	// AcceptBehind before the server clock to AcceptAhead after the predicted clock. Zero is 4 s and 1 s, and 4 ticks
 	// more each.
-	Past, Future time.Duration
+	AcceptBehind, AcceptAhead time.Duration
 
 	OnMismatch Mismatch // what to do about another tick rate; MismatchWarn by default
 
@@ -70,12 +70,12 @@ type Config struct {
 // time, and not after a Stop. Each may be nil. They may call all methods but Run and WaitSynced; an
 // Advance or AdvanceOne inside of them does nothing.
 type Handlers struct {
-	BeforeLoop func()      // ticks will follow: the place to read the network
-	BeforeTick func(Info)  // before each tick
-	Tick       func(Info)  // the tick: simulate
-	AfterTick  func(Info)  // after each tick
-	AfterLoop  func()      // the ticks of this Advance are done
-	Event      func(Event) // something happened; before the ticks of the same Advance
+	BeforeLoop func()       // ticks will follow: the place to read the network
+	BeforeTick func(Update) // before each tick
+	Tick       func(Update) // the tick: simulate
+	AfterTick  func(Update) // after each tick
+	AfterLoop  func()       // the ticks of this Advance are done
+	Event      func(Event)  // something happened; before the ticks of the same Advance
 
 	// AfterSync is called on a client by each Advance that finds that the remote clock was updated.
 	// by is what it reads, minus what its reading before led to at the skew of then: positive if it
@@ -168,7 +168,8 @@ func (c *Config) complete() error {
 		refuse(!c.Rate.valid(), "Rate is %d/%d, not above 0 and at most 10^9 a second", c.Rate.Num, c.Rate.Den),
 		refuse(c.MaxTicks < 0, "MaxTicks is negative: %d", c.MaxTicks),
 		refuse(c.CatchUp > CatchUpRunAll, "CatchUp is none of its constants: %d", c.CatchUp),
-		refuse(c.Past < 0 || c.Future < 0, "Past or Future is negative: %v, %v", c.Past, c.Future),
+		refuse(c.AcceptBehind < 0 || c.AcceptAhead < 0,
+			"AcceptBehind or AcceptAhead is negative: %v, %v", c.AcceptBehind, c.AcceptAhead),
 		refuse(c.OnMismatch > MismatchSignal, "OnMismatch is none of its constants: %d", c.OnMismatch),
 	)
 }

@@ -18,9 +18,9 @@ func TestWindow(t *testing.T) {
 		accepted, refused []Tick // a second after the first
 	}{
 		{ServerConfig{FirstTick: 1000}, []Tick{1060, 1124, 817}, []Tick{1125, 815, 31060, 0, -1, most, math.MinInt64}},
-		{ServerConfig{Config: Config{Rate: Hz(100), Past: ms(50), Future: ms(30)}}, []Tick{95, 103}, []Tick{94, 104}},
+		{ServerConfig{Config: Config{Rate: Hz(100), AcceptBehind: ms(50), AcceptAhead: ms(30)}}, []Tick{95, 103}, []Tick{94, 104}},
 		{ServerConfig{Config: Config{Rate: Hz(1)}}, []Tick{-7, 6}, []Tick{-8, 7}},
-		{ServerConfig{Config: Config{Past: most, Future: most}}, []Tick{-1 << 38, -1, 0, 1 << 36, most}, nil},
+		{ServerConfig{Config: Config{AcceptBehind: most, AcceptAhead: most}}, []Tick{-1 << 38, -1, 0, 1 << 36, most}, nil},
 	} {
 		s := startServer(tt.cfg)
 		s.Advance(now)
@@ -51,8 +51,8 @@ func TestRefused(t *testing.T) {
 		{"Rate is 1/0", noClient},
 		{"Rate is 2000000000/1", (&Config{Rate: Hz(2_000_000_000)}).complete()},
 		{"MaxTicks is negative", (&Config{MaxTicks: -1}).complete()},
-		{"Past or Future is negative", (&Config{Past: -1}).complete()},
-		{"Past or Future is negative", (&Config{Future: math.MinInt64}).complete()},
+		{"AcceptBehind or AcceptAhead is negative", (&Config{AcceptBehind: -1}).complete()},
+		{"AcceptBehind or AcceptAhead is negative", (&Config{AcceptAhead: math.MinInt64}).complete()},
 		{"CatchUp is none of", (&Config{CatchUp: 4}).complete()},
 		{"OnMismatch is none of", (&Config{OnMismatch: 4}).complete()},
 		{"Epoch is more than 2^62", (&ServerConfig{Epoch: 1<<62 + 1}).complete()},
@@ -78,7 +78,7 @@ func TestRefused(t *testing.T) {
 // What is allowed works at its ends.
 func TestLimits(t *testing.T) {
 	const most = math.MaxInt64
-	common := Config{MaxTicks: math.MaxInt, StallThreshold: most, Past: most, Future: most}
+	common := Config{MaxTicks: math.MaxInt, StallThreshold: most, AcceptBehind: most, AcceptAhead: most}
 	s := startServer(ServerConfig{Config: common, Epoch: 1 << 62, FirstTick: 1 << 36})
 	s.Advance(20_000)
 	w, _ := s.Announce(0, 20_000)

@@ -30,8 +30,8 @@ func (c Clocks) LogValue() slog.Value {
 	)
 }
 
-// Info is what the handlers of a tick are told.
-type Info struct {
+// Update is what the handlers of a tick are told.
+type Update struct {
 	Tick   Tick          // its number
 	Delta  time.Duration // its length
 	Clocks               // pinned to its start, even if several ticks run at once; PredictedTime is exactly the start

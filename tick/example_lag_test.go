@@ -103,7 +103,7 @@ type gallery struct {
 
 func newGallery() *gallery {
 	g := &gallery{serverUsec: ahead + 1_000_000, track: map[tick.Tick]float64{}}
-	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: func(s tick.Info) {
+	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: func(s tick.Update) {
 		g.track[s.Tick] = position(s.PredictedTime.Duration())
 		delete(g.track, s.Tick-60) // a second is longer than anyone may look back
 	}}})
@@ -122,8 +122,8 @@ func (g *gallery) play(d time.Duration) {
 		g.serverUsec += frame
 		server, client, way := g.serverUsec, g.clientUsec(), uint64(delay.Microseconds())
 		g.server.Advance(server)
-		g.theirs.Open(g.ours.AppendHeader(nil, client), server+way)
-		g.ours.Open(g.theirs.AppendHeader(nil, server), client+way)
+		g.theirs.ReadHeader(g.ours.AppendHeader(nil, client), server+way)
+		g.ours.ReadHeader(g.theirs.AppendHeader(nil, server), client+way)
 		if welcome, ok := g.server.Announce(1, server); ok {
 			_ = g.client.OnWelcome(welcome, client)
 		}

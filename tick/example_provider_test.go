@@ -87,7 +87,7 @@ func ExampleProvider_sharedTicks() {
 func Example_slowMotion() {
 	const from, to = 120, 240 // the server has told everybody well before
 	var world time.Duration   // how far the world has moved
-	server, _ := tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: func(t tick.Info) {
+	server, _ := tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: func(t tick.Update) {
 		step := t.Delta
 		if t.Tick >= from && t.Tick < to {
 			step /= 2

@@ -13,7 +13,7 @@ func Example() {
 	var atClient, atServer link.Link // the two ends of a connection; see package link
 	server, _ := tick.NewServer(tick.ServerConfig{})
 	client, _ := tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{
-		Tick: func(s tick.Info) { /* read the input, play it, send it with s.Tick */ },
+		Tick: func(s tick.Update) { /* read the input, play it, send it with s.Tick */ },
 	}}, &atClient)
 
 	const delay, ahead, player = 30_000, 5_000_000, 1 // us, us; the server's name for the client
@@ -21,11 +21,11 @@ func Example() {
 	client.Start(0)
 	for now := uint64(0); now < 2_000_000; now += 10_000 { // frames of 10 ms, client's clock
 		// A datagram each way, with Hello or Welcome as its payload.
-		atServer.Open(atClient.AppendHeader(nil, now), now+ahead+delay)
+		atServer.ReadHeader(atClient.AppendHeader(nil, now), now+ahead+delay)
 		if hello, ok := client.Hello(); ok {
 			server.OnHello(player, hello)
 		}
-		atClient.Open(atServer.AppendHeader(nil, now+ahead), now+delay)
+		atClient.ReadHeader(atServer.AppendHeader(nil, now+ahead), now+delay)
 		if welcome, ok := server.Announce(player, now+ahead); ok && now%1_000_000 == 0 {
 			client.OnWelcome(welcome, now+delay)
 		}

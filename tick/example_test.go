@@ -17,7 +17,7 @@ func Example_server() {
 		Config: tick.Config{Rate: tick.Hz(60)},
 		Handlers: tick.Handlers{
 			BeforeLoop: func() { /* read the network: inputs for the ticks to come */ },
-			Tick: func(s tick.Info) {
+			Tick: func(s tick.Update) {
 				if s.Tick%30 == 0 {
 					fmt.Printf("tick %d of %v at %v\n", s.Tick, s.Delta, s.SharedTime.Duration())
 				}
@@ -69,7 +69,7 @@ func Example_client() {
 	const ahead = 7_000_000    // the server's clock, unknown to the client
 
 	client, _ := tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{
-		Tick: func(s tick.Info) {
+		Tick: func(s tick.Update) {
 			// Read the input, play it at once, and send it for s.Tick.
 			if s.Tick == 90 {
 				fmt.Printf("tick %d: server at %v, shared %v\n", s.Tick, s.ServerTime, s.SharedTime)
@@ -82,8 +82,8 @@ func Example_client() {
 	welcome := tick.Welcome{Epoch: 1, Rate: tick.Hz(60), OriginUsec: ahead, Tick: 3} // from the network
 	_ = client.OnWelcome(welcome, 50_000)
 	for now := uint64(100_000); now <= 1_500_000; now += 10_000 { // a frame, and 40 ms for a datagram each way
-		theirs.Open(ours.AppendHeader(nil, now), now+40_000+ahead)
-		ours.Open(theirs.AppendHeader(nil, now+ahead), now+40_000)
+		theirs.ReadHeader(ours.AppendHeader(nil, now), now+40_000+ahead)
+		ours.ReadHeader(theirs.AppendHeader(nil, now+ahead), now+40_000)
 		client.Advance(now)
 	}
 	// With every datagram, until a Welcome says that it was heard.
@@ -147,7 +147,7 @@ func Example_rhythm() {
 func Example_physics() {
 	server, _ := tick.NewServer(tick.ServerConfig{
 		Config:   tick.Config{Rate: tick.Hz(50)},
-		Handlers: tick.Handlers{Tick: func(s tick.Info) { fmt.Print(s.Tick, " ") }},
+		Handlers: tick.Handlers{Tick: func(s tick.Update) { fmt.Print(s.Tick, " ") }},
 	})
 	server.Start(0)
 	for _, now := range []uint64{1_000, 19_000, 19_500, 43_000, 58_000, 81_000, 160_000} {

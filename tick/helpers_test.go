@@ -62,7 +62,7 @@ func (l *ledger) start() {
 	*l = ledger{wrong: l.wrong, backs: l.backs + 1, epochs: l.epochs + 1, neverBack: l.neverBack}
 }
 
-func (l *ledger) tick(s Info) {
+func (l *ledger) tick(s Update) {
 	at := s.PredictedTime
 	if l.begun && s.Tick != l.next || at != at.rate.At(s.Tick, 0) || s.Delta <= 0 {
 		l.fail("tick %d runs at %v, %v long, %d is due", s.Tick, at, s.Delta, l.next)
@@ -168,7 +168,7 @@ func (w *witness) look(l *loop, now uint64) (wrong string) {
 // recorder is a ledger that keeps what a server or client does.
 type recorder struct {
 	ledger
-	infos    []Info          // of the ticks
+	infos    []Update        // of the ticks
 	updates  []time.Duration // of AfterSync
 	events   []Event
 	silences []Event // EventSilent and EventHeard, which are not among the others
@@ -176,7 +176,7 @@ type recorder struct {
 
 func (r *recorder) handlers() Handlers {
 	return Handlers{
-		Tick: func(s Info) {
+		Tick: func(s Update) {
 			r.ledger.tick(s)
 			r.infos = append(r.infos, s)
 		},

@@ -74,8 +74,8 @@ func (l *loop) Fraction(localUsec uint64) float64 {
 }
 
 // Accept reports whether a message about tick n of an epoch deserves attention: the
-// epoch is the present one, and n starts at most Config.Past before the server clock and
-// Config.Future after the predicted clock. What it refuses is counted.
+// epoch is the present one, and n starts at most Config.AcceptBehind before the server clock and
+// Config.AcceptAhead after the predicted clock. What it refuses is counted.
 func (l *loop) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
 	s := l.snap.Load()
 	switch {
@@ -90,8 +90,8 @@ func (l *loop) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
 	// lightyear a tick of the far future exhausted the memory. At any rate there is room besides for
 	// the two ticks that a client plays ahead, the one under way, and one more.
 	window := s.rate.Duration(4)
-	past := cmp.Or(l.cfg.Past, satAdd(4*time.Second, window))
-	future := cmp.Or(l.cfg.Future, satAdd(time.Second, window))
+	past := cmp.Or(l.cfg.AcceptBehind, satAdd(4*time.Second, window))
+	future := cmp.Or(l.cfg.AcceptAhead, satAdd(time.Second, window))
 	at := s.rate.Duration(n)
 	if at < satAdd(s.read(server, nowUsec), -past) || at > satAdd(s.read(predicted, nowUsec), future) {
 		l.refused.Add(1)

@@ -165,13 +165,13 @@ func TestEarly(t *testing.T) {
 func TestStopInHandler(t *testing.T) {
 	var l *Server
 	var log []string
-	note := func(name string) func(Info) {
-		return func(s Info) { log = append(log, fmt.Sprint(name, s.Tick)) }
+	note := func(name string) func(Update) {
+		return func(s Update) { log = append(log, fmt.Sprint(name, s.Tick)) }
 	}
 	on := Handlers{
 		BeforeLoop: func() { log = append(log, "<") }, AfterLoop: func() { log = append(log, ">") },
 		BeforeTick: note("b"), AfterTick: note("a"),
-		Tick: func(s Info) {
+		Tick: func(s Update) {
 			note("t")(s)
 			switch s.Tick {
 			case 2:

@@ -31,7 +31,7 @@ func TestStopThenRun(t *testing.T) {
 			var inside, together, ran atomic.Int32
 			s := mustServer(ServerConfig{
 				Config: Config{Clock: sinceNow()},
-				Handlers: Handlers{Tick: func(Info) {
+				Handlers: Handlers{Tick: func(Update) {
 					if inside.Add(1) > 1 {
 						together.Add(1)
 					}
@@ -72,7 +72,7 @@ func TestRun(t *testing.T) {
 		var late time.Duration
 		cfg := r.server(ServerConfig{Config: Config{Clock: clock}})
 		record := cfg.Tick
-		cfg.Tick = func(s Info) {
+		cfg.Tick = func(s Update) {
 			record(s)
 			if s.Tick%100 < 50 {
 				late = max(late, time.Since(begin)-s.PredictedTime.Duration())
@@ -106,7 +106,7 @@ func TestRunNotices(t *testing.T) {
 		var slow atomic.Int64 // how long the next tick takes
 		var last atomic.Int64 // when the first tick ran since it was 0, us
 		common := Config{Rate: Hz(1000), Clock: clock}
-		handlers := Handlers{Tick: func(Info) {
+		handlers := Handlers{Tick: func(Update) {
 			last.CompareAndSwap(0, int64(clock()))
 			time.Sleep(time.Duration(slow.Swap(0)))
 		}}

@@ -142,7 +142,7 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 //	ok     late
 //	true   false  it is in time: keep it until tick n is run
 //	false  true   too late: tick n was run or skipped. Announce soon, see there
-//	false  false  drop it: of another epoch, or not within Config.Past and Future, as Accept says
+//	false  false  drop it: of another epoch, or not within Config.AcceptBehind and AcceptAhead, as Accept says
 //
 // A second input for the same tick is answered as the first; which one to keep is up to the game.
 // In time is not played: after a stall ticks are skipped. To count what was played, count in the Tick

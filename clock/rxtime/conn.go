@@ -7,7 +7,7 @@
 // processors are busy. On Linux the kernel notes when each datagram arrives (SO_TIMESTAMPNS).
 // Elsewhere a Conn works too, with the time after the read.
 //
-// Pass the receive time to Open of a link.Link, or to a timesync.TimeSynchronizer:
+// Pass the receive time to ReadHeader of a link.Link, or to a timesync.TimeSynchronizer:
 //
 //	conn := rxtime.NewConn(udp)
 //	n, from, receivedUsec, err := conn.ReadFrom(buf)

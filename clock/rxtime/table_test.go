@@ -82,7 +82,7 @@ func (e *end) receive(b []byte, from netip.AddrPort, times ...uint64) {
 	sent, truth := binary.LittleEndian.Uint64(b[len(b)-8:]), times[1]
 	for i, received := range times {
 		by := &e.found[i]
-		b, _, _, _ = e.links[i].Open(b, e.clock(received))
+		b, _, _, _ = e.links[i].ReadHeader(b, e.clock(received))
 		by.delays = append(by.delays, int64(received-sent))
 		if remote, ok := e.links[i].RemoteTime(e.clock(truth)); ok {
 			by.errors = append(by.errors, int64(remote-truth))

@@ -35,7 +35,7 @@ type peer struct {
 
 	sent atomic.Int64
 	mu   sync.Mutex
-	// By the error of Open; nil for those it took.
+	// By the error of Take; nil for those it took.
 	opened map[error]taken
 }
 

@@ -88,7 +88,7 @@ func (r *room) visitor(key string) *visitor {
 }
 
 // tick moves everybody and tells everybody. mu is held.
-func (r *room) tick(s tick.Info) {
+func (r *room) tick(s tick.Update) {
 	epoch, _ := r.game.Epoch()
 	state := game.State{Epoch: epoch, Tick: s.Tick}
 	state.Players = []game.Player{{Number: game.NPC, Figure: npc(s.SharedTime.Duration())}}

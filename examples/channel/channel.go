@@ -47,7 +47,7 @@ type Received struct {
 // none the worse for it.
 func (p *Peer) Take(datagram []byte) (r Received, err error) {
 	r.At = p.ReceivedUsec()
-	r.Payload, r.Delay, r.Known, err = p.Open(datagram, r.At)
+	r.Payload, r.Delay, r.Known, err = p.ReadHeader(datagram, r.At)
 	return r, err
 }
 

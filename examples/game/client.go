@@ -125,7 +125,7 @@ func (p *playerSide) correct(n tick.Tick, at figure) {
 
 // tick plays a predicted tick at once, sends the input for it, and shows the others in
 // server time.
-func (p *playerSide) tick(s tick.Info) {
+func (p *playerSide) tick(s tick.Update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ran(s.Tick)
@@ -146,7 +146,7 @@ func (p *playerSide) tick(s tick.Info) {
 }
 
 // sendInput sends what is held in a tick and in those before.
-func (p *playerSide) sendInput(s tick.Info) {
+func (p *playerSide) sendInput(s tick.Update) {
 	m := input{Newest: s.Tick}
 	m.Epoch, _ = p.ticks.Epoch()
 	for i := range m.Held {

@@ -212,7 +212,7 @@ func (g *game) join(i int) {
 		states: map[tick.Tick]figuresAt{},
 	}
 	g.peers[i] = p
-	handlers := tick.Handlers{Tick: func(s tick.Info) { g.clientPlays(i, s) }}
+	handlers := tick.Handlers{Tick: func(s tick.Update) { g.clientPlays(i, s) }}
 	p.loop, _ = tick.NewClient(tick.ClientConfig{Handlers: handlers}, &p.sync)
 	p.loop.Start(g.usec(p.clock))
 	g.Every(4*time.Millisecond, 0, func() {
@@ -236,7 +236,7 @@ func (g *game) send(from, to *end, happens func()) {
 
 // hostPlays plays a tick. The three times of a host are equal: it does not matter which it
 // samples.
-func (g *game) hostPlays(s tick.Info) {
+func (g *game) hostPlays(s tick.Update) {
 	ground := platform(s.SharedTime)
 	at := g.inputs[s.Tick] // nothing yet at first
 	delete(g.inputs, s.Tick)
@@ -261,7 +261,7 @@ func (g *game) hostPlays(s tick.Info) {
 }
 
 // clientPlays plays a tick: the player stands on what it sees.
-func (g *game) clientPlays(i int, s tick.Info) {
+func (g *game) clientPlays(i int, s tick.Update) {
 	p := g.peers[i]
 	under := platform(g.rule.own(s.Clocks))
 	beside := platform(g.rule.others(s.Clocks))

@@ -118,7 +118,7 @@ func (s *serverSide) enter(p *player, m input, recvUsec uint64) {
 }
 
 // tick moves the figures and tells everybody.
-func (s *serverSide) tick(t tick.Info) {
+func (s *serverSide) tick(t tick.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ran(t.Tick)

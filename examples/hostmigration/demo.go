@@ -90,7 +90,7 @@ func demo(ctx context.Context, c config, out io.Writer) *group {
 	founder := g.peers[0]
 	g.clock = founder.clock
 	// It has no error: the founder is in no session.
-	_ = founder.member.Found(founder.started, founder.started)
+	_ = founder.member.Create(founder.started, founder.started)
 	n := c.Network
 	fmt.Fprintf(out, "%d peers, each connected to each; ", size)
 	fmt.Fprintf(out, "delay %v and jitter up to %v, ", n.Delay, n.Jitter)

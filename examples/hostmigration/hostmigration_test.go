@@ -36,11 +36,11 @@ func TestElect(t *testing.T) {
 		p := newPeer(2, [32]byte{}, program.Clock{Start: start}, nil)
 		host, now := session.New(1), p.started
 		var links [2]link.Link // the host's, and that of p
-		testkit.Must(t, host.Found(now, 0))
+		testkit.Must(t, host.Create(now, 0))
 		for range 100 {
 			now += 20_000
 			for i := range links {
-				links[i].Open(links[1-i].AppendHeader(nil, now), now+1000)
+				links[i].ReadHeader(links[1-i].AppendHeader(nil, now), now+1000)
 			}
 			p.elect(now)
 		}

@@ -124,9 +124,9 @@ func (p *peer) elect(now uint64) {
 	hostSilent := p.silence(now, p.heard.Load()) > silent
 	switch {
 	case !known && passed(now, p.started) > alone:
-		_ = p.member.Found(now, 0) // which has no error: p is in no session
+		_ = p.member.Create(now, 0) // which has no error: p is in no session
 	case known && r.Host != p.id && hostSilent:
-		_ = p.member.Host(now) // which has no error: p is in a session
+		_ = p.member.BecomeHost(now) // which has no error: p is in a session
 	default:
 		return
 	}

@@ -6,7 +6,7 @@
 //	collector := metrics.New(clock.Now)
 //	prometheus.MustRegister(collector)
 //	peer := collector.Add("player 3", &connection) // a link.Link, ping.Clock or TimeSynchronizer
-//	payload, delay, ok, err := connection.Open(datagram, clock.Received())
+//	payload, delay, ok, err := connection.ReadHeader(datagram, clock.Received())
 //	if ok {
 //		peer.Delay(delay)
 //	}
@@ -27,7 +27,7 @@ import (
 )
 
 // Clock is what knows a peer's clock: a link.Link, a ping.Clock or a timesync.TimeSynchronizer. If it
-// also has the methods Stats or Heard of a link.Link, what they tell is shown, too.
+// also has the methods Stats or SinceHeard of a link.Link, what they tell is shown, too.
 type Clock interface {
 	Snapshot(localUsec uint64) (snapshot timesync.Snapshot, ok bool)
 }
@@ -81,7 +81,7 @@ func (c *Collector) Add(name string, clock Clock) *Peer {
 	return p
 }
 
-// Delay counts how long a datagram from the peer was under way, as link's Open returns it. A peer
+// Delay counts how long a datagram from the peer was under way, as link's ReadHeader returns it. A peer
 // without delays has no histogram.
 func (p *Peer) Delay(delay time.Duration) {
 	p.first.Do(func() {
@@ -205,9 +205,9 @@ func (p *Peer) collect(out chan<- prometheus.Metric, now uint64) {
 		counter(queued, float64(stats.LateBuckets))
 	}
 	if hears, ok := p.clock.(interface {
-		Heard(nowUsec uint64) (ago time.Duration, ok bool)
+		SinceHeard(nowUsec uint64) (ago time.Duration, ok bool)
 	}); ok {
-		if ago, heard := hears.Heard(now); heard {
+		if ago, heard := hears.SinceHeard(now); heard {
 			gauge(silence, ago.Seconds())
 		}
 	}

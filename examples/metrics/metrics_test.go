@@ -34,8 +34,8 @@ const (
 func known() *link.Link {
 	var own, far link.Link
 	for now := uint64(1_000_000); now <= until; now += 100_000 {
-		far.Open(own.AppendHeader(nil, now), now+ahead+delay)
-		own.Open(far.AppendHeader(nil, now+ahead), now+delay)
+		far.ReadHeader(own.AppendHeader(nil, now), now+ahead+delay)
+		own.ReadHeader(far.AppendHeader(nil, now+ahead), now+delay)
 	}
 	return &own
 }

@@ -96,13 +96,13 @@ func (r *room) enter(port uint16, nowUsec uint64) *client {
 // talk lets a client send to the server, which answers if that arrives, and returns what it is told.
 func (r *room) talk(c *client, nowUsec uint64, answered bool) (m meeting, told bool) {
 	c.heard = nowUsec
-	c.end.Link.Open(r.far[c].AppendHeader(nil, nowUsec), nowUsec+10_000)
+	c.end.Link.ReadHeader(r.far[c].AppendHeader(nil, nowUsec), nowUsec+10_000)
 	answer := r.meeting(c, nowUsec)
 	header := c.end.Link.AppendHeader(nil, nowUsec)
 	if !answered {
 		return meeting{}, false
 	}
-	r.far[c].Open(header, nowUsec+10_000)
+	r.far[c].ReadHeader(header, nowUsec+10_000)
 	return m, json.Unmarshal(answer, &m) == nil
 }
 

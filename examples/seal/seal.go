@@ -209,7 +209,7 @@ func (e *End) Open(b []byte, from netip.AddrPort, recvUsec uint64) (payload []by
 		e.peer.Refused = head.counter == e.newest || e.peer.Refused
 		return nil, 0, false, ErrRefused
 	}
-	return e.Link.Open(body, recvUsec)
+	return e.Link.ReadHeader(body, recvUsec)
 }
 
 // unseal checks that a datagram was made with the key, and not by us.
@@ -289,7 +289,7 @@ type Peer struct {
 	Session uint32
 	// Addr is where its newest datagram came from; not valid before the first.
 	Addr netip.AddrPort
-	// HeardUsec is when that came, on our clock; perhaps a little later than clock.Now: see Link.Heard.
+	// HeardUsec is when that came, on our clock; perhaps a little later than clock.Now: see Link.SinceHeard.
 	HeardUsec uint64
 	// Refused: that was a refusal, so the peer lives, but serves another.
 	Refused bool

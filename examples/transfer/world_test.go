@@ -217,7 +217,7 @@ func (f *flow) forth(message []byte) {
 // arrived is the receiver.
 func (f *flow) arrived(datagram []byte, sent uint64) {
 	local := f.usec(1)
-	message, owd, ok, _ := f.ends[1].Open(datagram, local)
+	message, owd, ok, _ := f.ends[1].ReadHeader(datagram, local)
 	snapshot, _ := f.ends[1].Snapshot(local)
 	switch {
 	case f.liar:
@@ -249,7 +249,7 @@ func (f *flow) answer(message []byte) {
 		if f.gone() {
 			return
 		}
-		message, _, _, _ := f.ends[0].Open(datagram, f.usec(0))
+		message, _, _, _ := f.ends[0].ReadHeader(datagram, f.usec(0))
 		if f.stops > f.w.Now() {
 			f.w.At(f.stops, func() { f.answered(message) })
 		} else {

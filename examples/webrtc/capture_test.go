@@ -24,8 +24,8 @@ func TestCaptureTime(t *testing.T) {
 	captured := clock.Time(now)
 	var camera, forwarder link.Link
 	for at := now - 2_000_000; int64(now-at) > 0; at += 20_000 {
-		forwarder.Open(camera.AppendHeader(nil, at+ahead), at+delay)
-		camera.Open(forwarder.AppendHeader(nil, at), at+ahead+delay)
+		forwarder.ReadHeader(camera.AppendHeader(nil, at+ahead), at+delay)
+		camera.ReadHeader(forwarder.AppendHeader(nil, at), at+ahead+delay)
 	}
 	known, _ := forwarder.Snapshot(now)
 	testkit.Must(t, known.Within(50*time.Millisecond))

@@ -94,7 +94,7 @@ func (p *partner) receive() error {
 	if err != nil {
 		return err
 	}
-	payload, delay, known, err := p.link.Open(buf[:n], received)
+	payload, delay, known, err := p.link.ReadHeader(buf[:n], received)
 	if err != nil {
 		p.show("in", buf[:n], err.Error())
 		return nil
@@ -140,7 +140,7 @@ func (p *partner) report(now uint64) {
 	if err := snapshot.Within(tolerance); err != nil {
 		reliable = "no, " + err.Error()
 	}
-	heard, _ := p.link.Heard(now)
+	heard, _ := p.link.SinceHeard(now)
 	fmt.Fprintf(p.out, "%v; to be relied on to %v: %s; heard %v ago\n",
 		snapshot, tolerance, reliable, heard)
 }

@@ -62,7 +62,7 @@ func receive(t *testing.T, peer *net.UDPConn, l *link.Link) {
 	if err != nil {
 		return // none has come
 	}
-	payload, _, _, err := l.Open(buf[:n], clock.Received()+ahead)
+	payload, _, _, err := l.ReadHeader(buf[:n], clock.Received()+ahead)
 	if err != nil || string(payload) != "go" {
 		t.Fatalf("%q, %v", payload, err)
 	}

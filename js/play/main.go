@@ -83,7 +83,7 @@ func (g *game) run() {
 }
 
 // tick plays a tick, and sends its state to all players.
-func (g *game) tick(i tick.Info) {
+func (g *game) tick(i tick.Update) {
 	epoch, _ := g.server.Epoch()
 	state := binary.LittleEndian.AppendUint64([]byte{kindState}, epoch)
 	state = binary.LittleEndian.AppendUint64(state, uint64(i.Tick))

@@ -96,7 +96,7 @@ func (c *Client) Connect(g Greeting, stamped bool) {
 
 // OnDatagram takes a datagram of the WebTransport session, which arrived at raw.
 func (c *Client) OnDatagram(b []byte, raw uint64) {
-	if payload, _, _, err := c.link.Open(b, c.received(raw)); err == nil {
+	if payload, _, _, err := c.link.ReadHeader(b, c.received(raw)); err == nil {
 		c.receive(payload, raw)
 	}
 }

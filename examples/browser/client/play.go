@@ -40,7 +40,7 @@ func (c *Client) receive(b []byte, raw uint64) {
 
 // tick plays one tick: the player walks, and stands on the platform as it is in predicted
 // time. The server is told.
-func (c *Client) tick(s tick.Info) {
+func (c *Client) tick(s tick.Update) {
 	c.was = c.x
 	c.x = min(max(c.x+c.walk*game.Speed*s.Delta.Seconds(), 0), game.Width)
 	epoch, ok := c.game.Epoch()

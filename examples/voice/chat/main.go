@@ -125,7 +125,7 @@ func (c *chat) play(card io.Writer) error {
 // state says what to show. Sound is played in any of them.
 func (c *chat) state() string {
 	now := clock.Now()
-	ago, heard := c.end.Link.Heard(now)
+	ago, heard := c.end.Link.SinceHeard(now)
 	s, _ := c.end.Link.Snapshot(now)
 	switch err := s.Within(100 * time.Millisecond); {
 	case c.end.Peer().Refused:

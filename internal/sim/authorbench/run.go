@@ -5,6 +5,7 @@ package authorbench
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"timesync/internal/sim"
@@ -16,8 +17,7 @@ type World struct {
 	sim.Ends
 	sc     *Scenario
 	clocks [2]*clock
-	noise  [2]*rand.Rand
-	paths  [2]*path
+	ways   [2]way
 	events *simnet.World
 }
 
@@ -46,8 +46,8 @@ func New(sc *Scenario, seed uint64, mode Mode) *World {
 		}
 		w.clocks[side].set = step{math.Floor(at), math.Floor(by)}
 	}
-	w.noise = [2]*rand.Rand{w.stream("noise A"), w.stream("noise B")}
-	w.paths = w.newPaths("")
+	w.clocks[sim.A].noise, w.clocks[sim.B].noise = w.stream("noise A"), w.stream("noise B")
+	w.ways = w.newWays("")
 	return w
 }
 
@@ -62,18 +62,23 @@ func (s *Scenario) Warmup() time.Duration {
 	return 2 * time.Second
 }
 
-// received returns what an end's clock reads when something arrives.
-func (w *World) received(side sim.Side, at int64, r *rand.Rand) uint64 {
-	c := w.clocks[side]
-	return c.usec(at, c.Noise.draw(r))
+// way is one direction with random numbers of its own.
+type way struct {
+	link *simnet.Link
+	path *path
+	r    *rand.Rand
 }
 
-// newPaths returns both directions with random numbers of their own.
-func (w *World) newPaths(name string) [2]*path {
-	return [2]*path{
-		{pathSpec: &w.sc.Paths[0], r: w.stream(name + "A to B")},
-		{pathSpec: &w.sc.Paths[1], r: w.stream(name + "B to A")},
+// send returns when the copies of a message sent at t arrive.
+func (w *way) send(t time.Duration) []time.Duration { return slices.Clone(w.link.Arrivals(w.r, t)) }
+
+// newWays returns both directions.
+func (w *World) newWays(name string) (ways [2]way) {
+	for i, direction := range []string{"A to B", "B to A"} {
+		p := &path{pathSpec: &w.sc.Paths[i]}
+		ways[i] = way{link: p.link(), path: p, r: w.stream(name + direction)}
 	}
+	return ways
 }
 
 func usec(t int64) time.Duration { return time.Duration(t) * time.Microsecond }
@@ -85,7 +90,7 @@ func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
 	w.Pairs, w.Observer = pairs, obs
 	repeated := []struct {
 		every int64 // us
-		do    func(side sim.Side, t int64)
+		do    func(side sim.Side, t time.Duration)
 	}{
 		{int64(math.Round(1e6 / w.sc.DataRate)), w.sendData},
 		{int64(math.Round(w.sc.ReportEvery * 1e6)), w.sendReport},
@@ -99,7 +104,7 @@ func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
 		for side := range sim.Side(2) {
 			for _, r := range repeated {
 				if t%r.every == 0 {
-					r.do(side, t)
+					r.do(side, usec(t))
 				}
 				next = min(next, t+r.every-t%r.every)
 			}
@@ -109,53 +114,59 @@ func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
 	w.events.Run(usec(end))
 }
 
-func (w *World) poll(side sim.Side, t int64) {
-	o, truth := observed(side, t, w.clocks[side].usec(t, 0)), w.clocks[1-side].usec(t, 0)
-	w.events.At(o.At, func() { w.Ask(o, truth) })
+func (w *World) poll(side sim.Side, t time.Duration) {
+	o, truth := observed(side, t, w.clocks[side].Usec(t)), w.clocks[1-side].Usec(t)
+	w.events.At(t, func() { w.Ask(o, truth) })
 }
 
-func (w *World) sendData(side sim.Side, t int64) {
-	p, ts := w.paths[side], w.clocks[side].usec(t, 0)
-	if q := p.Corrupt.Probability; q != 0 && p.r.Float64() < q {
-		ts += uint64(int64(p.Corrupt.Added))
+func (w *World) sendData(side sim.Side, t time.Duration) {
+	way, ts := &w.ways[side], w.clocks[side].Usec(t)
+	if q := way.path.Corrupt.Probability; q != 0 && way.r.Float64() < q {
+		ts += uint64(int64(way.path.Corrupt.Added))
 	}
-	w.arrives(side, t, func(o sim.Observation) { w.Datagram(o, sim.Stamp(ts), o.At-usec(t)) })
+	w.arrives(side, t, func(o sim.Observation) { w.Datagram(o, sim.Stamp(ts), o.At-t) })
 }
 
-func (w *World) sendReport(side sim.Side, t int64) {
+func (w *World) sendReport(side sim.Side, t time.Duration) {
 	var reports map[int]uint32
-	local := w.clocks[side].usec(t, 0)
-	w.events.At(usec(t), func() { reports = w.Reports(side, local) })
+	local := w.clocks[side].Usec(t)
+	w.events.At(t, func() { reports = w.Reports(side, local) })
 	w.arrives(side, t, func(o sim.Observation) { w.Told(o.Side, o.LocalUsec, reports) })
 }
 
 // arrives plans what happens where a message arrives that is sent from side at t.
-func (w *World) arrives(side sim.Side, t int64, happens func(o sim.Observation)) {
+func (w *World) arrives(side sim.Side, t time.Duration, happens func(o sim.Observation)) {
 	other := 1 - side
-	for _, at := range w.paths[side].send(t) {
-		o := observed(other, at, w.received(other, at, w.noise[other]))
-		w.events.At(o.At, func() { happens(o) })
+	for _, at := range w.ways[side].send(t) {
+		o := observed(other, at, w.clocks[other].Received(at))
+		w.events.At(at, func() { happens(o) })
 	}
 }
 
-func observed(side sim.Side, t int64, local uint64) sim.Observation {
-	return sim.Observation{Side: side, At: usec(t), LocalUsec: local}
+func observed(side sim.Side, t time.Duration, local uint64) sim.Observation {
+	return sim.Observation{Side: side, At: t, LocalUsec: local}
 }
 
 // pinging returns what sends requests. They and the responses go besides, on paths with random
 // numbers of their own: the other packets are the same without them.
-func (w *World) pinging() func(side sim.Side, t int64) {
-	requests, responses := w.newPaths("request "), w.newPaths("response ")
+func (w *World) pinging() func(side sim.Side, t time.Duration) {
+	requests, responses := w.newWays("request "), w.newWays("response ")
 	noise := w.stream("noise of pings")
-	return func(side sim.Side, t int64) {
+	// received reads a clock with noise of its own.
+	received := func(side sim.Side, t time.Duration) uint64 {
+		c := *w.clocks[side]
+		c.noise = noise
+		return c.Received(t)
+	}
+	return func(side sim.Side, t time.Duration) {
 		other := 1 - side
 		for _, there := range requests[side].send(t) {
-			t1, t2 := w.clocks[side].usec(t, 0), w.received(other, there, noise)
+			t1, t2 := w.clocks[side].Usec(t), received(other, there)
 			for _, back := range responses[other].send(there) {
-				t4 := w.received(side, back, noise)
+				t4 := received(side, back)
 				answered := func() { w.Exchange(side, t1, t2, t2, t4) }
 				// Planned again at that time, it comes after what else happens then.
-				w.events.At(usec(back), func() { w.events.At(usec(back), answered) })
+				w.events.At(back, func() { w.events.At(back, answered) })
 			}
 		}
 	}

@@ -110,7 +110,7 @@ func (p *play) serve() {
 	p.world.At(p.world.Now()+wait, p.serve)
 }
 
-func (p *play) ran(s tick.Info) {
+func (p *play) ran(s tick.Update) {
 	p.last = s.Tick
 	arrives := p.rule.Tick(s.Tick, p.hub.NowUsec())
 	p.world.Pass(p.down, p.world.Rand("hub>spoke"), func() {

@@ -89,7 +89,7 @@ func newOurs(s *tick.Server, lateShare float64) *ours {
 }
 
 // ran takes a tick that runs. Whether an event names the right ticks, the tests of package tick prove.
-func (o *ours) ran(s tick.Info) {
+func (o *ours) ran(s tick.Update) {
 	if o.running && s.Tick != o.next && !o.told {
 		o.unreported++
 	}
@@ -140,7 +140,7 @@ func (p *player) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
 func (o *ours) Send(nowUsec uint64) func(first, newest tick.Tick, nowUsec uint64) {
 	b := o.atClient.AppendHeader(nil, nowUsec)
 	return func(first, newest tick.Tick, nowUsec uint64) {
-		_, _, _, _ = o.atHub.Open(b, nowUsec)
+		_, _, _, _ = o.atHub.ReadHeader(b, nowUsec)
 		epoch, _ := o.server.Epoch()
 		for n := first; n <= newest; n++ {
 			ok, _ := o.server.AcceptInput(peer, epoch, n, nowUsec)
@@ -157,7 +157,7 @@ func (o *ours) Tick(n tick.Tick, nowUsec uint64) func(nowUsec uint64) {
 		b, _ = w.AppendBinary(b)
 	}
 	return func(nowUsec uint64) {
-		payload, _, _, _ := o.atClient.Open(b, nowUsec)
+		payload, _, _, _ := o.atClient.ReadHeader(b, nowUsec)
 		var w tick.Welcome
 		if w.UnmarshalBinary(payload) == nil {
 			_ = o.client.OnWelcome(w, nowUsec) // one that was overtaken changes nothing
