@@ -196,7 +196,8 @@ func (s *streak) add(goesOn bool, nowUsec, atLeast uint64) (long bool) {
 		s.begun = nowUsec
 	}
 	s.last, s.ever = nowUsec, true
-	return s.n >= inARow && nowUsec-s.begun >= atLeast
+	lasted := int64(nowUsec - s.begun) // negative if times of receipt go back
+	return s.n >= inARow && lasted >= int64(atLeast)
 }
 
 // over reports whether the streak has ended, and the last of it came usec microseconds ago

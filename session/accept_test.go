@@ -385,3 +385,12 @@ func FuzzMember(f *testing.F) {
 		}
 	})
 }
+
+// TestFaultyFirst: whoever announces the latest generation that there is, and is the first whom a member
+// hears, does not lock it out of the session of the others.
+func TestFaultyFirst(t *testing.T) {
+	m, clock := New(7), newFake(1000e6)
+	faulty := says(math.MaxInt64, 1000.99e6, 1050.99e6)
+	check(t, m.Accept(9, clock, faulty, 1e6), ErrGeneration, "the faulty host")
+	must(t, m.Accept(3, clock, says(2, 1000.99e6, 1050.99e6), 1e6))
+}

@@ -118,6 +118,8 @@ const (
 	// No session has so many handovers while a member is away. And a peer that makes up the latest
 	// generation that is believed, once a second, needs 68 years to use them all up.
 	maxAhead = 1 << 32
+	// Nobody is believed who leaves less room than that for the handovers to come.
+	lastBelieved = maxGeneration - maxAhead
 	// Each calculation with an announcement rounds by less than 1 us.
 	rounding = 2 // us
 )
@@ -249,7 +251,8 @@ func (m *Member) Announce(dst []byte, localUsec uint64) (announcement []byte, ok
 //	ErrMalformed   other bytes, or impossible values: the sender is faulty
 //	ErrIdentity    the peer has this member's identity: a misconfiguration
 //	ErrOld         another host counts more: usual for late announcements, and after a split
-//	ErrGeneration  over 2^32 generations later than the present one: the sender is faulty
+//	ErrGeneration  over 2^32 generations later than the present one, or within 2^32 of the last
+//	               one that there is: the sender is faulty
 //	ErrClock       clock is not known to 1 s, or does not show what the host says its clock showed,
 //	               at most 16 s ago: try the next announcement
 //	ErrChanged     the host announces another time than before in the same generation: it has
@@ -267,7 +270,9 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 	switch {
 	case from == m.id:
 		return ErrIdentity
-	case m.generation == 0: // who is in no session believes any generation
+	case a.generation > lastBelieved:
+		return ErrGeneration
+	case m.generation == 0: // who is in no session believes any other generation
 	case a.generation < m.generation || a.generation == m.generation && from < m.host:
 		return ErrOld
 	case a.generation-m.generation > maxAhead:
