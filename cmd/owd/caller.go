@@ -34,14 +34,15 @@ var errNoAnswer = errors.New("no answer")
 type caller struct {
 	*program.Socket
 	*conversation
-	to      netip.AddrPort
-	sentAll chan struct{} // closed after the last datagram of -count
-	problem atomic.Pointer[error]
+	to       netip.AddrPort
+	sentAll  chan struct{} // closed after the last datagram of -count
+	problem  atomic.Pointer[error]
+	answered atomic.Bool // the listener is there
 }
 
 // call measures the ways to a listener and back until ctx is done, or as many datagrams are sent as
 // -count says.
-func call(ctx context.Context, c config, out io.Writer) error {
+func call(ctx context.Context, c config, out, errs io.Writer) error {
 	addresses, err := resolve(ctx, c.host)
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func call(ctx context.Context, c config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	show := newScreen(out, c.json, false)
+	show := newScreen(out, errs, c.json, false)
 	show.begin(fmt.Sprintf("owd %v: every %v, %d bytes of payload", p.to, c.interval, c.size))
 	p.watch(ctx, show)
 	err = p.Close()
@@ -113,7 +114,7 @@ func (p *caller) answers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
 	for ctx.Err() == nil {
-		if _, ever := p.silence(); ever {
+		if p.answered.Load() {
 			return true
 		}
 		program.Sleep(ctx, 10*time.Millisecond)
@@ -166,8 +167,10 @@ func (p *caller) receive(b []byte, from netip.AddrPort, recvUsec uint64) {
 	if len(b) < idLen || id(b[:idLen]) != p.id {
 		return
 	}
-	if _, err := p.take(b, from, recvUsec); err == nil {
+	_, err := p.take(b, from, recvUsec)
+	if err == nil || errors.Is(err, seal.ErrAnswer) {
 		p.problem.Store(nil)
+		p.answered.Store(true)
 	}
 }
 
@@ -207,7 +210,7 @@ func (p *caller) watch(ctx context.Context, show *screen) {
 		case <-second.C:
 			r := p.second()
 			r.peer = p.to
-			if silence, _ := p.silence(); silence >= patience {
+			if silence, _ := p.silence(); silence >= p.wanted()+patience {
 				r.trouble = p.why()
 			}
 			show.second(r)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,11 +43,13 @@ type listener struct {
 // callee is a caller, as the listener sees it.
 type callee struct {
 	*conversation
-	stop context.CancelFunc
+	stop         context.CancelFunc
+	sends        sync.WaitGroup
+	endRecording func() error
 }
 
 // listen answers callers until ctx is done.
-func listen(ctx context.Context, c config, out io.Writer) error {
+func listen(ctx context.Context, c config, out, errs io.Writer) error {
 	at, err := net.ResolveUDPAddr("udp", c.listen)
 	if err != nil {
 		return err
@@ -59,7 +62,7 @@ func listen(ctx context.Context, c config, out io.Writer) error {
 	l := &listener{
 		Socket:  program.NewSocket(udp, clock.Reads),
 		config:  c,
-		show:    newScreen(out, c.json, true),
+		show:    newScreen(out, errs, c.json, true),
 		callers: map[id]*callee{},
 	}
 	l.show.begin(fmt.Sprintf("owd listens at %v", udp.LocalAddr()))
@@ -67,7 +70,9 @@ func listen(ctx context.Context, c config, out io.Writer) error {
 		seal.Receive(l, func(b []byte, from netip.AddrPort, recvUsec uint64) { l.receive(clock, b, from, recvUsec) })
 	})
 	heardAny := false
-	program.Every(ctx.Done(), time.Second, func() { heardAny = l.second() || heardAny })
+	look := func() { heardAny = l.second() || heardAny }
+	program.Every(ctx.Done(), time.Second, look)
+	look()
 	l.mu.Lock()
 	left := slices.Collect(maps.Values(l.callers))
 	l.mu.Unlock()
@@ -75,7 +80,7 @@ func listen(ctx context.Context, c config, out io.Writer) error {
 		l.leave(c)
 	}
 	err = l.Close()
-	if !heardAny && len(left) == 0 {
+	if !heardAny {
 		return errors.Join(fmt.Errorf("%w: nobody called", errNoAnswer), err)
 	}
 	return err
@@ -85,42 +90,79 @@ func (l *listener) receive(clock program.Clock, b []byte, from netip.AddrPort, r
 	if len(b) < idLen {
 		return
 	}
-	i := id(b[:idLen])
-	l.mu.Lock()
-	c := l.callers[i]
-	isFull := len(l.callers) >= mostCallers
-	l.mu.Unlock()
-	if c == nil && isFull {
+	c := l.callee(clock, b, from, recvUsec)
+	if c == nil {
 		return
-	}
-	isNew := c == nil
-	if isNew {
-		c = &callee{conversation: newConversation(l.config.key, i, clock, false)}
 	}
 	answer, err := c.take(b, from, recvUsec)
 	if errors.Is(err, seal.ErrForged) {
 		l.forged.Add(1)
-		return // whoever has no key leaves nothing behind
 	}
 	if answer != nil {
 		l.Write(answer, from)
 	}
-	if isNew {
-		l.join(c)
-	}
 }
 
-// join begins to send to a new caller.
+// callee returns whom a datagram is of, or nil if nobody is to hear of it. A datagram made with another
+// key leaves nothing behind.
+func (l *listener) callee(clock program.Clock, b []byte, from netip.AddrPort, recvUsec uint64) *callee {
+	i := id(b[:idLen])
+	l.mu.Lock()
+	c := l.callers[i]
+	l.mu.Unlock()
+	if c != nil {
+		return c
+	}
+	// Whether it has the key a conversation tells that is thrown away: a recorder wants to see a link
+	// from its first datagram on.
+	probe := newConversation(l.config.key, i, clock, false)
+	if _, err := probe.take(slices.Clone(b), from, recvUsec); errors.Is(err, seal.ErrForged) {
+		l.forged.Add(1)
+		return nil
+	}
+	if !l.makeRoom() {
+		return nil
+	}
+	c = &callee{conversation: newConversation(l.config.key, i, clock, false)}
+	l.join(c)
+	return c
+}
+
+// makeRoom reports whether there is room for one more caller. Of those that may be recordings of an
+// earlier one the oldest has to go.
+func (l *listener) makeRoom() bool {
+	l.mu.Lock()
+	isFull := len(l.callers) >= mostCallers
+	oldest := (*callee)(nil)
+	for _, c := range l.callers {
+		if _, ever := c.silence(); !ever && (oldest == nil || c.begun < oldest.begun) {
+			oldest = c
+		}
+	}
+	l.mu.Unlock()
+	if !isFull {
+		return true
+	}
+	if oldest == nil {
+		return false
+	}
+	l.leave(oldest)
+	return true
+}
+
+// join begins to record a new caller, if that is asked for, and to send to it.
 func (l *listener) join(c *callee) {
+	end, err := program.Record(&c.end.Link, l.config.record, "owd-*.tsr")
+	if err != nil {
+		l.show.warn(err.Error())
+	}
+	c.endRecording = end
 	ctx, stop := context.WithCancel(l.Ctx)
 	c.stop = stop
 	l.mu.Lock()
 	l.callers[c.id] = c
 	l.mu.Unlock()
-	if err := l.Record(&c.end.Link, l.config.record, "owd-*.tsr"); err != nil {
-		l.show.begin(err.Error())
-	}
-	l.Go(func() {
+	c.sends.Go(func() {
 		for ctx.Err() == nil {
 			if to := c.end.Peer().Addr; to.IsValid() {
 				l.Write(c.datagram(), to)
@@ -133,9 +175,13 @@ func (l *listener) join(c *callee) {
 // leave shows what was measured with a caller, and forgets it.
 func (l *listener) leave(c *callee) {
 	c.stop()
+	c.sends.Wait()
 	l.mu.Lock()
 	delete(l.callers, c.id)
 	l.mu.Unlock()
+	if err := c.endRecording(); err != nil {
+		l.show.warn(err.Error())
+	}
 	if r := c.summary(); r.from.Received > 0 {
 		l.show.summary(r)
 	}
@@ -146,7 +192,7 @@ func (l *listener) second() (some bool) {
 	l.mu.Lock()
 	all := slices.Collect(maps.Values(l.callers))
 	l.mu.Unlock()
-	slices.SortFunc(all, func(a, b *callee) int { return int(a.begun - b.begun) })
+	slices.SortFunc(all, func(a, b *callee) int { return cmp.Compare(a.begun, b.begun) })
 	for _, c := range all {
 		silence, ever := c.silence()
 		if silence > gone {
@@ -158,13 +204,13 @@ func (l *listener) second() (some bool) {
 		}
 		some = true
 		r := c.second()
-		if silence >= patience {
+		if silence >= c.wanted()+patience {
 			r.trouble = "nothing comes any more"
 		}
 		l.show.second(r)
 	}
 	if forged := l.forged.Swap(0); forged > 0 && len(all) == 0 {
-		l.show.begin(fmt.Sprintf("%d datagrams were made with another key: set the same %s on both machines",
+		l.show.warn(fmt.Sprintf("%d datagrams were made with another key: set the same %s on both machines",
 			forged, program.KeyVariable))
 	}
 	return some

@@ -10,8 +10,8 @@
 //
 // It exits with 0 if something came, with 1 if nothing did, and with 2 for wrong flags.
 //
-// Datagrams are sealed by examples/seal. What a program of your own would take from here is
-// conversation.go: one end, its link and what it measures.
+// Datagrams are sealed by examples/seal. To measure in a program of your own, start from
+// conversation.go, meter.go, histogram.go and wire.go.
 package main
 
 import (
@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"os"
 	"time"
 
@@ -79,7 +80,7 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 	live := c.listen != "" || c.host != ""
 	switch {
 	case f.NArg() > 1 || f.NArg() == 1 && c.listen != "":
-		return program.Arguments(f, 0)
+		return errors.New("give flags first, then one HOST:PORT, or -listen without it; a key goes into $" + program.KeyVariable)
 	case c.newKey && (live || f.NFlag() > 1):
 		return errors.New("-newkey: goes alone")
 	case program.Given(f, "listen") && c.listen == "":
@@ -104,6 +105,9 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 	const why = "only in the demo, where network and true time are known"
 	if err := program.Refuse(f, why, "jitter", "loss", "up", "down", "seed"); err != nil {
 		return err
+	}
+	if _, _, err := net.SplitHostPort(c.host); c.host != "" && err != nil {
+		return fmt.Errorf("%q: needs a host and a port, such as example.org:9000 or [2001:db8::1]:9000", c.host)
 	}
 	if c.listen != "" {
 		if err := program.Refuse(f, "the caller says that", "interval", "count", "size"); err != nil {
@@ -139,7 +143,7 @@ func readKey() (key [32]byte, err error) {
 }
 
 // play does what the flags say.
-func play(ctx context.Context, c config, stdout, _ io.Writer) error {
+func play(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	if c.lasting > 0 {
 		limited, stop := context.WithTimeout(ctx, c.lasting)
 		defer stop()
@@ -152,9 +156,9 @@ func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 		_, err := fmt.Fprintf(stdout, "%x\n", key)
 		return err
 	case c.listen != "":
-		return listen(ctx, c, stdout)
+		return listen(ctx, c, stdout, stderr)
 	case c.host != "":
-		return call(ctx, c, stdout)
+		return call(ctx, c, stdout, stderr)
 	default:
 		return demo(ctx, c, stdout)
 	}

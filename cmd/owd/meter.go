@@ -52,7 +52,7 @@ type meter struct {
 	finished uint32 // seconds
 }
 
-// begin takes that the peer has started anew, and counts its datagrams from 1 again.
+// begin starts counting anew, because the peer restarted.
 func (m *meter) begin() { *m = meter{finished: m.finished} }
 
 // duplicate takes a datagram that came before.

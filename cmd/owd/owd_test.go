@@ -130,23 +130,23 @@ func objects(t *testing.T, text string) (all []line) {
 }
 
 // listening starts a listener and returns where it is.
-func listening(t *testing.T, args ...string) (at string, out *testkit.Output, stop func() int) {
+func listening(t *testing.T, args ...string) (at string, out, errs *testkit.Output, stop func() int) {
 	t.Helper()
 	free := badnet.Loopback()
 	at = badnet.Addr(free).String()
 	free.Close()
-	out, errs, stop := start(t, append([]string{"-listen", at}, args...)...)
+	out, errs, stop = start(t, append([]string{"-listen", at}, args...)...)
 	testkit.Eventually(t, "the listener is there", func() bool {
 		return out.String() != "" || errs.String() != ""
 	})
-	return at, out, stop
+	return at, out, errs, stop
 }
 
 // TestLive: two callers of one listener at once, with one key: each knows both ways, and the listener
 // knows them apart.
 func TestLive(t *testing.T) {
 	t.Setenv(program.KeyVariable, hexKey)
-	at, heard, stop := listening(t)
+	at, heard, _, stop := listening(t)
 	var callers [2]*testkit.Output
 	var stops [2]func() int
 	for i := range callers {
@@ -185,7 +185,7 @@ func TestLive(t *testing.T) {
 // TestCount: after as many datagrams as asked for, of the size asked for, the program ends by itself.
 func TestCount(t *testing.T) {
 	t.Setenv(program.KeyVariable, hexKey)
-	at, _, stop := listening(t)
+	at, _, _, stop := listening(t)
 	defer stop()
 	var out, errs testkit.Output
 	code := run(t.Context(), []string{"-count", "30", "-interval", "5ms", "-size", "1000", "-json", at}, &out, &errs)
@@ -198,7 +198,7 @@ func TestCount(t *testing.T) {
 // TestRestart: a listener that starts anew is followed by a caller that goes on.
 func TestRestart(t *testing.T) {
 	t.Setenv(program.KeyVariable, hexKey)
-	at, _, stop := listening(t)
+	at, _, _, stop := listening(t)
 	out, _, end := start(t, "-json", "-interval", "10ms", at)
 	knows := func(from int) func() bool {
 		return func() bool {
@@ -245,11 +245,11 @@ func TestWhy(t *testing.T) {
 // TestOtherKey: a caller with another key gets no answer, and the listener says why.
 func TestOtherKey(t *testing.T) {
 	t.Setenv(program.KeyVariable, hexKey)
-	at, heard, stop := listening(t)
+	at, _, warned, stop := listening(t)
 	t.Setenv(program.KeyVariable, strings.Repeat("ab", 32))
 	out, _, end := start(t, "-interval", "10ms", at)
 	testkit.Eventually(t, "the listener says so", func() bool {
-		return strings.Contains(heard.String(), "made with another key")
+		return strings.Contains(warned.String(), "made with another key")
 	})
 	if code := end(); code != 1 || !strings.Contains(out.String(), "0 came") {
 		t.Errorf("the caller: exit status %d\n%s", code, out.String())
@@ -289,7 +289,6 @@ func TestFailures(t *testing.T) {
 		{"-listen 127.0.0.1:0 -for 50ms", "listens at 127.0.0.1:", "nobody called"},
 		{"-listen " + badnet.Addr(busy).String(), "", "owd: "},
 		{"127.0.0.1:x", "", "owd: "},
-		{"example.org", "", "needs a host and a port"},
 		{"-record " + nowhere + " -for 50ms " + badnet.Addr(busy).String(), "", "owd: "},
 	} {
 		var out, errs testkit.Output
@@ -362,7 +361,7 @@ func TestFlags(t *testing.T) {
 		"-count 5":                     "needs -listen or HOST:PORT",
 		"-listen :0":                   "run owd -newkey",
 		"localhost:9000":               "run owd -newkey",
-		"-listen :0 localhost:9000":    "1 arguments behind the flags",
+		"-listen :0 localhost:9000":    "one HOST:PORT",
 		"localhost:9000 " + hexKey:     "a key goes into $" + program.KeyVariable,
 		"-listen :0 -interval 1s":      "the caller says that",
 		"-interval 1us localhost:9000": "-interval",
@@ -371,6 +370,7 @@ func TestFlags(t *testing.T) {
 		"-loss 5 localhost:9000":       "only in the demo",
 		"-skew 5000":                   "-skew",
 		"-for -1s":                     "-for",
+		"example.org":                  "needs a host and a port",
 		"-newkey -listen :0":           "-newkey",
 	})
 	t.Setenv(program.KeyVariable, "abc")

@@ -18,6 +18,7 @@ import (
 type screen struct {
 	mu    sync.Mutex
 	out   io.Writer
+	errs  io.Writer
 	names bool // there may be several peers, so each line says whose it is
 	json  *json.Encoder
 	draws bool
@@ -29,8 +30,8 @@ type screen struct {
 const headEvery = 20
 
 // newScreen makes one for the reports of one peer or, if names is set, of several.
-func newScreen(out io.Writer, asJSON, names bool) *screen {
-	s := &screen{out: out, names: names, draws: isTerminal(out) && !names}
+func newScreen(out, errs io.Writer, asJSON, names bool) *screen {
+	s := &screen{out: out, errs: errs, names: names, draws: isTerminal(out) && !names}
 	if asJSON {
 		s.json = json.NewEncoder(out)
 	}
@@ -62,6 +63,14 @@ func (s *screen) begin(text string) {
 		s.erase()
 		fmt.Fprintln(s.out, text)
 	}
+}
+
+// warn tells people what went wrong, also beside JSON.
+func (s *screen) warn(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	fmt.Fprintln(s.errs, text)
 }
 
 const head = `

@@ -40,7 +40,7 @@ type message struct {
 const (
 	shortestInterval = time.Millisecond
 	longestInterval  = 10 * time.Second
-	longestPayload   = 1200 // bytes: datagrams of 1,280 bytes cross every path without fragments
+	longestPayload   = 1173 // bytes: with 59 of owd and 48 of IPv6 and UDP, 1,280, which every IPv6 path carries whole
 )
 
 var shortestPayload = binary.Size(message{})
