@@ -1,6 +1,6 @@
 # CONTRIBUTING.md says when to use which, and how long each takes.
 
-# What differs from the branch that was checked out, or from another one: make quick since=HEAD~3
+# make quick tests what is not committed yet. To include the last three commits: make quick since=HEAD~3
 since ?= HEAD
 
 .PHONY: quick test fuzz race report all

@@ -122,7 +122,7 @@ func (e *end) run(busy int) {
 // TestTable: each datagram is received once and judged twice, by the kernel's time and
 // by the time after the read, with two synchronizers at each end.
 //
-//	go test ./rxtime -run TestTable -v -table
+//	go test ./clock/rxtime -run TestTable -v -table
 func TestTable(t *testing.T) {
 	if to, err := netip.ParseAddrPort(os.Getenv(peerAddress)); err == nil { // this is the other process
 		udp, _ := open(t)

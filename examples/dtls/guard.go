@@ -25,8 +25,8 @@ const (
 // connection, such as an alert that is not encrypted.
 type guard struct {
 	net.PacketConn
-	// peer is where all datagrams must come from. A listener's connections have one peer anyway, and
-	// know it as nil.
+	// peer is the only address that datagrams may come from. It is nil for a listener's connections,
+	// which have one peer anyway.
 	peer *net.UDPAddr
 	// proven is called when the peer has shown that it receives at its address. A client's is nil.
 	proven func()
@@ -108,7 +108,7 @@ func (s *guards) begin(g *guard) (oldest *guard) {
 	return oldest
 }
 
-// forget takes that a client is proven, or over.
+// forget removes a client that is proven or gone.
 func (s *guards) forget(g *guard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,6 +142,9 @@ func Dial(address string, options []dtls.Option) (*dtls.Conn, error) {
 	at, err := net.ResolveUDPAddr("udp", address)
 	if err != nil {
 		return nil, err
+	}
+	if at.IP == nil {
+		at.IP = net.IPv4(127, 0, 0, 1) // as an address without a host means
 	}
 	conn, err := net.ListenUDP("udp", nil)
 	if err != nil {

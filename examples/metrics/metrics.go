@@ -12,7 +12,7 @@
 //	}
 //	peer.Remove() // when the connection ends: its series end, too
 //
-// A scrape takes no lock that a datagram waits for.
+// A scrape holds a link's lock only for SinceHeard, which copies two fields.
 package metrics
 
 import (
