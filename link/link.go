@@ -3,9 +3,9 @@
 // Package link keeps time with a peer by authenticated datagrams. It puts stamps and reports in
 // front of the payload, and takes them off at the other end:
 //
-//	datagram := append(conn.AppendHeader(nil, clock.Now()), payload...) // then encrypt and send it
-//	payload, owd, ok, err := conn.ReadHeader(datagram, clock.Received())      // of what was decrypted
-//	remoteUsec, ok := conn.RemoteTime(clock.Now())                      // the peer's clock
+//	datagram := append(conn.AppendHeader(nil, clock.Now()), payload...)  // then encrypt and send it
+//	payload, owd, ok, err := conn.ReadHeader(datagram, clock.Received()) // of what was decrypted
+//	remoteUsec, ok := conn.RemoteTime(clock.Now())                       // the peer's clock
 //
 // conn is a Link, one for each connection. Use it inside the encryption: authenticate a datagram, and
 // refuse replays, before ReadHeader. ReadHeader returns the payload and how long the datagram was

@@ -51,8 +51,8 @@ type Config struct {
 	StallThreshold time.Duration
 
 	// AcceptBehind and AcceptAhead say which messages Accept still accepts: of ticks from
-	// AcceptBehind before the server clock to AcceptAhead after the predicted clock. Zero is 4 s and 1 s, and 4 ticks
-	// more each.
+	// AcceptBehind before the server clock to AcceptAhead after the predicted clock. Zero is
+	// 4 s and 1 s, and 4 ticks more each.
 	AcceptBehind, AcceptAhead time.Duration
 
 	OnMismatch Mismatch // what to do about another tick rate; MismatchWarn by default

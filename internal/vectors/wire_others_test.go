@@ -79,9 +79,6 @@ type pingClient struct {
 
 func nonce(b []byte) uint64 { return binary.LittleEndian.Uint64(b[5:]) }
 
-// keep returns what a line says if that is within d of what it should say, else that.
-func keep(said, got, d uint64) uint64 { return *kept(&said, got, d, 64) }
-
 // play returns a line with what package ping makes of it.
 func (c *pingClient) play(l pingLine) pingLine {
 	request, reply := unhex(l.Request), unhex(l.Reply)
