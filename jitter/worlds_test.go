@@ -52,6 +52,9 @@ func TestTable(t *testing.T) {
 // TestWorlds: in each kind of world as few are late as are asked for, with about the wait of an oracle; a stop changes
 // nothing, and a path that is longer or shorter is followed. With -long also where more may be late.
 func TestWorlds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	shares := []float64{0.01, 0.05, 0.1}
 	for _, share := range shares[:testkit.Sized(1, 1, 3)] {
 		rows := ours(append(waiting.Courses(nil, *first, *seeds, share), recordings(t, share)...))

@@ -122,6 +122,9 @@ type figure struct {
 // set, no truth is beyond the bound while Within is nil. It is nil at 95 % of the looks at least, unless
 // a clock was set.
 func TestWorlds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	random(t)
 	looks := 0
 	for _, row := range rows {
