@@ -111,6 +111,9 @@ func measureAll(t *testing.T, scenarios []sim.Scenario, worldsEach int) [][]resu
 // is a line that begins with MIXTURE WORSE, to be counted by whoever plays them.
 func TestAccuracy(t *testing.T) {
 	scenarios, clocks := chosen(sim.Scenarios()), clockKind(t)
+	if len(scenarios) == 0 {
+		t.Fatalf("the name of no scenario contains %q", *only)
+	}
 	for i := range scenarios {
 		scenarios[i] = scenarios[i].With(clocks)
 	}
