@@ -3,6 +3,7 @@
 package repotest
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,8 +71,13 @@ func fuzzTargets(t *testing.T, folder string) {
 		t.Errorf("%d seeds of fuzz targets, %v", len(seeds), err)
 	}
 	for _, target := range targets {
-		out := goCommand(t, folder, "test", "-run", "^$", "-fuzz", "^"+target[1]+"$", "-fuzztime", "1000x",
-			".", "-args", "-test.fuzzcachedir="+t.TempDir())
+		out, err := tryGo(t, folder, "test", "-run", "^$", "-fuzz", "^"+target[1]+"$", "-fuzztime", "1s",
+			"-fuzzminimizetime", "100x", ".", "-args", "-test.fuzzcachedir="+t.TempDir())
+		// Before Go 1.27 the tool sometimes takes the end of the time for a failure (golang/go#75804).
+		isEnd := bytes.Contains(out, []byte("context deadline exceeded")) && !bytes.Contains(out, []byte("Failing input"))
+		if err != nil && !isEnd {
+			t.Errorf("%s: %v\n%s", target[1], err, out)
+		}
 		if !strings.Contains(string(out), "fuzz: elapsed") {
 			t.Errorf("%s was not fuzzed:\n%s", target[1], out)
 		}

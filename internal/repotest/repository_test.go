@@ -121,17 +121,23 @@ func TestNoWallClock(t *testing.T) {
 // goCommand runs a go command without a network, where there is one.
 func goCommand(t *testing.T, dir string, args ...string) []byte {
 	t.Helper()
+	out, err := tryGo(t, dir, args...)
+	if err != nil {
+		t.Fatalf("go %v: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+// tryGo is goCommand for a command that may fail.
+func tryGo(t *testing.T, dir string, args ...string) ([]byte, error) {
+	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil || runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
 		t.Skip("no go command")
 	}
 	command := exec.Command("go", args...)
 	command.Dir = dir
 	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOPROXY=off")
-	out, err := command.CombinedOutput()
-	if err != nil {
-		t.Fatalf("go %v: %v\n%s", args, err, out)
-	}
-	return out
+	return command.CombinedOutput()
 }
 
 // consumer is a scratch module.
