@@ -131,9 +131,15 @@ func TestEachField(t *testing.T) {
 		RemoteUsec: 100e6, OffsetUsec: 400, ErrorBound: 20 * ms, MinimumOneWayDelay: 3 * ms, MinimumDelayToPeer: 4 * ms,
 		Jitter: ms, JitterKnown: true, Age: sec, Undisturbed: 20 * sec, Skew: 20, SkewError: 3, Steps: 2,
 	}
-	says := func(s timesync.Snapshot) (said [4]string) {
+	says := func(s timesync.Snapshot) (said [5]string) {
 		wire, _ := s.AppendBinary(nil)
-		return [4]string{s.String(), slog.AnyValue(s).Resolve().String(), fmt.Sprintf("% x", wire), fmt.Sprintf("%#v", s.Then(s))}
+		return [5]string{
+			s.String(),
+			slog.AnyValue(s).Resolve().String(),
+			fmt.Sprintf("% x", wire),
+			fmt.Sprintf("%#v", s.Then(s)),
+			fmt.Sprintf("%#v", s.At(110e6)),
+		}
 	}
 	was := says(base)
 	for i, f := range reflect.VisibleFields(reflect.TypeOf(base)) {
@@ -152,7 +158,7 @@ func TestEachField(t *testing.T) {
 			v.SetBool(!v.Bool())
 		}
 		is := says(changed)
-		for k, how := range []string{"String", "LogValue", "AppendBinary", "Then"} {
+		for k, how := range []string{"String", "LogValue", "AppendBinary", "Then", "At"} {
 			if is[k] == was[k] && !(f.Name == "RemoteUsec" && k < 2) { // the offset says that
 				t.Errorf("%s does not know the field %s: %s", how, f.Name, is[k])
 			}
