@@ -8,8 +8,8 @@ import (
 )
 
 // SleepWatch notices that the machine slept. Ask it once a frame or once a second, and drop what
-// waited in buffers when it returns more than a second. The zero value is ready to use. A SleepWatch must not be copied, and any goroutine may
-// ask it at any time; each answer goes to one of them.
+// waited in buffers when it returns more than a second. The zero value is ready to use. A SleepWatch
+// must not be copied. Any goroutine may ask it at any time; each answer goes to one of them.
 //
 // On Linux and Android it compares CLOCK_BOOTTIME with CLOCK_MONOTONIC, so it measures sleep alone,
 // and does not see that a virtual machine was paused.

@@ -66,7 +66,8 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.StringVar(&c.listen, "listen", "", "answer callers at this `address`, such as :9000")
 	f.DurationVar(&c.interval, "interval", defaultInterval, "time between two datagrams, each way; 1ms to 10s")
 	f.IntVar(&c.count, "count", 0, "end after so many `datagrams`; 0: go on")
-	f.IntVar(&c.size, "size", shortestPayload, fmt.Sprintf("`bytes` of payload, each way; %d to %d", shortestPayload, longestPayload))
+	sizes := fmt.Sprintf("`bytes` of payload, each way; %d to %d", shortestPayload, longestPayload)
+	f.IntVar(&c.size, "size", shortestPayload, sizes)
 	f.DurationVar(&c.lasting, "for", 0, "how long to run; 0: until interrupted, and the demo 10s")
 	f.BoolVar(&c.json, "json", false, "print one JSON object a line")
 	f.StringVar(&c.record, "record", "", "record what the clocks are told in this `folder`, for lab/view")
@@ -80,7 +81,8 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 	live := c.listen != "" || c.host != ""
 	switch {
 	case f.NArg() > 1 || f.NArg() == 1 && c.listen != "":
-		return errors.New("give flags first, then one HOST:PORT, or -listen without it; a key goes into $" + program.KeyVariable)
+		return errors.New("give flags first, then one HOST:PORT, or -listen without it; a key goes into $" +
+			program.KeyVariable)
 	case c.newKey && (live || f.NFlag() > 1):
 		return errors.New("-newkey: goes alone")
 	case program.Given(f, "listen") && c.listen == "":

@@ -145,7 +145,8 @@ func clocks(r report) string {
 		return "       clocks not known yet"
 	}
 	bound := ms(int32(min(r.snapshot.ErrorBound.Microseconds(), int64(time.Hour.Microseconds())/2)))
-	return fmt.Sprintf("%7s %+.6f  %+.1f±%.1f", bound, float64(r.snapshot.OffsetUsec)/1e6, r.snapshot.Skew, r.snapshot.SkewError)
+	offset := float64(r.snapshot.OffsetUsec) / 1e6
+	return fmt.Sprintf("%7s %+.6f  %+.1f±%.1f", bound, offset, r.snapshot.Skew, r.snapshot.SkewError)
 }
 
 // summary shows all that was measured with a peer.
@@ -173,7 +174,8 @@ func (s *screen) summary(r report) {
 
 // String is for a summary.
 func (w way) String() string {
-	text := fmt.Sprintf("%d came, %d lost (%.1f %%), %d reordered, %d twice", w.Received, w.Lost, w.lossPercent(), w.Reordered, w.Duplicates)
+	text := fmt.Sprintf("%d came, %d lost (%.1f %%), %d reordered, %d twice",
+		w.Received, w.Lost, w.lossPercent(), w.Reordered, w.Duplicates)
 	if w.Known == 0 {
 		return text
 	}

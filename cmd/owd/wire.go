@@ -3,11 +3,11 @@
 package main
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"time"
+
+	"timesync/internal/program"
 )
 
 // A datagram is the caller's id, which is random for each start, and what package seal makes of a
@@ -19,10 +19,7 @@ type id [idLen]byte
 
 // key returns the key of one caller and its listener.
 func (i id) key(secret [32]byte) [32]byte {
-	h := hmac.New(sha256.New, secret[:])
-	h.Write([]byte("owd"))
-	h.Write(i[:])
-	return [32]byte(h.Sum(nil))
+	return program.SubKey(secret, "owd"+string(i[:]))
 }
 
 // message is a payload, with little-endian integers.
