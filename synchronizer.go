@@ -17,11 +17,13 @@ import (
 //	the synchronizer and its inputs
 //	its answers
 //	the association: both ways together
-//	the reports of the other way
+//	reports: what the peer says, and what it is told
+//	the clock: offset, rate, and how well that is known
 //	the arbiter between path and clock
 //	the interval that contains the offset: the error bound
-//	the delay floor of one way: gates, level shifts
-//	the line below the fastest datagrams: level and slope
+//	the floor of one way: gates, level shifts
+//	the points below which the floor lies: level and slope
+//	coarse clocks
 //	what readers see
 //
 // # The model
@@ -29,57 +31,41 @@ import (
 // Times called x are microseconds of the local clock since the first datagram; all else is in
 // microseconds, too. "In" is the way from the peer, "out" the way to it.
 //
-// The state:
+// There is one clock, with the offset r, remote minus local, which changes by the skew s. There are two
+// ways of one type. Each has a floor: the delay of a datagram that does not queue. What is measured:
 //
-//	r      offset: remote minus local clock
-//	s      skew: how fast r changes
-//	A, B   delay of the fastest datagrams in, and out
+//	delta_in  = time of receipt - stamp   = delay_in + queue - r      each datagram
+//	delta_out = the same at the peer      = delay_out + queue + r     in reports
 //
-// What is measured:
+// A report is the least delta since the report before, a datagram that really was. So both ways are
+// told the same: samples, each the fastest datagram of some time. In samples are buckets of 0.2 s.
 //
-//	delta_in(x)  = time of receipt - stamp       = A + queue - r(x)   each datagram
-//	delta_out(x) = the same at the peer           = B + queue + r(x)   its floor, in the peer's reports
+//	take(way, sample):
+//	    the interval: no delay is negative, so the offset is at most so far off on this side
+//	    below the gate            the floor falls there: a clock, or a shorter path
+//	    near                      it is a candidate for the next point
+//	    far above, and for long   the floor rises: a longer path
+//	    the points' slope says how fast the clock runs, as this way sees it
 //
-// What is assumed:
+// What both ways say together decides between path and clock, since no clock is in the round trip, the
+// sum of both floors, and a clock moves both floors by the same in opposite directions:
 //
-//	queue >= 0, and now and then hardly more than 0
-//	r(x) = r + s*x; s changes by 0.1 ppm a second at most, but where a clock is set or slewed
-//	A and B stay as they are, but where the path changes
+//	their slopes agree             that is the skew
+//	they do not                    a path ramps: the skew is the middle one of both and what was known
+//	the round trip is another one  the offset moves no farther than half of the difference forces it to
+//	one way fell, and the other one is late by as much: a clock was set
+//	a round trip below zero        a clock was set, and the other way will show it
+//	the round trip lacks a little, and one way is late by that for longer than is usual: a clock is
+//	                               slewed. Its floor rises by that, and the skew bends
 //
-// A clock may advance by more than a microsecond at once: by its resolution. Stamps are then too old and
-// times of receipt, rounded up, too late: as if datagrams queued longer. Where both clocks do, deltas are a
-// multiple of the resolution apart. The least ones are stairs above the floor, and touch it where they go
-// down a stair, or up                                                      floor.jointResolution
-// Where the time between datagrams is nearly a multiple of one clock's resolution, the floor tilts. An
-// end sees the resolution of its own clock only                            line.ownResolution, line.tilt
+// Floors are kept as delays, points as deltas. So a clock that turns moves no point, and a clock that is
+// set moves no floor.
 //
-// What follows. Deltas that do not queue lie on a straight line below all others, the delay floor:
+// What is assumed: now and then a datagram hardly queues; s changes by 0.1 ppm a second at most, but
+// where a clock is set or slewed; a path stays as it is, but where it changes.
 //
-//	floor_in(x) = A - r(x)        its slope is -s                          types line, floor
-//	floor_out(x) = B + r(x)       its slope is s                           association.toPeer
-//
-// The sum of both floors contains no clock, their difference contains both:
-//
-//	round trip = floor_in + floor_out          = A + B
-//	midpoint   = (floor_out - floor_in) / 2    = r + (B - A)/2
-//
-// So one end alone cannot tell a longer way from a clock that was set, both together can: a clock
-// changes the midpoint and never the round trip; where one way becomes longer by d, the round trip
-// does so, too, and the midpoint is off by d/2. The offset is what was right at the reference
-// round trip, and moves no farther than this allows:
-//
-//	|r - midpoint - asymmetry| <= |round trip - reference| / 2             type arbiter
-//	asymmetry = r - midpoint while the round trip is the reference one, 0 at the start
-//
-// Where an asymmetry is known, the round trip at which it was 0 limits the offset in the same way. Round
-// trips that differ by less than the dead band are the same one.
-//
-// No delay is negative: A >= 0 and B >= 0. So the truth is in
-//
-//	r - (floor_in + r) <= truth <= r + (floor_out - r)                     type interval
-//
-// while no clock is set, and a little farther away each second, since s is not known exactly. If
-// no truth is left, a clock was set. docs/DESIGN.md derives each mechanism.
+// An original reports minima of ten seconds, and believes what it is told as it is. Beside one, its
+// reports are taken for the floor itself, and it is told our floor. docs/DESIGN.md derives each rule.
 
 // ---- The synchronizer and its inputs ----
 
@@ -96,11 +82,15 @@ import (
 type TimeSynchronizer struct {
 	bucket    bucket // under way
 	both      association
-	base      uint64    // local time, us, at which x is 0
-	published published // it ends a cache line: neighbours in a slice share none
+	base      uint64 // local time, us, at which x is 0
+	published published
+	_         [8]byte // it ends a cache line: neighbours in a slice share none
 }
 
-const second = 1e6 // us: also the largest reordering of receive times, and more than any jitter
+const (
+	second         = 1e6  // us: also the largest reordering of receive times, and more than any jitter
+	longestSilence = 1e15 // us: 31 years; a local clock that is further ahead was set
+)
 
 // OnAuthenticatedDatagramTimestamp takes the stamp of a datagram that arrived at
 // localRecvUsec and returns the datagram's one-way delay; ok is false while the
@@ -121,47 +111,57 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 		b.add(int32(y))
 		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 	}
-	return s.slowPath(remoteSendTS24, y, localRecvUsec)
+	return s.slowPath(remoteSendTS24, localRecvUsec)
 }
 
-// slowPath takes a datagram that ends the bucket or may change more. It is y above the floor as the
-// fast path knows it.
-func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) (owd time.Duration, ok bool) {
+// slowPath takes a datagram that ends the bucket or may change more.
+func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time.Duration, ok bool) {
+	raw := deltaOf(stamp, localUsec)
+	if !s.both.begun() || !s.both.sane() {
+		s.start(raw, localUsec)
+	}
+	x := s.advance(localUsec)
 	b := &s.bucket
-	raw, x := deltaOf(stamp, localUsec), float64(int64(localUsec-s.base))
+	if s.published.report.isTold() {
+		s.both.outgoing = outgoing{}
+	}
 	silence := x - b.from
-	soon := s.both.isCalm() && silence >= 0 && silence < 2*second && s.both.own.n <= maxPoints
-	if !soon {
-		if !s.both.sane(b.from) {
-			s.start(raw, localUsec)
-		}
-		x = s.advance(localUsec)
-		silence = x - b.from
-	}
 	if silence >= bucketTime {
-		knows, alike, fastest := b.span > 0 && uint64(y) < maxDelta, b.many() && b.runnerUp-b.fastest <= 1<<ts24Shift, b.fastest
-		if s.both.endBucket(x, b) {
-			s.published.late.Store(s.published.late.Load() + 1)
-		}
-		s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
-		b.count = 1
-		b.begin(x)
-		if knows && alike { // those two tell no resolution, this one may
-			s.both.learnResolution(y - int64(fastest))
-		}
-		if soon && knows && s.both.isCalm() && !s.both.dirty { // the fast path still knows the floor
-			b.span = uint32(localUsec-b.at) + bucketTime
-			b.add(int32(y))
-			return time.Duration(int64(b.delay)+y) * time.Microsecond, true
-		}
+		s.endBucket(x)
 	}
-	above := s.both.datagram(x, raw, silence, b)
-	s.publish(x)
-	s.prepare(localUsec, x)
+	floor := s.both.delta(in, x)
+	above, believed := s.both.datagram(x, raw, b)
+	if silence > 2*second {
+		s.both.endSilence(x, silence, above)
+	}
+	b.rise(s.both.delta(in, x) - floor)
+	if believed {
+		b.add(int32(above))
+	}
+	s.show(x)
 	if !s.both.peer.known {
 		return 0, false
 	}
-	return time.Duration(b.delay+above) * time.Microsecond, true
+	return time.Duration(int64(b.delay)+int64(above)) * time.Microsecond, true
+}
+
+// endBucket ends the bucket under way at x.
+func (s *TimeSynchronizer) endBucket(x float64) {
+	b := &s.bucket
+	if s.both.endBucket(x, b) {
+		s.published.late.Store(s.published.late.Load() + 1)
+	}
+	s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
+	b.count = 1
+	b.begin(x)
+}
+
+// show shows readers, the sender and the fast path what is known at x.
+func (s *TimeSynchronizer) show(x float64) {
+	s.publish(x)
+	now := s.base + uint64(int64(x))
+	s.published.report.set(s.both.toReport(x), now, s.both.peer.isOriginal())
+	s.prepare(now, x)
 }
 
 // start begins with the first datagram, or anew where the state is one that cannot be.
@@ -176,55 +176,59 @@ func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 	s.both.start(float64(wrap(raw, deltaBits)))
 	s.bucket.begin(0)
 	if early != 0 { // it is as if it came now
-		s.both.report(min(max(-waited, -second), second), early, &s.bucket)
+		s.both.report(min(max(-waited, -second), second), early)
 	}
 }
 
 // advance returns localUsec as microseconds since base, and moves base where the local clock was set.
 func (s *TimeSynchronizer) advance(localUsec uint64) (x float64) {
 	x = float64(int64(localUsec - s.base))
-	if ahead := x - s.bucket.from; ahead < -second || ahead > 1e12 { // a datagram is never 11 days late
+	if ahead := x - s.bucket.from; ahead < -second || ahead > longestSilence {
 		// The local clock was set. Times go on from where they were; by how much the
 		// offset changed, the deltas will show.
 		s.base += uint64(int64(ahead))
 		s.published.heard.Store(s.published.heard.Load() + uint64(int64(ahead)))
 		x = s.bucket.from
 		s.both.interval.clockStep(x)
-		s.both.markDirty()
+		s.both.dirty = true
 	}
 	return x
 }
 
 // prepare readies the fast path: it says which datagrams need no more from now on.
 func (s *TimeSynchronizer) prepare(localUsec uint64, x float64) {
-	b, own := &s.bucket, &s.both.own
+	b := &s.bucket
 	b.at, b.span = localUsec, 0
-	if s.both.peer.known && own.outliers == 0 && !s.both.dirty { // else readers are to hear as soon as may be
-		b.origin, b.rate = uint64(int64(math.RoundToEven(own.levelAt(x))))-localUsec, uint32((1-own.slope)*(1<<31))
+	if s.both.peer.known && s.both.outliers.row == 0 && !s.both.dirty { // else readers are to hear as soon as may be
+		b.origin = uint64(int64(math.RoundToEven(s.both.delta(in, x)))) - localUsec
+		b.rate = uint32((1 + s.both.clock.skew) * (1 << 31))
 		b.span = uint32(max(bucketTime-(x-b.from), 0))
 	}
 }
 
 // OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
 // localRecvUsec. A report that comes before the first datagram counts from the first datagram on.
-// A report of 0 is ignored: an original that has heard nothing sends it, and MinDeltaTS24 never
-// returns it. If your datagrams overtake each other, pass no report that was sent before one that you
-// passed in the second before: it looks as if the floor had risen.
+// A report of 0 says that nothing has arrived there since the one before: it counts for Snapshot.Age
+// only. If your datagrams overtake each other, pass no report that was sent before one that you passed
+// in the second before: it looks as if the floor had risen.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
-	if minDelta = NewCounter24(uint64(minDelta)); minDelta == 0 {
-		return
-	}
+	minDelta = NewCounter24(uint64(minDelta))
 	if !s.both.begun() {
-		s.both.peer.last = minDelta
-		s.published.heard.Store(localRecvUsec)
+		if minDelta != 0 {
+			s.both.peer.last = minDelta
+			s.published.heard.Store(localRecvUsec)
+		}
 		return
 	}
 	x := s.advance(localRecvUsec)
 	s.published.heard.Store(localRecvUsec)
-	if s.both.report(x, minDelta, &s.bucket) {
-		s.publish(x)
-		s.prepare(localRecvUsec, x)
+	if minDelta == 0 {
+		return
 	}
+	floor := s.both.delta(in, x)
+	s.both.report(x, minDelta)
+	s.bucket.rise(s.both.delta(in, x) - floor)
+	s.show(x)
 }
 
 // Anchor says that the remote clock read remoteUsec, its full 64 bits, when the peer sent the
@@ -258,6 +262,7 @@ func (s *TimeSynchronizer) Reset() {
 	s.published.show(&view{steps: v.steps})
 	s.published.datagrams.Store(0)
 	s.published.late.Store(0)
+	s.published.report.word.Store(0)
 }
 
 const (
@@ -316,38 +321,22 @@ func (s *TimeSynchronizer) publish(x float64) {
 // the first report.
 func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()&synced != 0 }
 
-// MinDeltaTS24 returns what to report to the peer at localUsec: the receive time minus the send
-// stamp of a datagram that does not queue, now, in units of 8 us modulo 2^24. ok is false before
-// the first datagram.
+// MinDeltaTS24 returns what to report to the peer at localUsec: the least receive time minus send
+// stamp of all datagrams since the last report, as of now, in units of 8 us modulo 2^24. Send it in the
+// next datagram. ok is false before the first datagram.
 //
-// The remainder of the report by 3 is its quality, for which it is moved by at most one unit:
+// Reading a report ends its interval as soon as another bucket of 0.2 s has ended. Until then another
+// call, from any goroutine, returns the same again. If nothing has arrived for a second since the last
+// call, it returns 0, which tells the peer so. A report that is lost, or that nobody sends, takes with
+// it what was least in its own interval and nothing else: who reads each 0.2 s and sends each second
+// tells the peer the fastest of the last 0.2 s only.
 //
-//	1  confirmed: so recent a datagram was so near to the floor that the floor is at most 100 us
-//	   too low, with what is not known of the clocks' rates since: 6 standard errors of the slope.
-//	   The peer's error bound rests on these alone, but for the first three of a session, which it
-//	   trusts the less the older the session is, and for Settled after a clock was set
-//	0  extrapolated: the floor is where the line says
-//	2  never returned: an original says it, which reports minima of 10 s. One such report and the
-//	   peer counts as an original until 64 reports, each unlike the one before, had another
-//	   quality. The error bound then allows for a minimum 11 s old: 0.4 ms at 40 ppm
-//
-// 0 would say that nothing was heard: 2^24-1 is returned for it, which reads as extrapolated. The
-// report is at most 13 us off the floor, 21 us where 0 was avoided.
+// The remainder of a report by 3 is 0 or 1. That of an original may be 2: one such report, and the peer
+// counts as an original until 64 reports, each unlike the one before, had another. An original is
+// told the delay floor, by every call. A report is at most 13 us off.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
-	var v view
-	if s.published.load(&v); v.state&reported == 0 {
-		return 0, false
-	}
-	x := int64(localUsec - v.from)
-	mark := Counter24(extrapolatedMark)
-	if v.state&confirmed != 0 && float32(x)*v.dispersion <= hostJitter {
-		mark = confirmedMark
-	}
-	level := v.report - uint32(int64(int32(v.rates))*x>>deltaBits)
-	if minDelta = NewCounter24(uint64(level >> 8)).marked(mark); minDelta == 0 { // 24 of 32 bits
-		minDelta = minDelta.Dec() // an original that has heard nothing says 0
-	}
-	return minDelta, true
+	_, r := s.published.clockMap()
+	return s.published.report.tell(localUsec, r)
 }
 
 // RemoteTime returns the remote clock, in microseconds, at the local time localUsec.
@@ -825,657 +814,718 @@ func (s *TimeSynchronizer) Stats() Stats {
 
 // ---- The association: both ways together ----
 
-const rounding = 13.0 // us: of a floor, a report with its quality, or a stamp, at most
+const (
+	in, out = 0, 1 // the ways: from the peer, to the peer
 
-// association puts both ways together: the delay floor of the way to here, what the peer reports
-// of the other way, and the offset. Only it knows the parts: it hands the news of one to the others.
+	rounding = 13.0 // us: of a report or a stamp, at most
+	sigmas   = 6.0  // standard errors of a rate: a few points far from normal gave them
+)
+
+var infinite = math.Inf(1)
+
+// sign is that of the offset in the deltas of way d.
+func sign(d int) float64 { return float64(2*d - 1) }
+
+// association puts both ways together. Only it knows the parts, which know nothing of each other.
 type association struct {
-	own     floor   // the way from the peer
-	arbiter arbiter // decides between path and clock
-	peer    peer    // what the reports of the other way are like
-
-	unreviewed uint16   // ms: since the last review
-	calm       bool     // buckets that keep the floor need no review for a while
-	dirty      bool     // readers are to be told something
-	interval   interval // contains the true offset
-
-	at     float64 // x of the two that follow: advance carries them on
-	offset float64 // us: the remote minus the local clock
-	toPeer float64 // us: the floor of the way to the peer, as it reports it
+	ways     [2]way
+	clock    clock
+	arbiter  arbiter
+	interval interval
+	peer     peer
+	outgoing outgoing
+	outliers outliers
+	steps    resolution
+	awaited  uint8   // 1 + the way that is where the round trip of before a clock step puts it, until it is heard of; 0: none
+	before   float64 // us: that round trip
+	fellFrom float64 // us: the round trip until a floor fell in warm-up; 0: none
+	fellAt   float64 // x when it did
+	awake    float64 // x when the last silence ended
+	drifted  float64 // us: how far the clocks may have run apart in it
+	dirty    bool    // readers are to be told something
 }
 
 // start begins with the level of the first datagram.
 func (a *association) start(level float64) {
 	*a = association{dirty: true}
-	a.interval.event, a.interval.unsure = -settledTime, infinite
-	a.peer.legacy, a.peer.unconfirmed = legacyReports, math.MaxUint8
-	a.own.start(level)
+	a.interval.event = -settledTime
+	a.clock.doubt(priorSkew)
+	a.ways[in].start(level, 0)
 }
 
 // begun reports whether a datagram has arrived.
-func (a *association) begun() bool { return a.own.spacing > 0 }
+func (a *association) begun() bool { return a.ways[in].spacing > 0 }
 
-// sane reports whether the state is one that can be in a bucket from there on. But for 8 s without a report no call
-// leads to another one; memory may break. All other states heal by themselves.
-func (a *association) sane(from float64) bool {
-	const far = 1 << 62
-	f, r, i := &a.own, &a.arbiter, &a.interval
-	finite := f.level + a.toPeer + a.offset + i.event + f.lastNear + f.end + a.at
-	delays := float64(r.reference + r.symmetric + r.asymmetry + r.candidate + r.correctionBeforeFall + i.below + i.above)
-	return abs(finite) < far && abs(delays) < 32*maxOffset && // and so no part of a sum is a NaN or infinite
-		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 &&
-		f.spacing >= bucketTime && f.spacing <= longestWindow && f.n <= maxPoints && abs(f.end-from) < far && f.end <= from+second &&
-		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
-		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && i.unsure >= 0 && abs(r.roundTripBeforeFall) < 32*maxOffset &&
-		a.unreviewed <= 8000 // longer without a report: what was learnt alone may be a queue's
+// sane reports whether the state is finite. Only memory that breaks makes it otherwise.
+func (a *association) sane() bool {
+	i, o, c, r := &a.ways[in], &a.ways[out], &a.clock, &a.arbiter
+	sum := i.sum() + o.sum() + c.offset + c.at + c.skew + c.sigma + c.prior.mean + c.prior.variance +
+		r.reference + r.asymmetry + r.symmetric + r.age + r.candidate + r.candidateAge + r.expiry +
+		a.interval.slack[in] + a.interval.slack[out] + a.interval.event + a.peer.sent
+	delays := max(abs(i.level), abs(o.level), abs(r.reference), abs(r.symmetric), abs(r.asymmetry))
+	return sum-sum == 0 && i.n <= maxPoints && o.n <= maxPoints && delays < 1<<50
 }
 
-// advance carries the offset and the peer's floor on to x: both change as the clocks run apart, and
-// what is not known of that widens the interval.
+// advance carries the clock on to x. What is not known of its rate widens the interval.
 func (a *association) advance(x float64) {
-	if x == a.at {
+	dt := x - a.clock.at
+	if dt == 0 {
 		return
 	}
-	dt := x - a.at
-	d := a.own.slope * dt
-	a.offset, a.toPeer, a.at = a.offset-d, a.toPeer-d, x
-	drift := float32(a.dispersion() * dt)
-	a.interval.widen(drift, drift)
+	a.interval.widen(a.dispersion() * dt)
+	a.clock.offset += a.clock.skew * dt
+	a.clock.at = x
 }
 
-// roundTrip returns the round trip of a datagram that does not queue. No clock is in it.
-func (a *association) roundTrip() float32 {
-	return float32(ring(a.toPeer+a.own.levelAt(a.at), deltaBits))
+// delta returns that of a datagram on the floor of way d at x.
+func (a *association) delta(d int, x float64) float64 {
+	return a.ways[d].level + sign(d)*a.clock.offsetAt(x)
 }
 
-// midpoint returns the offset if both ways take equally long.
-func (a *association) midpoint() float64 {
-	return ring(a.toPeer-a.own.levelAt(a.at), deltaBits) / 2
+// delay returns that of a datagram on the floor of way d.
+func (a *association) delay(d int) float64 { return ring(a.ways[d].level, offsetBits) }
+
+// roundTrip returns that of a datagram that does not queue. No clock is in it.
+func (a *association) roundTrip() float64 {
+	return ring(a.ways[in].level+a.ways[out].level, deltaBits)
 }
 
-// delay returns the minimum one-way delay to here.
-func (a *association) delay() float64 { return ring(a.own.levelAt(a.at)+a.offset, offsetBits) }
+// lack returns by how much the round trip is shorter than the reference one.
+func (a *association) lack() float64 { return a.arbiter.reference - a.roundTrip() }
 
-// delayToPeer returns the minimum one-way delay to the peer.
-func (a *association) delayToPeer() float64 { return ring(a.toPeer-a.offset, offsetBits) }
-
-// deadBand is by how much two looks at the same round trip differ at most. It is hard: a
-// soft one costs half of it after every change of a path.
-func (a *association) deadBand() float32 {
-	return 2*hostJitter + a.own.jointResolution() + gateSpreads/2*(a.own.scatter()+a.peer.noise) + float32(a.stale(0))
+// deadBand is by how much two looks at the same round trip differ at most.
+func (a *association) deadBand() float64 {
+	noise := a.ways[in].scatter() + a.ways[out].scatter()
+	return 2*hostJitter + a.steps.joint() + gateSpreads/2*noise + a.stale(0)
 }
 
-// unseen returns by how much a floor may have moved in a silence that ended less than 6 s ago, us: no clock was set
-// for that.
-func (a *association) unseen() float32 {
-	if a.interval.sinceSilence < warmUp/1e5 {
-		return float32(a.interval.drifted) * 100
-	}
-	return 0
-}
-
-// stale returns by how much the peer's floor may be above what a legacy peer reports: that tells
-// a minimum of ten seconds. The rate of the clocks may be another one by unknown.
+// stale returns by how much the floor of the way to the peer may be above what an original reports: that is a
+// minimum of ten seconds. The rate may be another one by unknown.
 func (a *association) stale(unknown float64) float64 {
-	if !a.peer.isLegacy() {
+	if !a.peer.isOriginal() {
 		return 0
 	}
-	return (min(a.at, congestedTime) + second) * max(unknown-a.own.slope, 0)
+	return (min(a.clock.at, congestedTime) + second) * max(unknown+a.clock.skew, 0)
 }
 
 // look returns what both ways say now.
 func (a *association) look() look {
 	return look{
 		roundTrip:  a.roundTrip(),
-		correction: float32(ring(a.offset-a.midpoint(), offsetBits)),
+		correction: ring((a.ways[in].level-a.ways[out].level)/2, offsetBits),
 		deadBand:   a.deadBand(),
-		conditions: conditions{spread: a.own.spread, legacy: a.peer.isLegacy()},
+		original:   a.peer.isOriginal(),
 	}
 }
 
-// lookBefore returns what both ways said before the own floor moved by so much.
-func (a *association) lookBefore(by float32) look {
-	l := a.look()
-	l.roundTrip -= by
-	l.correction -= by / 2
-	return l
-}
-
-// updateOffset moves the offset to where both round trips that are known allow it.
-func (a *association) updateOffset() {
+// follow moves the offset to where the round trip allows it to be.
+func (a *association) follow() {
 	if !a.peer.known {
 		return
 	}
-	if a.peer.stepPending { // rule: the peer's step is predicted
-		a.toPeer += float64(a.arbiter.reference - a.roundTrip())
+	if a.awaited > 0 {
+		a.ways[a.awaited-1].level += a.before - a.roundTrip()
 	}
 	l := a.look()
-	if a.arbiter.reference < -l.deadBand-float32(priorSkew*min(a.at, longestWindow)) { // more than the skew: the first reports were from before
+	if a.arbiter.reference < -l.deadBand-priorSkew*min(a.clock.at, longestWindow) { // the first reports were from before
 		a.arbiter.restart(l.roundTrip)
 	}
 	d := a.arbiter.correct(l) - l.correction
-	if abs(d) > l.deadBand && !a.arbiter.warmingUp() {
-		a.arbiter.adjusted = true
-	}
-	a.adjust(float64(d))
+	a.arbiter.jumped = a.arbiter.jumped || abs(d) > l.deadBand && !a.arbiter.warmingUp()
+	a.adjust(d)
 }
 
-// adjust corrects the offset. The interval stays where it is.
+// adjust moves the offset by d. The interval stays where it is, and so do the deltas of both floors.
 func (a *association) adjust(d float64) {
 	if d == 0 {
 		return
 	}
-	a.offset += d
-	a.interval.set(a.interval.below+float32(d), a.interval.above-float32(d))
-	a.markDirty()
-}
-
-// markDirty says that readers are to be told. The calm is over where the next review may have more to
-// say: what waits for time to pass, as the interval after a clock step.
-func (a *association) markDirty() {
-	if a.dirty = true; a.interval.renewing > 0 || !a.unchanged() {
-		a.calm = false
+	a.clock.offset += d
+	for w := range a.ways {
+		a.ways[w].level -= sign(w) * d
+		a.interval.slack[w] -= sign(w) * d
 	}
+	a.dirty = true
 }
 
-// isCalm reports whether buckets that keep the floor need no review yet: what both ways say then changes little in 5 s.
-func (a *association) isCalm() bool {
-	return a.calm && a.unreviewed < congestedTime/2/1000
-}
-
-// unchanged reports whether the round trip is the reference one but for the rounding of both floors.
-func (a *association) unchanged() bool {
-	return abs(a.roundTrip()-a.arbiter.reference) < 2*rounding
-}
-
-// datagram takes a delta that arrived at x and returns how far it is above the floor, us. It ends
-// a silence, in which a clock may have been set.
-func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket) (y int32) {
+// datagram takes a delta that arrived at x and returns how far it is above the floor, us.
+func (a *association) datagram(x float64, raw uint64, b *bucket) (y float64, believed bool) {
 	a.advance(x)
-	d, e := a.own.datagram(x, raw, b)
-	y = int32(d)
-	if silence > 2*second && a.peer.known { // the datagram may be as late or early as that
-		if !a.arbiter.isEarly() {
-			a.interval.endSilence(max(a.unseen(), float32(a.dispersion()*silence)))
+	w := &a.ways[in]
+	w.hurry(b)
+	y = around(raw, a.delta(in, x))
+	if y < -w.lowerGate(x, a.clock.sigma, a.steps.joint()) {
+		by, isFall := a.outliers.add(y)
+		if !isFall {
+			return 0, false
 		}
-		a.interval.set(max(a.interval.below, float32(a.delay())+float32(y)), a.interval.above+float32(max(-y, 0)))
-		a.arbiter.adjusted = a.arbiter.adjusted || silence > congestedTime
-		a.markDirty()
+		a.fall(in, x, by)
+		y -= by
 	}
-	switch e.kind {
-	case outlier:
-		return 0
-	case lowered:
-		b.lower(int32(-e.by))
-		a.markDirty()
-	case shifted:
-		b.begin(x)
-		a.markDirty()
-		a.arbiter.levelMoved(x, e.by, true, a.lookBefore(e.by))
-		a.limitAfterFall(x, e.by, a.interval.below-float32(a.delay()), &a.interval.above)
-		if a.peer.known && a.impossible(a.look()) && a.arbiter.reference > -a.deadBand() {
-			a.peer.stepPending = true
-			a.interval.clockStep(x)
-		}
+	a.outliers.row = 0
+	if y < 0 {
+		w.lower(x, -y)
+		a.dirty = true
+		y = 0
 	}
-	b.add(y)
-	if e.kind != kept {
-		a.updateOffset()
+	if a.dirty {
+		a.follow()
 	}
-	return y
+	a.outgoing.note(a.delta(in, x)+y, x, a.clock.skew)
+	return y, true
 }
 
-// impossible reports whether the round trip is shorter than nothing: a clock was set.
-func (a *association) impossible(l look) bool { return l.roundTrip < -l.deadBand-a.unseen() }
-
-// limitAfterFall takes that a floor fell by -d, and how much nearer than was known the limit of the offset on its side
-// is then. If that is news to the interval, a clock was set. A fall counts with what makes the round trip shorter than
-// the reference one, since queues drain by and by. In the first seconds it may have been a queue: then the limit on
-// the other side may be wrong by as much.
-func (a *association) limitAfterFall(x float64, d, surprise float32, other *float32) {
-	fall := max(-d, a.arbiter.reference-a.roundTrip())
-	switch {
-	case d > -1.5*a.deadBand()-a.unseen() || d > -maxOffset && surprise < max(a.deadBand(), fall/2): // half the ring or more says nothing
-	case !a.arbiter.warmingUp() || d < -second || a.impossible(a.look()): // no queue explains it
-		a.interval.clockStep(x)
-	case x < 2*warmUp:
-		*other = min(*other-d, maxOffset)
-	}
-}
-
-// endBucket ends the bucket and reports whether all of it was congested. Most buckets keep the
-// floor, and both ways are then looked at together only now and then.
-func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
-	var trip tripState // while it is calm, only a point asks for it
-	if !a.isCalm() || a.own.isDue(x) {
-		a.advance(x)
-		trip = a.tripState()
-	} else if float32(b.fastest) < a.own.best.y {
-		trip.now = a.pointRoundTrip()
-	}
-	a.unreviewed = min(a.unreviewed+uint16(min(uint64(x-b.from), second)/1000), math.MaxUint16/2) // long ones say little about what they span
-	if a.peer.known && b.fastest < math.MaxInt32 && (float32(b.delay)+float32(b.fastest) < a.interval.below || a.interval.renewing > 0) {
-		a.advance(x)
-		a.interval.datagram(x, a.delay()+float64(b.fastest)+a.dispersion()*(x-b.from))
-	}
-	if rise := a.own.persistentRise(); a.peer.known && rise > second { // what makes all datagrams so late is a clock
-		a.interval.set(max(a.interval.below, float32(a.delay())+rise), a.interval.above)
-		a.markDirty()
-	}
-	e := a.own.endBucket(x, trip, b)
-	if e.resolutionKnown {
-		a.allowForResolution()
-	}
-	if e.kind == shifted {
-		b.begin(x)
-		a.arbiter.levelMoved(x, e.by, true, a.lookBefore(e.by))
-	}
-	a.dirty = a.dirty || e.visible || a.interval.renewing > 0
-	if a.peer.known && (e.kind != kept || a.dirty || !a.isCalm()) {
-		a.review(x, e, b)
-	}
-	return e.kind == congested
-}
-
-// learnResolution takes how much higher above the floor a bucket's first datagram is than the fastest one of the
-// bucket before.
-func (a *association) learnResolution(d int64) {
-	if a.own.congestedFor == 0 && a.own.learnResolution(d) {
-		a.allowForResolution()
-	}
-}
-
-// allowForResolution takes the resolution of both clocks when it becomes known. How far they ran apart within it
-// was not seen until then, and round trips that differ by it, or twice, are the same one.
-func (a *association) allowForResolution() {
-	resolution := a.own.jointResolution()
-	a.interval.widen(resolution, resolution)
-	if s := a.roundTrip(); a.peer.known && abs(s-a.arbiter.reference) < 2*resolution {
-		a.arbiter.restart(s)
-	}
-	a.markDirty()
-}
-
-// pointRoundTrip returns the round trip that points are told: a NaN before the first report, and beside a
-// legacy peer, which tells its floor late.
-func (a *association) pointRoundTrip() float32 {
-	if !a.peer.known || a.peer.isLegacy() {
-		return float32(math.NaN())
-	}
-	return a.roundTrip()
-}
-
-// tripState returns what the own floor is told of the round trip.
-func (a *association) tripState() tripState {
-	t := tripState{now: a.pointRoundTrip(), room: infinite}
+// endSilence takes that a datagram that is so far above the floor ended a silence, in which a clock may have been set: then
+// the truth is as far off as it is late.
+func (a *association) endSilence(x, silence, above float64) {
 	if !a.peer.known {
-		return t
+		return
 	}
-	s, deadBand := a.roundTrip(), a.deadBand()
-	t.stable = abs(s-a.arbiter.reference) < deadBand
-	if !a.arbiter.adjusted && !a.arbiter.warmingUp() { // both clocks are taken to run on as they did
-		t.room = a.arbiter.reference - s + deadBand
-	}
-	return t
+	a.awake, a.drifted = x, a.dispersion()*silence
+	a.interval.slack[in] = max(a.interval.slack[in], a.delay(in)+above)
+	a.dirty = true
 }
 
-// review looks at both ways together.
-func (a *association) review(x float64, e event, b *bucket) {
+// learnResolution takes by how much the two fastest datagrams of a bucket differ.
+func (a *association) learnResolution(d float64) {
+	was := a.steps.joint()
+	a.steps.learn(int64(d))
+	now := a.steps.joint()
+	if now <= was {
+		return
+	}
+	a.clock.doubt(priorSkew) // datagrams with the same delta told no slope
+	a.interval.widen(now)    // how far the clocks ran apart within it was not seen
+	if a.peer.known && abs(a.lack()) < 2*now {
+		a.arbiter.restart(a.roundTrip())
+	}
+	a.dirty = true
+}
+
+// endBucket ends the bucket of the way to here at x, and reports whether all of it was congested.
+func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 	a.advance(x)
-	dt := float32(a.unreviewed) * 1000
-	a.interval.sinceSilence = uint8(min(float32(a.interval.sinceSilence)+dt/1e5, math.MaxUint8))
-	a.unreviewed, a.calm = 0, false
-	a.peer.stepPending = a.peer.stepPending && a.interval.undisturbed(x) <= warmUp // later, reports of before have all arrived
-	a.leak(dt)
-	l := a.matchStep(x, b)
-	if e.kind != congested {
-		a.learn(x, dt, l)
-	} else if l.roundTrip += a.own.residual; a.arbiter.warmingUp() && l.roundTrip < a.arbiter.reference-l.deadBand {
-		a.learn(x, dt, l)
-		a.own.congestedFor = bucketTime // a matched step has to wait anew
+	a.outliers.endBucket()
+	if b.fastest == math.MaxInt32 {
+		return false // nothing but early outliers
 	}
-	a.updateOffset()
-	// Of 12 buckets or less the mean spread says little where datagrams share their delay.
-	a.calm = e.kind != congested && a.own.spreads > 12 && a.interval.renewing == 0 && a.unchanged()
+	s := sample{from: b.from, to: x, at: b.from + bucketTime/2, least: float64(b.fastest), next: infinite}
+	if !b.single() {
+		s.next = float64(b.runnerUp)
+		a.outgoing.note(a.delta(in, x)+s.least, x, a.clock.skew)
+	}
+	congested = a.take(in, s)
+	if !congested && b.many() {
+		a.learnResolution(s.next - s.least)
+	}
+	return congested
 }
 
-// leak moves the offset towards where the midpoint and the asymmetry put it, by half of what the slope may
-// have carried it away. While only one way queues, that is a mistake.
-func (a *association) leak(dt float32) {
-	d := a.own.sigma * dt / 2
-	c := float32(ring(a.offset-a.midpoint(), offsetBits)) - a.arbiter.asymmetry
-	a.adjust(-float64(min(max(c, -d), d))) // rule: the offset leaks to the midpoint
+// take takes the fastest datagram of some time on way d, and reports whether it queued.
+func (a *association) take(d int, s sample) (congested bool) {
+	w := &a.ways[d]
+	if int(a.awaited) == d+1 {
+		a.awaited = 0
+	}
+	a.limit(d, s)
+	a.arbiter.jumped = a.arbiter.jumped || s.to-s.from > congestedTime // nobody watched
+	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.steps.joint()))
+	if !congested {
+		w.points.add(point{s.at, a.delta(d, s.at) + s.least}, sign(d)*a.clock.skew)
+	}
+	if w.least > second { // rule: what makes all datagrams so late is a clock
+		a.interval.slack[d] = max(a.interval.slack[d], a.delay(d)+w.least)
+		a.dirty = true
+	}
+	if by > 0 {
+		a.rise(d, s.to, by)
+	} else if a.peer.known && !a.peer.isOriginal() {
+		a.slewed(d, s)
+	}
+	a.fit(d, s)
+	if a.peer.known {
+		a.matchStep(s.to)
+		a.follow()
+	}
+	return congested
 }
 
-// learn lets the arbiter learn the reference round trip.
-func (a *association) learn(x float64, dt float32, l look) {
-	// While one end does not know how far apart the clocks are, the round trip seems too short.
-	fast := abs(a.own.slope) > 2*priorSkew+sigmas*float64(a.own.sigma)
-	if a.arbiter.learn(dt, l, a.peer.last%marks == extrapolatedMark, fast, a.interval.stepped()) {
+// fall takes that the floor of way d fell to another level.
+func (a *association) fall(d int, x, by float64) {
+	before, dead := a.roundTrip(), a.deadBand()
+	if !a.peer.known || before+by > -dead || a.arbiter.reference < -dead {
+		if by < -dead && a.arbiter.warmingUp() { // rule: what passes for a shorter path may be a clock
+			a.fellFrom, a.fellAt = before, x
+		}
+		a.shift(d, x, by)
+		return
+	}
+	if a.interval.stepped() && a.interval.undisturbed(x) < settledTime { // rule: what is set again and again is slewed
+		a.clock.doubt(slewSkew)
+	}
+	a.stepClock(d, x, by) // rule: a round trip shorter than nothing is a clock's
+	a.awaited, a.before = uint8(2-d), before
+}
+
+// rise takes that the floor of way d rose to another level.
+func (a *association) rise(d int, x, by float64) { a.shift(d, x, by) }
+
+// shift moves the floor of way d by so much.
+func (a *association) shift(d int, x, by float64) {
+	a.forget(d)
+	a.ways[d].shift(x, by)
+	if d == in {
+		a.outgoing = outgoing{} // it was of before
+	}
+	a.dirty = true
+}
+
+// stepClock takes that a clock was set, by which the floor of way d moves by so much. Delays stay as they are.
+func (a *association) stepClock(d int, x, by float64) {
+	a.clock.offset += sign(d) * by
+	for k := range a.ways {
+		a.shift(k, x, 0)
+	}
+	if x-a.awake > warmUp || abs(by) > a.drifted { // rule: what clocks drift apart in a silence is no step
 		a.interval.clockStep(x)
 	}
-	a.arbiter.decay(dt, l)
 }
 
-// matchStep raises the own floor if all datagrams are late by what the round trip became
-// shorter, or by enough to make an impossible one possible: then a clock was set and the peer
-// has told it. An impossible round trip is believed only if the peer did not extrapolate. It returns
-// what both ways say from then on.
-func (a *association) matchStep(x float64, b *bucket) look {
-	by, l := a.own.lateness(), a.look()
-	opens := a.impossible(l) && a.peer.last%marks != extrapolatedMark && l.roundTrip+by > -l.deadBand
-	if opens && !a.arbiter.warmingUp() { // the rest is a queue, or will be told
-		by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
+// forget moves what the points of a way that are gone said of the rate to what was known before.
+func (a *association) forget(d int) {
+	w := &a.ways[d]
+	if !a.clock.doubts {
+		a.clock.prior = a.clock.prior.and(w.rate)
 	}
-	if !opens && !a.arbiter.matches(by, l, a.own.congestedFor, a.own.abrupt) { // rule: a matched clock step
-		return l
+	w.rate = gaussian{}
+}
+
+// limit takes that the offset is at most so far off on the side of way d.
+func (a *association) limit(d int, s sample) {
+	if !a.peer.known {
+		return
 	}
-	unknown := float32(priorSkew / 2)             // who sets a clock may correct its rate, too
-	if a.own.congestedFor == 0 || !a.own.abrupt { // rule: a step that came by and by may be a slew
-		unknown = slewSkew
+	slack := a.ways[d].level + s.least + a.dispersion()*(a.clock.at-s.from)
+	if d == out {
+		slack += rounding + a.stale(sigmas/2*a.clock.sigma)
 	}
-	a.own.climb(x, by, infinite)
-	b.begin(x)
-	a.own.widenSlope(max(a.own.sigma, unknown))
-	if by > a.unseen() {
-		a.interval.clockStep(x)
+	if a.interval.take(d, s.from, a.clock.at, ring(slack, offsetBits)) {
+		a.dirty = true
 	}
-	a.markDirty()
-	return a.look()
+}
+
+// slewed raises the floor of way d by what the round trip lacks, if for some time all its datagrams have been late by as
+// much: nothing but the clocks moved.
+func (a *association) slewed(d int, s sample) {
+	w, lack := &a.ways[d], a.lack()
+	w.late.add(s, w.residual, lack)
+	by, t := min(w.late.by, lack), max(w.late.lasted(), 2*second)
+	switch {
+	case lack < leastSlew, a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
+		return
+	case w.late.by > 2*lack+4*w.spread || by > slewSkew*t: // rule: a slew is late by what lacks, a queue by more
+		return
+	}
+	w.raise(by)
+	a.clock.bend(sign(d)*by, t)
+	for k := range a.ways {
+		a.ways[k].rate = gaussian{}
+		a.ways[k].forgetPoints()
+		a.ways[k].touched = s.to
+		a.interval.slack[k] += by
+	}
+	a.dirty = true
+}
+
+// fit makes a point of the fastest datagram of way d of late, if it is time, and turns the clock to what both ways say of
+// its rate.
+func (a *association) fit(d int, s sample) {
+	w, c, x := &a.ways[d], &a.clock, s.to
+	if silence := x - s.from; silence > longestWindow || silence > congestedTime && w.n >= fitPoints && silence > w.span(s.from) {
+		a.forget(d) // the points are old
+		w.restart(x)
+		c.doubt(max(c.sigma, min(skewDrift*silence, priorSkew)))
+		return
+	}
+	if x-w.end < w.spacing {
+		return
+	}
+	if w.loweredBy > w.lowerGate(w.lastNear, c.sigma, a.steps.joint()) { // rule: a line that sinks starts anew
+		a.forget(d)
+		w.restart(x)
+		if a.peer.known && !a.peer.isOriginal() && a.lack() > 2*rounding { // it may be the clock
+			a.forget(1 - d)
+			a.ways[1-d].forgetPoints()
+		}
+	}
+	added, evicted, wait := w.endSpan(x, sign(d)*c.skew, a.steps.joint())
+	if !added {
+		return
+	}
+	a.dirty = true
+	if w.n < fitPoints {
+		return
+	}
+	w.rate = w.slope(d, c, a.steps.joint())
+	if evicted {
+		if !c.doubts {
+			c.prior = c.prior.and(gaussian{w.rate.mean, float64(w.n) * w.rate.variance})
+		}
+		drift := 4 * skewDrift * wait
+		c.prior.variance += drift * drift
+	}
+	turn := c.learn(a.ways[in].rate, a.ways[out].rate)
+	for k := range a.ways {
+		if k == out && a.peer.isOriginal() {
+			continue
+		}
+		a.ways[k].turn(k, c, turn)
+	}
+	w.learnUsual(d, c)
+}
+
+// matchStep raises a floor if all its datagrams are late by what the round trip became shorter: then a clock was set.
+func (a *association) matchStep(x float64) {
+	for d := range a.ways {
+		w := &a.ways[d]
+		by, l := w.lateness(), a.look()
+		opens := l.roundTrip < -l.deadBand && l.roundTrip+by > -l.deadBand
+		if opens && !a.arbiter.warmingUp() {
+			by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
+		}
+		set := opens || a.arbiter.matches(by, a.arbiter.reference, l, w) // rule: a clock that is set moves both floors
+		fell := a.fellFrom > 0 && x-a.fellAt < settledTime && a.arbiter.matches(by, a.fellFrom, l, w)
+		if by == 0 || !set && !fell {
+			continue
+		}
+		a.ways[1-d].level += by // it fell when that was seen
+		a.interval.slack[1-d] += by
+		a.stepClock(d, x, by)
+		a.clock.doubt(slewSkew) // it may be slewed
+		if fell {
+			a.arbiter.restart(a.roundTrip())
+		}
+		a.fellFrom = 0
+	}
+}
+
+// report takes the least delta of the way to the peer since the report before.
+func (a *association) report(x float64, minDelta Counter24) {
+	a.advance(x)
+	wasOriginal := a.peer.isOriginal()
+	a.peer.note(minDelta)
+	if a.peer.isOriginal() && !wasOriginal { // its minima were taken for datagrams
+		a.ways[out].restart(x)
+		a.ways[out].rate = gaussian{}
+		a.clock.doubt(priorSkew)
+	}
+	raw := uint64(minDelta) << ts24Shift
+	from, sent := a.peer.sent, x-min(max(a.delay(in), 0), second)
+	a.peer.sent = sent
+	if !a.peer.known {
+		a.firstReport(x, raw)
+		return
+	}
+	w := &a.ways[out]
+	y := around(raw, a.delta(out, sent))
+	if a.peer.isOriginal() {
+		a.minimum(x, y)
+		return
+	}
+	if a.awaited == out+1 && y < 0 && from < a.interval.event && a.interval.undisturbed(x) < 3*second {
+		return // it is from before the clock step
+	}
+	if gate := w.lowerGate(sent, a.clock.sigma, a.steps.joint()); y < -gate {
+		a.fall(out, sent, y)
+		y = 0
+	} else if y < 0 {
+		w.lower(sent, -y)
+		a.dirty = true
+		y = 0
+	}
+	at := max(from, sent-second)/2 + sent/2
+	a.take(out, sample{from: from, to: sent, at: at, least: y, next: infinite})
+	a.review(x)
+}
+
+// minimum takes what an original reports, y above its floor so far: a minimum of ten seconds.
+func (a *association) minimum(x, y float64) {
+	w := &a.ways[out]
+	if a.awaited == out+1 {
+		a.awaited = 0
+	}
+	w.level += y
+	w.near(a.peer.sent)
+	a.dirty = true
+	a.limit(out, sample{from: a.peer.sent, to: a.peer.sent})
+	a.matchStep(x)
+	a.follow()
+	a.review(x)
 }
 
 // firstReport takes the first report. The offset is the midpoint: nothing else is known.
-func (a *association) firstReport(x float64, r report) {
-	a.peer.known = true
-	a.toPeer = float64(wrap(r.raw, deltaBits))
-	a.offset = a.midpoint()
+func (a *association) firstReport(x float64, raw uint64) {
+	i, o := &a.ways[in], &a.ways[out]
+	there, back := float64(wrap(raw, deltaBits)), a.delta(in, x)
+	half := ring(there+back, deltaBits) / 2
+	a.peer.known, a.dirty = true, true
+	a.clock.offset = half - back
+	i.level = half
+	o.start(half, a.peer.sent)
+	o.spread, o.meanResidual = i.spread, i.meanResidual // until more is known
 	a.arbiter.restart(a.roundTrip())
-	a.interval.set(float32(a.delay()), maxOffset)
-	a.limit(x, r, a.delay(), 0)
-	a.markDirty()
+	a.arbiter.reviewed = x
+	a.interval.slack = [2]float64{half, maxOffset}
+	a.limit(out, sample{from: min(a.peer.sent, 0), to: a.peer.sent}) // the datagram that it tells may be as old as the session
 }
 
-// report takes the peer's reading of its floor, which was right when it was sent. It reports
-// whether readers are to know at once; else the end of the bucket will do.
-func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent bool) {
-	a.advance(x)
-	r := a.peer.decode(minDelta)
-	if !a.peer.known {
-		a.firstReport(x, r)
-		return true
-	}
-	sent := x - min(max(a.delay(), 0), second) // the delay is wrong while a clock is set
-	d := float32(around(r.raw, a.toPeer+a.own.slope*(x-sent)))
+// review lets the arbiter learn the round trip. It is asked once a report.
+func (a *association) review(x float64) {
 	l := a.look()
-	a.arbiter.levelMoved(x, d, false, l)
-	above := ring(a.delayToPeer()+float64(d), offsetBits)
-	if r.repeated && !a.peer.stepPending && -a.own.slope > float64(a.own.sigma) { // the floor rises, and an old minimum is below it
-		d = 0
-	}
-	if d > hostJitter && d < 4*maxSkew*second && a.arbiter.matches(d, l, a.own.congestedFor, a.own.abrupt) { // rule: a clock may be slewed, says the peer
-		a.own.widenSlope(slewSkew)
-	}
-	a.toPeer += float64(a.peer.update(d, l.deadBand))
-	a.learnSkew(sent, r)
-	surprise := a.interval.above - float32(above)
-	if !a.arbiter.warmingUp() { // a peer may take back a rise that it told early, and confirm its floor seldom
-		surprise -= a.interval.unsure
-	}
-	a.limitAfterFall(x, d, surprise, &a.interval.below)
-	was := a.interval.above
-	a.limit(x, r, above, float64(abs(d)))
-	a.peer.stepPending = false
-	urgent = abs(d) >= rounding
-	if urgent || a.interval.above < was-rounding || a.interval.renewing > 0 { // else the next review will do
-		a.markDirty()
-	}
-	if urgent {
-		a.matchStep(x, b)
-		a.updateOffset()
-	}
-	return urgent
-}
-
-// learnSkew takes a report that the peer sent at sent. While all datagrams from there queue, they say
-// nothing about the slope, and little at first, but reports do: the peer's floor falls as the own one rises. Each
-// report of a confirmed floor may be off by 0.1 ms, or if nearly all are confirmed by less, since then datagrams come
-// much nearer to the floor than that; by its noise, and the rounding of both; and by the resolution of the own clock.
-// Two of them tell the slope to twice that, over the time between them, and to half of what it may have drifted by since
-// the mean of that time.
-func (a *association) learnSkew(sent float64, r report) {
-	if r.quality != confirmedMark || a.own.n > maxPoints { // memory broke: the next datagram starts anew
-		return
-	}
-	moved, lasted := a.peer.moved(sent)
-	turn := -moved/lasted - a.own.slope
-	off := 2*rounding + min(float32(a.peer.unconfirmed)/128, 1)*hostJitter + a.peer.noise
-	sigma := 2*(off+float32(a.own.ownResolution))/float32(lasted) + skewDrift/4*float32(lasted)
-	counts := a.own.congestedFor > second || onlyCrystals(float64(a.own.priorVar)) && 1.5*sigma < a.own.sigma
-	switch {
-	case lasted > longestWindow || abs(turn) > 4*float64(a.own.sigma)+2*float64(sigma):
-		a.peer.confirm(sent) // the earlier one is old, or no slope explains the later one
-	case counts && sigma < a.own.sigma: // rule: reports tell the skew
-		a.own.setSlope(turn, sigma)
-		a.markDirty()
-	}
-}
-
-// limit takes a report by which the offset is at most above higher, and which differs from the
-// peer's floor by surprise. A floor that was extrapolated limits nothing, except within 15 s of a clock
-// step. That of a legacy peer is a minimum of ten seconds.
-func (a *association) limit(x float64, r report, above, surprise float64) {
-	dispersion := a.dispersion()
-	if r.quality != confirmedMark {
-		above += float64(a.arbiter.unreportedRise(a.roundTrip()))
-	}
-	switch {
-	case r.quality == legacyMark:
-		above += a.stale(float64(sigmas/2*a.own.sigma + a.own.tilt(x))) // more would be the bound of each that warms up
-		if r.maybeOld {
-			// The peer may hear little, however much we hear. Then what it extrapolates may be as old as the
-			// session, while the clocks' rates are not known.
-			above += slewSkew * max(x-congestedTime, 0)
+	dt := a.arbiter.since(x)
+	i, o := &a.ways[in], &a.ways[out]
+	if i.congestedFor > 0 || o.congestedFor > 0 {
+		l.roundTrip += i.queue() + o.queue()
+		if !a.arbiter.warmingUp() || l.roundTrip >= a.arbiter.reference-l.deadBand { // rule: a queue teaches no round trip
+			return
 		}
-	case r.quality == confirmedMark:
-		above += hostJitter + 2*float64(a.peer.noise)
-	case a.interval.undisturbed(x) < settledTime:
-		tilted := a.interval.undisturbed(x) * (a.own.tilt(x) + a.excessSlope()) // the peer may extrapolate since then
-		above += 2*gateSpreads*float64(a.peer.noise) + 2*second*dispersion + 2*surprise + float64(tilted)
-	default: // rule: what is extrapolated limits nothing
+	}
+	lack := a.arbiter.reference - l.roundTrip
+	mayBeClock := i.isLate(lack, mayBeDepths) || o.isLate(lack, mayBeDepths)
+	mayBeRate := lack < congestedTime*a.clock.sigma && !a.arbiter.warmingUp()
+	if lack > 1 && (mayBeClock || mayBeRate) { // rule: what lacks may be a clock's
+		a.arbiter.age += dt
 		return
 	}
-	a.interval.report(x, above, r.quality == confirmedMark)
+	a.arbiter.learn(dt, l)
+	a.follow()
 }
 
-// levelToReport returns what to report: the own floor at x, or higher if it may have risen with a
-// clock that was set. The peer waits to hear of that. If no clock is found in 5 s, it is a queue, unless
-// it is longer than a second, and the peer is to see the same round trip again as this end. A rise that is small, or hardly above the
-// gate, may be two datagrams that happened to queue alike; to a legacy peer any would do harm if it
-// were a queue, which no rise of a second is.
-func (a *association) levelToReport(x float64) float64 {
-	level, rise := a.own.levelAt(x), a.own.persistentRise()
-	mayBeClock := a.own.congestedFor < congestedTime/2
-	tell := rise > max(2*a.deadBand(), 1.4*gateSpreads*(a.own.spread-hostJitter)) && mayBeClock && !a.peer.isLegacy() || rise > second
-	if a.peer.known && tell && (!a.arbiter.warmingUp() || a.interval.undisturbed(x) < settledTime) { // rule: rises are told early
-		level += float64(rise)
-	}
-	return level
-}
-
-// dispersion returns by how much the interval widens in a microsecond, us: what is not known of the
-// skew, and of its changes.
+// dispersion returns by how much the interval widens in a microsecond, us: what is not known of the rate, and of its
+// changes.
 func (a *association) dispersion() float64 {
-	t := max(a.interval.undisturbed(a.at), second)
-	unknown := a.own.slopeError(a.at) + (2*a.own.scatter()+hostJitter)/t
-	unknown += a.excessSlope()
-	most := slewSkew + abs(float32(a.own.slope)) // steps may have taught a slope that no clock has
-	return 2*settledTime*skewDrift + float64(min(unknown, most))
-}
-
-// excessSlope returns by how much the slope exceeds 200 ppm, as crystals hardly ever do, or 0 once it is trusted:
-// when it is known well, and has moved the floor by more than the resolution of either clock could.
-func (a *association) excessSlope() float32 {
-	steep := abs(float32(a.own.slope))
-	mayTilt := a.own.spread > hostJitter && steep*a.own.span(a.at) < maxResolution
-	if a.own.sigma > rampSkew || mayTilt {
-		return max(steep-2*priorSkew, 0)
+	t := max(a.interval.undisturbed(a.clock.at), second)
+	scatter := a.ways[in].scatter()
+	if a.peer.known {
+		scatter = min(scatter, a.ways[out].scatter())
 	}
-	return 0
+	unknown := sigmas*a.clock.sigma + (2*scatter+hostJitter)/t
+	return 2*settledTime*skewDrift + min(unknown, slewSkew+abs(a.clock.skew))
 }
 
-// view sets v, in place since a copy would have to wait for what was just written, to what readers are to see at x.
-// The offset is the one nearest to near.
+// toReport returns the delta that the next report tells, as of x.
+func (a *association) toReport(x float64) float64 {
+	if a.peer.isOriginal() || !a.outgoing.some { // an original believes the last report as it is
+		return a.delta(in, x)
+	}
+	return a.outgoing.at(x, a.clock.skew)
+}
+
+// view sets v to what readers are to see at x. The offset is the one nearest to near.
 func (a *association) view(v *view, x float64, near uint64) {
-	*v = view{state: reported, clockMap: clockMap{whole: near}}
-	v.undisturbed, v.jitter = a.interval.undisturbed(x), a.own.meanResidual
-	skew := uint32(int32(-a.own.slope * (1 << 32)))
+	*v = view{clockMap: clockMap{whole: near}}
+	v.undisturbed, v.jitter = float32(a.interval.undisturbed(x)), float32(a.ways[in].meanResidual)
+	skew := uint32(int32(a.clock.skew * (1 << 32)))
 	v.rates = join(skew, skew)
-	if a.own.confirmed() {
-		v.state |= confirmed
-	}
 	if a.interval.stepped() {
 		v.state |= disturbed
 	} else {
 		v.undisturbed -= settledTime // where it began, for the estimator
 	}
-	level := ring(a.levelToReport(x), deltaBits) + (1<<ts24Shift-1)/2. // half a unit, for levels are whole microseconds
-	v.report = uint32(int64(level * (1 << (32 - deltaBits))))
-	if a.peer.known {
-		v.state |= synced
-		offset := ring(a.offset-a.own.slope*(x-a.at), offsetBits) + 1./4 // or rounding down could take a whole one
-		fine := int64(math.Floor(offset * (1 << 32)))
-		v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
-		v.delay, v.toPeer = float32(max(a.delay(), 0)), float32(max(a.delayToPeer(), 0))
-		dispersion := a.dispersion()
-		wrong := max(-a.roundTrip(), 0) // by so much the floors are wrong at least: no round trip is shorter than nothing
-		v.bound, v.dispersion = a.interval.bound()+wrong+float32(dispersion*max(x-readerMargin-a.at, 0)), float32(dispersion)
+	if !a.peer.known {
+		return
 	}
+	v.state |= synced
+	offset := ring(a.clock.offsetAt(x), offsetBits) + 1./4 // or rounding down could take a whole one
+	fine := int64(math.Floor(offset * (1 << 32)))
+	v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
+	v.delay, v.toPeer = float32(max(a.delay(in), 0)), float32(max(a.delay(out), 0))
+	dispersion := a.dispersion()
+	slewed := min(a.lack(), slewSkew*2*second)
+	wrong := max(-a.roundTrip(), slewed, 0) // what lacks may be a slew, of which 2 s are not known yet
+	v.bound = float32(a.interval.bound() + wrong + dispersion*max(x-readerMargin-a.clock.at, 0))
+	v.dispersion = float32(dispersion)
 }
 
-// ---- The way to the peer, from its reports ----
+// ---- Reports: what the peer says, and what it is told ----
 
 const (
-	legacyReports = 4  // reports of other quality: of five originals one sends so many without remainder 2
-	longRun       = 64 // reports in a row without that remainder that no original sends; buckets that the spread is a mean over
+	unproven = 4  // reports of other remainder: of five originals one sends so many without remainder 2
+	longRun  = 64 // reports in a row without that remainder that no original sends; buckets that the spread is a mean over
 )
 
-// report is what the peer says of the way to it.
-type report struct {
-	raw      uint64    // us: the floor there when it was sent, on the ring of deltas
-	quality  Counter24 // confirmedMark, extrapolatedMark, or legacyMark: that of a legacy peer, whatever its last bits are
-	repeated bool      // a legacy peer said the same before: a minimum that may be old
-	maybeOld bool      // it is not known yet whether an original says so; if not, the floor is extrapolated, maybe for long
-}
-
-// peer is what is known of the reports of the other end. It knows neither the ways nor the offset.
+// peer is what is known of the reports of the other end.
 type peer struct {
-	noise       float32   // us: mean difference of reports from what they were expected to say
-	last        Counter24 // report, 0 at first; it may come before the first datagram
-	confirmed   Counter24 // an earlier one that was confirmed, 0 at first
-	confirmedAt uint32    // ms: x when the peer sent that, modulo 49 days
-	legacy      uint8     // other reports until the peer counts as one of ours: it starts as an original
-	unconfirmed uint8     // 1/255: share of reports that were not confirmed, of late; at the start all
-	known       bool      // a report has come, so the offset is known
-	stepPending bool      // a report of a clock step is to come, too; until then the round trip is what it was
+	sent   float64   // x when it sent the last one
+	last   Counter24 // report, 0 at first; it may come before the first datagram
+	minima uint8     // reports until it counts as one of ours: it starts as an original
+	known  bool      // a report has come, so the offset is known
 }
 
-// isLegacy reports whether the peer is an original, or may be one.
-func (p *peer) isLegacy() bool { return p.legacy > 0 }
+// isOriginal reports whether the peer is an original, or may be one.
+func (p *peer) isOriginal() bool { return p.minima > 0 }
 
-// decode returns what a report says.
-func (p *peer) decode(minDelta Counter24) report {
-	r := report{raw: uint64(minDelta) << ts24Shift, quality: minDelta % marks}
-	if r.quality == legacyMark { // rule: originals are told apart
-		p.legacy = longRun
-	} else if p.legacy > 0 && minDelta != p.last { // an original repeats a minimum for long
-		p.legacy--
-	}
-	if p.isLegacy() {
-		r.maybeOld = r.quality == extrapolatedMark && p.legacy <= legacyReports
-		r.repeated, r.quality = minDelta == p.last, legacyMark
-	}
+// note takes a report and reports whether it is the same as the one before.
+func (p *peer) note(minDelta Counter24) (repeated bool) {
+	repeated = minDelta == p.last
 	p.last = minDelta
-	if p.unconfirmed -= uint8((uint16(p.unconfirmed) + 15) / 16); r.quality != confirmedMark {
-		p.unconfirmed += 16
+	if minDelta%marks == originalMark { // rule: originals are told apart
+		p.minima = longRun
+	} else if p.minima > 0 && !repeated { // an original repeats a minimum for long
+		p.minima--
 	}
-	return r
+	return repeated
 }
 
-// update returns by how much the floor moves if a report says that it moved by d, and learns how far
-// reports are off.
-func (p *peer) update(d, deadBand float32) float32 {
-	if abs(d) < deadBand { // what sets a dead band must not learn from what it refuses, nor run away
-		p.noise += (min(abs(d), 5*hostJitter) - p.noise) / 8
-	}
-	if p.isLegacy() {
-		return d
-	}
-	return d - min(max(d, -rounding), rounding)*7/8 // rule: what rounding may be is believed slowly
+// outgoing is the least delta since the last report.
+type outgoing struct {
+	delta, x float64 // it was that at x
+	some     bool    // there is one
 }
 
-// moved returns by how much the floor has moved since the confirmed report, and in how long, us.
-func (p *peer) moved(sent float64) (moved, lasted float64) {
-	if p.confirmed == 0 {
-		return 0, math.Inf(1)
+// note takes the delta of a datagram, as of x.
+func (o *outgoing) note(delta, x, skew float64) {
+	if !o.some || delta < o.at(x, skew) {
+		*o = outgoing{delta, x, true}
 	}
-	lasted = float64(max(uint32(int64(sent/1e3))-p.confirmedAt, 1)) * 1e3
-	return float64(p.last.Distance(p.confirmed)) * (1 << ts24Shift), lasted
 }
 
-// confirm remembers a confirmed report.
-func (p *peer) confirm(sent float64) {
-	p.confirmed, p.confirmedAt = p.last, uint32(int64(sent/1e3))
+// at returns the least delta as of x: the clocks ran apart since.
+func (o *outgoing) at(x, skew float64) float64 { return o.delta - skew*(x-o.x) }
+
+// ---- The clock ----
+
+const (
+	priorSkew = 100e-6       // two crystals of 50 ppm
+	slewSkew  = 500e-6       // NTP's fastest slew
+	maxSkew   = 1000e-6      // no computer's clock is as wrong
+	skewDrift = 0.1e-6 / 1e6 // a skew changes so fast, per microsecond: temperature
+)
+
+// gaussian is what is known of a rate. A variance of 0: nothing.
+type gaussian struct{ mean, variance float64 }
+
+// and returns what is known if both are.
+func (g gaussian) and(h gaussian) gaussian {
+	switch {
+	case h.variance == 0:
+		return g
+	case g.variance == 0:
+		return h
+	}
+	w := g.variance / (g.variance + h.variance)
+	return gaussian{g.mean + w*(h.mean-g.mean), w * h.variance}
+}
+
+// differs reports whether two rates are hardly the same one: they are 4 standard deviations apart.
+func (g gaussian) differs(h gaussian) bool {
+	d := g.mean - h.mean
+	return d*d > 4*4*(g.variance+h.variance)
+}
+
+// clock is the remote clock as the local one sees it. Both ways see the same one.
+type clock struct {
+	at     float64  // x at which the offset is that
+	offset float64  // us: remote minus local clock
+	skew   float64  // by which it changes
+	sigma  float64  // standard deviation of that
+	prior  gaussian // what was known of the skew before the points of both ways
+	agreed gaussian // what both ways last agreed on
+	doubts bool     // the points were not believed
+}
+
+func (c *clock) offsetAt(x float64) float64 { return c.offset + c.skew*(x-c.at) }
+
+// doubt says that what was known of the skew may be wrong by sigma.
+func (c *clock) doubt(sigma float64) {
+	c.sigma, c.prior, c.agreed = sigma, gaussian{c.skew, sigma * sigma}, gaussian{}
+}
+
+// bend takes that the offset has run away by so much in the time t: the rate has changed by some of that.
+func (c *clock) bend(by, t float64) {
+	change := by / t
+	c.skew = min(max(c.skew+change/2, -maxSkew), maxSkew)
+	c.doubt(math.Sqrt(change*change + c.sigma*c.sigma))
+}
+
+// learn takes what both ways say of the skew, and returns by how much it turned.
+func (c *clock) learn(i, o gaussian) (turn float64) {
+	both := i.variance > 0 && o.variance > 0
+	was := c.skew
+	if both && i.differs(o) { // rule: no clock makes a round trip longer: a path ramps
+		if c.agreed.variance > 0 {
+			c.prior = c.agreed
+		}
+		c.agreed, c.doubts = gaussian{}, true
+		c.skew, c.sigma = median(c.prior.mean, i.mean, o.mean), math.Sqrt(c.prior.variance)
+	} else {
+		points := i.and(o)
+		c.doubts = false
+		// At first only what most crystals do is known, and a clock may be further off, but none so far.
+		known := c.prior.variance < priorSkew*priorSkew/2 || abs(points.mean) > 1.1*maxSkew
+		if known && points.differs(c.prior) {
+			d := points.mean - c.prior.mean
+			if both && abs(median(0, i.mean-c.prior.mean, o.mean-c.prior.mean)) > abs(d)/2 { // rule: what both ways say is the clock
+				c.prior.variance = d * d
+			} else {
+				points.variance, c.doubts = d*d, true
+			}
+		}
+		g := c.prior.and(points)
+		c.skew, c.sigma = g.mean, math.Sqrt(g.variance)
+		if both {
+			c.agreed = g
+		}
+	}
+	c.prior.mean = min(max(c.prior.mean, -maxSkew), maxSkew)
+	c.skew = min(max(c.skew, -maxSkew), maxSkew)
+	return c.skew - was
 }
 
 // ---- The arbiter between path and clock ----
 
 const (
 	warmUp       = 6e6   // us: the first datagrams may all have queued
-	settledTime  = 15e6  // us: by then both ends have seen and told, be the other a legacy peer; Settled
+	settledTime  = 15e6  // us: by then both ends have seen and told, be the other an original; Settled
 	longestQueue = 220e6 // us: an asymmetry that was right is kept through a queue of three minutes and a half
 )
 
 // arbiter decides whether the path or a clock has changed. It sees no datagram: only the round trip,
 // in which no clock is, and how far the offset is from the midpoint.
-//
-// Each of two round trips at which the offset was known says where the offset can be: if the round
-// trip is now d longer, and one way is to blame, the midpoint is off by d/2. The offset lies between
-// what both say, and moves only where it must: that is how a longer path leaves it alone, and a
-// clock that is set moves it.
 type arbiter struct {
-	reference            float32 // us: the round trip that is trusted, of late
-	asymmetry            float32 // us: offset minus midpoint while the round trip is the reference one
-	symmetric            float32 // us: the reference round trip when the asymmetry was last 0
-	expiry               float32 // us: until the asymmetry decays
-	age                  float32 // us: for how long the round trip has been the reference one, in all; each look counts for a second at most
-	candidate            float32 // us: another round trip that lasts
-	candidateAge         float32 // us: for how long it has; 0 when the round trip is another one
-	roundTripBeforeFall  float32 // us: the round trip before a floor fell most in the first seconds, or from a longer one that lasted; 0 if none fell, or that floor rose since
-	correctionBeforeFall float32 // us: offset minus midpoint then
-	sinceFall            uint8   // 0.1 s, at most 25.5 s
-	ownFell              bool    // it was the own floor
-	fellLate             bool    // it was not in the first seconds
-	adjusted             bool    // the offset jumped once, or was not watched for long: a clock may have been set
+	reference    float64 // us: the round trip that is trusted, of late
+	asymmetry    float64 // us: offset minus midpoint while the round trip is the reference one
+	symmetric    float64 // us: the reference round trip when the asymmetry was last 0
+	expiry       float64 // us: until the asymmetry decays
+	age          float64 // us: for how long the round trip has been the reference one
+	candidate    float64 // us: another round trip that lasts
+	candidateAge float64 // us: for how long it has
+	reviewed     float64 // x when that was last asked
+	jumped       bool    // the offset did: what is taken for an asymmetry may be a clock that was set
 }
 
 // look is what both ways say at one time.
 type look struct {
-	roundTrip  float32 // us
-	correction float32 // us: offset minus midpoint
-	deadBand   float32 // us: two looks at the same round trip differ by less
-	conditions
-}
-
-// conditions are apart from a look, since the compiler keeps structs of up to four fields in registers. In memory
-// their copies have to wait for what was just written.
-type conditions struct {
-	spread float32 // us: how closely datagrams approach the own floor
-	legacy bool    // the peer tells late that its floor rose
+	roundTrip  float64 // us
+	correction float64 // us: offset minus midpoint
+	deadBand   float64 // us: two looks at the same round trip differ by less
+	original   bool    // the peer tells late that its floor rose
 }
 
 // restart takes the round trip for the reference. It is taken to be symmetric.
-func (r *arbiter) restart(roundTrip float32) {
-	r.reference, r.symmetric, r.asymmetry, r.age, r.candidateAge = roundTrip, roundTrip, 0, 0, 0
+func (r *arbiter) restart(roundTrip float64) {
+	*r = arbiter{reference: roundTrip, symmetric: roundTrip, expiry: r.expiry, reviewed: r.reviewed}
+}
+
+// since returns the time since it was last asked. It says little about what a long one spans.
+func (r *arbiter) since(x float64) (dt float64) {
+	dt = min(x-r.reviewed, 2*second)
+	r.reviewed = x
+	r.expiry -= dt
+	if r.jumped {
+		r.expiry = min(r.expiry, longestWindow)
+	}
+	return dt
 }
 
 // warmingUp reports whether the reference round trip is hardly known yet.
@@ -1484,12 +1534,11 @@ func (r *arbiter) warmingUp() bool { return r.age < warmUp }
 // isEarly reports whether the round trip is not known well yet.
 func (r *arbiter) isEarly() bool { return r.age < 2*settledTime }
 
-// asymmetryBound returns how far the midpoint may be off where the round trip is d longer than it
-// was. At first, and beside a legacy peer, which tells rises late, a shorter one is right. A round
-// trip that is well known is not a little longer without a cause.
-func (r *arbiter) asymmetryBound(d float32, l look) float32 {
+// asymmetryBound returns how far the midpoint may be off where the round trip is d longer than it was. At first, and
+// beside an original, which tells rises late, a shorter one is right.
+func (r *arbiter) asymmetryBound(d float64, l look) float64 {
 	switch {
-	case d < 0 && (r.warmingUp() || l.legacy):
+	case d < 0 && (r.warmingUp() || l.original):
 		return 0
 	case d > 0 && !r.isEarly(): // rule: a round trip that is well known is not a little longer
 	case abs(d) < l.deadBand:
@@ -1499,237 +1548,117 @@ func (r *arbiter) asymmetryBound(d float32, l look) float32 {
 }
 
 // correct returns how far the offset is to be from the midpoint: as it is, or as near to that as
-// both round trips allow.
-func (r *arbiter) correct(l look) float32 {
+// both round trips that are known allow.
+func (r *arbiter) correct(l look) float64 {
 	d := r.asymmetryBound(l.roundTrip-r.reference, l)
 	c := min(max(l.correction, r.asymmetry-d), r.asymmetry+d)
 	d = r.asymmetryBound(l.roundTrip-r.symmetric, l)
 	return min(max(c, -d), d)
 }
 
-// learn learns the reference round trip from one that lasted dt, and reports whether a clock was
-// set in the first seconds. What the peer extrapolated teaches none: a peer that is cut off cannot
-// take it back, and one that does not know its skew yet is wrong for long. fast says that the
-// clocks seem too far apart, stepped that one was set once.
-func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (set bool) {
-	d, sure := l.roundTrip-r.reference, dt
-	r.sinceFall = uint8(min(float32(r.sinceFall)+dt/1e5, math.MaxUint8))
-	if r.fellLate && r.sinceFall > settledTime/1e5 {
-		r.roundTripBeforeFall = 0
-	}
-	if extrapolated && r.warmingUp() {
-		sure /= 4 // not 0: at a datagram a second most reports are extrapolated
-	}
+// learn learns the reference round trip from one that lasted dt.
+func (r *arbiter) learn(dt float64, l look) {
+	d := l.roundTrip - r.reference
 	switch {
 	case l.roundTrip < -l.deadBand: // a clock was set, and not everybody has told
-	case r.warmingUp() && (d < 0 || fast): // rule: a shorter round trip is taken at once in warm-up
-		if abs(d) < l.deadBand { // within it, it is the one that is known
-			r.age, r.candidateAge = r.age+sure, 0
+	case r.warmingUp() && d < 0: // rule: a shorter round trip is taken at once in warm-up
+		if abs(d) < l.deadBand {
+			r.age, r.candidateAge = r.age+dt, 0
 		}
 		r.reference = l.roundTrip
 	case abs(d) < l.deadBand:
 		r.reference += d * min(dt/congestedTime, 1)
-		r.age, r.candidateAge = r.age+sure, 0
+		r.age, r.candidateAge = r.age+dt, 0
 	case abs(l.roundTrip-r.candidate) >= l.deadBand:
 		r.candidate, r.candidateAge = l.roundTrip, 0
 	default:
-		r.candidateAge += dt
-		if r.candidateAge > 2*second && r.wasSet(d, l) { // rule: a clock was set if one floor falls and the other one rises
-			r.roundTripBeforeFall = 0
-			if l.correction = r.correctionBeforeFall; r.fellLate {
-				r.adopt(l, stepped)
-			} else {
-				r.restart(l.roundTrip)
+		if r.candidateAge += dt; r.candidateAge > settledTime { // rule: another round trip that lasts is learnt
+			if r.asymmetry == 0 {
+				r.expiry = longestQueue
 			}
-			return true
-		}
-		if r.candidateAge > settledTime && !extrapolated { // rule: another round trip that lasts is learnt
-			r.adopt(l, stepped)
+			r.asymmetry, r.reference, r.candidateAge = l.correction, l.roundTrip, 0
 		}
 	}
-	return false
-}
-
-// adopt takes the round trip for the reference, and the offset for right there.
-func (r *arbiter) adopt(l look, stepped bool) {
-	if r.asymmetry == 0 {
-		r.expiry = longestQueue
-		if stepped && r.isEarly() { // rule: a clock that is set early leaves a wrong asymmetry
-			r.expiry = 2 * r.age
-		}
+	if r.expiry < 0 { // rule: asymmetries decay
+		r.symmetric += (r.reference - r.symmetric) * min(4*dt/congestedTime, 1)
 	}
-	r.asymmetry, r.reference, r.candidateAge = l.correction, l.roundTrip, 0
-}
-
-// decay lets go of an asymmetry that is old, or for which no one way can be to blame.
-func (r *arbiter) decay(dt float32, l look) {
-	if r.asymmetry != 0 {
-		if r.expiry -= dt; r.adjusted {
-			r.expiry = min(r.expiry, longestWindow)
-		}
-		if r.expiry < 0 { // rule: asymmetries decay
-			r.symmetric += (r.reference - r.symmetric) * min(4*dt/congestedTime, 1)
-		}
-	}
-	d := r.asymmetryBound(r.reference-r.symmetric, l)
+	d = r.asymmetryBound(r.reference-r.symmetric, l)
 	if r.asymmetry = min(max(r.asymmetry, -d), d); r.asymmetry == 0 {
 		r.symmetric = r.reference
 	}
 }
 
-// matches reports whether the round trip is the reference one if a floor is higher by rise: then a
-// clock was set, and both ways saw it. In warm-up it may seem so where one queue ends as another
-// comes. So there it must last: for a second if datagrams became late by and by, as when a clock runs
-// away, and for 5 s if suddenly.
-func (r *arbiter) matches(rise float32, l look, congestedFor float32, abrupt bool) bool {
-	lack, most := r.reference-l.roundTrip, rise/2
+// matches reports whether the round trip is that of before if the floor w is higher by rise. In warm-up one queue may
+// have ended as another came.
+func (r *arbiter) matches(rise, before float64, l look, w *way) bool {
+	lack, most := before-l.roundTrip, rise/2
 	if r.warmingUp() {
-		if most = rise / 4; congestedFor < second || abrupt && congestedFor < 5*second {
+		if most = rise / 4; w.congestedFor < 5*second {
 			return false
 		}
 	}
 	miss := abs(lack - rise)
-	return lack > l.deadBand && miss < l.deadBand+gateSpreads*l.spread && miss < most
-}
-
-// levelMoved takes by how much a floor moved at x, d, the own one or the peer's, and what both ways said until
-// then. That is kept until that floor rises: of the greatest fall of the first seconds, and of one from a longer round
-// trip that lasted.
-func (r *arbiter) levelMoved(x float64, d float32, here bool, before look) {
-	late, longer := x > 2*warmUp, before.roundTrip-r.reference
-	least := r.roundTripBeforeFall - before.roundTrip // the greatest so far
-	if late {
-		least = longer / 2
-	}
-	lasted := longer > before.deadBand && r.candidateAge > warmUp && abs(before.roundTrip-r.candidate) < before.deadBand
-	switch {
-	case r.roundTripBeforeFall > 0 && r.ownFell == here && d > before.deadBand:
-		r.roundTripBeforeFall = 0
-	case -d > max(least, before.deadBand) && (lasted || !late):
-		r.roundTripBeforeFall, r.correctionBeforeFall, r.sinceFall = before.roundTrip, before.correction, 0
-		r.ownFell, r.fellLate = here, late
-	}
-}
-
-// unreportedRise returns by how much the peer's floor may be higher than it tells: where the own floor fell in the
-// first seconds because a clock was set, that one rose by as much.
-func (r *arbiter) unreportedRise(roundTrip float32) float32 {
-	if !r.ownFell || r.fellLate {
-		return 0
-	}
-	return max(r.roundTripBeforeFall-roundTrip, 0)
-}
-
-// wasSet reports whether a clock was set where what a floor falls by passes for the end of a queue, in the first
-// seconds or after a way became longer: the other floor has risen by as much, so that the round trip is longer
-// again by rise.
-func (r *arbiter) wasSet(rise float32, l look) bool {
-	miss := abs(l.roundTrip - r.roundTripBeforeFall)
-	return r.roundTripBeforeFall > 0 && (r.fellLate || r.isEarly()) && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
+	return lack > l.deadBand && miss < l.deadBand+gateSpreads*w.spread && miss < most
 }
 
 // ---- The interval that contains the offset ----
 
-const (
-	maxOffset = 1 << (offsetBits - 1) // us: half the ring, where all offsets are
-	sigmas    = 6.0                   // standard errors of a slope: a few points far from normal gave them
-)
+const maxOffset = 1 << (offsetBits - 1) // us: half the ring, where all offsets are
 
-// infinite is more than any delay or distance: an upper slack that no datagram confirmed is unsure by that.
-var infinite = float32(math.Inf(1))
-
-// interval contains the true offset while no clock is set: no delay is negative, so each datagram
-// limits the offset from below, and each report from above. It only ages.
+// interval contains the true offset while no clock is set: no delay is negative, so each datagram limits the offset
+// on one side, and each report on the other.
 type interval struct {
-	below        float32 // us: the truth is at most so far below the offset
-	above        float32 // us: and so far above it; these are the slacks, and set keeps both within half the ring
-	unsure       float32 // us: so far the upper slack was widened since a confirmed report; infinite if it is from no such report
-	drifted      uint16  // 0.1 ms: the clocks may have run apart by so much in the last silence
-	sinceSilence uint8   // 0.1 s: since it ended, at most 25.5 s
-	renewing     uint8   // 3 after a clock step: of three buckets the first began before it, the other two replace the lower slack, even by a wider one
-	event        float64 // x of the last clock step; at the start -settledTime
+	slack [2]float64 // us: the truth is at most so far below the offset, as the way in says, and above, as the way out says
+	fresh [2]bool    // so since the last clock step
+	event float64    // x of the last clock step; at the start -settledTime
 }
 
-// clockStep says that a clock was set, or seems to have been.
-func (i *interval) clockStep(x float64) {
-	if abs(i.undisturbed(x)) > second {
-		i.event = x
-	}
-	i.renewing = 3 // the one under way, and two
-}
+// clockStep says that a clock was set at x, or seems to have been.
+func (i *interval) clockStep(x float64) { i.event, i.fresh = x, [2]bool{} }
 
 // stepped reports whether a clock was ever set.
 func (i *interval) stepped() bool { return i.event > -settledTime }
 
 // undisturbed returns the time at x since the last clock step, us.
-func (i *interval) undisturbed(x float64) float32 { return float32(x - i.event) }
+func (i *interval) undisturbed(x float64) float64 { return x - i.event }
 
 // bound returns how far the offset may be off, us.
-func (i *interval) bound() float32 { return max(i.below, i.above, 0) + 3*rounding }
+func (i *interval) bound() float64 { return max(i.slack[in], i.slack[out], 0) + 3*rounding }
 
-// widen says that the truth may be farther below the offset, and above it, than known.
-func (i *interval) widen(below, above float32) {
-	i.unsure = max(i.unsure+above, 0)
-	i.set(i.below+below, i.above+above)
-}
-
-// endSilence says that a silence ended, in which the clocks may have run apart by drifted.
-func (i *interval) endSilence(drifted float32) {
-	i.drifted, i.sinceSilence = uint16(min(drifted/100+1, math.MaxUint16)), 0
-}
-
-// set sets the slacks. No offset is farther from another than half the ring.
-func (i *interval) set(below, above float32) {
-	i.below, i.above = min(max(below, -maxOffset), maxOffset), min(max(above, -maxOffset), maxOffset)
-}
-
-// datagram takes the fastest datagram of a bucket: the truth is at most so far below the offset.
-func (i *interval) datagram(x, below float64) {
-	if float32(below) < i.below && i.renewing == 0 || i.renewing == 1 || i.renewing == 2 {
-		i.set(float32(below), i.above)
-	}
-	i.renewing -= min(i.renewing, 1)
-	if i.noteIfEmpty(x) {
-		i.above, i.unsure = maxOffset, infinite
+// widen says that the truth may be farther off, on both sides.
+func (i *interval) widen(d float64) {
+	for w := range i.slack {
+		i.slack[w] = min(max(i.slack[w]+d, -maxOffset), maxOffset)
 	}
 }
 
-// report takes a report by which the offset is at most above higher. After a clock step the
-// last one counts.
-func (i *interval) report(x, above float64, confirmed bool) {
-	if float32(above) < i.above || i.undisturbed(x) < settledTime {
-		i.set(i.below, float32(above))
-		if i.unsure = 0; !confirmed {
-			i.unsure = infinite
-		}
+// take takes what way d has said since from: at x the truth is at most so far off. It reports whether a clock was set, or
+// more is known after one was.
+func (i *interval) take(d int, from, x, slack float64) (news bool) {
+	if !i.fresh[d] && i.stepped() && from >= i.event { // after a clock step another one counts, even if wider
+		i.slack[d], i.fresh[d], news = slack, true, true
 	}
-	if i.noteIfEmpty(x) {
-		i.below, i.renewing = maxOffset, 2
+	i.slack[d] = min(i.slack[d], slack)
+	if -i.slack[in] > i.slack[out] { // nothing is left: a clock was set
+		i.clockStep(x)
+		i.slack[1-d] = maxOffset
+		return true
 	}
+	return news
 }
 
-// noteIfEmpty notes that a clock was set if no offset is left, and reports whether that is so. If
-// the peer extrapolated the upper slack, then wrongly.
-func (i *interval) noteIfEmpty(x float64) (set bool) {
-	if -i.below <= i.above {
-		return false
-	}
-	if i.unsure == infinite {
-		i.above = maxOffset
-		return false
-	}
-	i.clockStep(x)
-	return true
-}
-
-// ---- The delay floor of one way ----
+// ---- The floor of one way ----
 
 const (
 	bucketTime    = 0.2e6 // us: datagrams are judged by the fastest of so long
 	congestedTime = 10e6  // us: what lasts so long is no queue
 	hostJitter    = 100.0 // us: hosts add so much, whatever the path
 	gateSpreads   = 8     // spreads: exponential jitter exceeds 8 times its mean in e^-8 of the cases
-	maxResolution = 16e3  // us: no system's clock is coarser
+
+	leastSlew   = 20.0 // us: less may be rounding
+	lateShare   = 0.7  // of what lacks: two ways that come back from a shorter path are late by half of it
+	slewDepths  = 5    // depths: late by more is late for sure
+	mayBeDepths = 0.6  // depths: and by so much perhaps
 )
 
 // bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch this
@@ -1760,615 +1689,428 @@ func (b *bucket) add(y int32) {
 // single reports whether less than two datagrams came.
 func (b *bucket) single() bool { return b.runnerUp == math.MaxInt32 }
 
-// many reports whether so many datagrams came, without the last one, that the two fastest differ little
-// even where a path flaps.
+// many reports whether so many datagrams came that the two fastest differ little even where a path flaps.
 func (b *bucket) many() bool { return b.count > fitPoints+1 }
 
-// lower says that the floor sank by d.
-func (b *bucket) lower(d int32) {
-	b.fastest += min(d, math.MaxInt32-b.fastest)
-	b.runnerUp += min(d, math.MaxInt32-b.runnerUp)
+// rise says that the floor rose by d.
+func (b *bucket) rise(d float64) {
+	for _, y := range []*int32{&b.fastest, &b.runnerUp} {
+		if *y < math.MaxInt32 {
+			*y = int32(min(max(float64(*y)-d, 0), math.MaxInt32-1))
+		}
+	}
 }
 
-// event is what happened to a floor.
-type event struct {
-	kind    eventKind
-	by      float32 // us: how far it moved
-	visible bool    // what readers or the peer are told has changed
-
-	resolutionKnown bool // that of both clocks is known from now on
+// sample is the fastest datagram of some time.
+type sample struct {
+	from, to float64 // x
+	at       float64 // x: about when it came
+	least    float64 // us: so far is it above the floor
+	next     float64 // us: the second fastest; infinite if it is not known
 }
 
-type eventKind uint8
+// outliers are datagrams below the lower gate, faster than the path seems to allow. A clock that was set makes all
+// datagrams early, a path that was not taken before some, and swapped times of receipt one or two.
+type outliers struct {
+	least   float64 // us: of those in a row, below 0
+	row     uint8   // so many in a row
+	buckets uint8   // buckets in a row in which some came
+	now     bool    // one came in the bucket under way
+}
 
-const (
-	kept      eventKind = iota
-	lowered             // a datagram was a little faster than the floor
-	shifted             // it fell or rose to another level
-	congested           // all datagrams of the bucket queued, or may have
-	outlier             // a datagram was much too early
-)
+// add takes one that is y above the floor, and returns by how much the floor fell if it is believed.
+func (o *outliers) add(y float64) (by float64, believed bool) {
+	if o.row++; o.row == 1 || y < o.least {
+		o.least = y
+	}
+	o.now = true
+	if o.row < 3 && o.buckets < 4 { // rule: outliers come neither three times, nor in each bucket
+		return 0, false
+	}
+	by = o.least
+	*o = outliers{}
+	return by, true
+}
 
-// floor is the delta of a datagram that does not queue, on the way to here. It knows no peer: what
-// happened is returned.
+func (o *outliers) endBucket() {
+	if !o.now {
+		o.buckets = 0
+		return
+	}
+	o.buckets, o.now = o.buckets+1, false
+}
+
+// late is a run of samples of a way that all were above the floor.
+type late struct {
+	by       float64 // us: at least so far
+	from, to float64 // x
+}
+
+// add takes a sample that is so far above the floor. A run ends with one that is not late by most of what lacks.
+func (l *late) add(s sample, residual, lack float64) {
+	if l.to == l.from || l.by < lateShare*lack {
+		l.by, l.from = residual, s.from
+	}
+	l.by, l.to = min(l.by, residual), s.to
+}
+
+func (l *late) lasted() float64 { return l.to - l.from }
+
+// way is the floor of one way: the delay of a datagram that does not queue, as the clock stands, and the points that
+// tell how it moves against the clock.
 //
-// The yardstick of all gates is the spread: how far apart the fastest datagrams come. Queues and
-// clocks are slow against it, and heavy tails do not touch it. It learns only from buckets that are
-// not congested: what sets a gate must not learn from what the gate refuses.
-type floor struct {
-	line
-	lastNear     float64 // x of the last bucket that came near the floor, or of a level shift
-	spread       float32 // us: half of what the two fastest datagrams of a bucket lie apart, in the mean; at the start 1 s
-	residual     float32 // us: the last bucket was so far above the floor
-	least        float32 // us: the last two buckets were at least so far above; a level shift makes it 0
-	congestedFor float32 // us: for how long buckets have been congested, of each a second at most; 0 when one comes near
-	plateau      float32 // us: the least residual after the first 5 s of that, until then the last one
-	earliest     float32 // us: least residual of the early outliers in a row
-	tooLow       float32 // us: the floor is at most so far too low: a datagram came as near, and the slope may be wrong since
-	spreads      uint8   // buckets that the spread is a mean over, at most longRun; a longer path makes it fitPoints
-	outliers     uint8   // datagrams in a row that are faster than the path seems to allow
-	plateauHits  uint8   // congested buckets near the plateau, at most longRun: a path comes back there, a queue hardly
-	earlyBuckets uint8   // buckets in a row in which early outliers came
-	earlyNow     bool    // one came in the bucket under way
-	persists     bool    // the last bucket was congested by the same as the one before, or as the lower of the two before
-	abrupt       bool    // buckets became congested from one to the next, as after a step, not by and by
-	shiftedUp    bool    // the last level shift was up
-	candidate    uint16  // us: it may be the resolution of both clocks: deltas differ by multiples of it
-	hits         uint8   // differences that were multiples of it, at most longRun; one that is none begins anew
+// The yardstick of all gates is the spread: how far apart the fastest datagrams come. Queues and clocks are slow
+// against it, and heavy tails do not touch it. It learns only from what comes near: what sets a gate must not learn
+// from what the gate refuses.
+type way struct {
+	level        float64 // us
+	lastNear     float64 // x of the last sample that came near, or of a level shift
+	touched      float64 // x of the datagram that last lowered it
+	spread       float64 // us: how far apart the fastest datagrams come; at the start 1 s
+	residual     float64 // us: the last sample was so far above the floor
+	least        float64 // us: the last two were
+	congestedFor float64 // us: for how long samples have been congested, of each a second at most
+	plateau      float64 // us: the least residual after the first 5 s of that
+	late         late
+	typical      typical
+	spreads      uint8 // samples that the spread is a mean over
+	hits         uint8 // congested samples near the plateau, at most longRun
+	points
 }
 
-// start begins with the level of the first datagram.
-func (f *floor) start(level float64) {
-	*f = floor{line: line{level: level, meanResidual: second, spacing: bucketTime, best: noPoint}, spread: second, residual: second}
-	f.widenSlope(priorSkew)
+// typical is how far above the floor the fastest datagrams usually come.
+type typical struct {
+	height  float64 // us: mean distance of the points from the floor
+	spacing float64 // us: time between them
+	depth   float64 // us*us: both multiplied: over so long a time the fastest comes so much nearer
+}
+
+// start begins with a datagram at x.
+func (w *way) start(level, x float64) {
+	*w = way{level: level, lastNear: x, touched: x, spread: second, residual: second}
+	w.meanResidual = second
+	w.points.restart(x)
+}
+
+// sum returns a number that is finite if all are.
+func (w *way) sum() float64 {
+	return w.level + w.lastNear + w.touched + w.spread + w.residual + w.least + w.congestedFor + w.plateau + w.late.by +
+		w.late.from + w.late.to + w.typical.height + w.typical.spacing + w.typical.depth + w.meanResidual + w.end + w.spacing +
+		w.loweredBy + w.rate.mean + w.rate.variance
 }
 
 // scatter returns how far the fastest datagrams lie apart.
-func (f *floor) scatter() float32 { return min(f.meanResidual, f.spread) }
+func (w *way) scatter() float64 { return min(w.meanResidual, w.spread) }
 
-// upperGate returns how far above the floor the fastest datagram of a bucket that ends at x may be. A
-// queue opens no gate for itself.
-func (f *floor) upperGate(x float64) float32 {
-	unseen := max(float32(x-f.lastNear)-f.congestedFor, 0) // rule: what is congested opens no gate
-	return hostJitter + 2*f.jointResolution() + gateSpreads*f.spread + sigmas/2*f.sigma*unseen
+// upperGate returns how far above the floor the fastest datagram of a sample that ends at x may be.
+func (w *way) upperGate(x, sigma, resolution float64) float64 {
+	unseen := max(x-w.lastNear-w.congestedFor, 0) // rule: what is congested opens no gate
+	gate := hostJitter + 2*resolution + gateSpreads*w.spread + sigmas/2*sigma*unseen
+	if w.congestedFor > 0 { // rule: what is congested comes near only well inside of the gate
+		gate = min(gate, max(gate, w.residual)/2)
+	}
+	return gate
 }
 
 // lowerGate returns how far below the floor a datagram may be at x: 12 scatters, not 8 spreads as above it,
 // since the first ones may be small by chance.
-func (f *floor) lowerGate(x float64) float32 {
-	return hostJitter + f.jointResolution() + 1.5*gateSpreads*f.scatter() + sigmas/2*f.sigma*max(f.spacing, float32(x-f.lastNear))
+func (w *way) lowerGate(x, sigma, resolution float64) float64 {
+	unseen := max(w.spacing, x-w.lastNear)
+	return hostJitter + resolution + 1.5*gateSpreads*w.scatter() + sigmas/2*sigma*unseen
 }
 
-// lateness returns how late all datagrams are: those of the last congested bucket, or of the
-// last two where they came near. While a line has few points, it is to learn from those.
-func (f *floor) lateness() float32 {
+// lateness returns how late all datagrams are: those of the last congested sample, or of the last two where they came near.
+func (w *way) lateness() float64 {
 	switch {
-	case f.congestedFor > 0:
-		return f.residual
-	case f.n >= fitPoints && f.least >= 2*f.spread: // rule: what is near may be late
-		return f.least // less may be chance
+	case w.congestedFor > 0:
+		return w.residual
+	case w.least >= 2*w.spread: // rule: what is near may be late
+		return w.least // less may be chance
 	}
 	return 0
 }
 
-// persistentRise returns by how much the floor may have risen: by as much as both of the last two buckets
-// were congested, if they were so by the same.
-func (f *floor) persistentRise() float32 {
-	if f.persists {
-		return f.least
+// queue returns how long all datagrams queue.
+func (w *way) queue() float64 {
+	if w.congestedFor == 0 {
+		return 0
 	}
-	return 0
+	return w.residual
 }
 
-// slopeError returns by how much the slope may be off at x: by 6 standard errors, or by the tilt if that is more.
-func (f *floor) slopeError(x float64) float32 {
-	if f.ownResolution == 0 { // as nearly always: this is asked in each bucket, and inlined
-		return sigmas * f.sigma
-	}
-	return f.coarseSlopeError(x)
+// isLate reports whether all datagrams of late came above the floor by most of what the round trip lacks, and by more than
+// is usual over such a time, so many times.
+func (w *way) isLate(lack, depths float64) bool {
+	by, t := min(w.late.by, lack), w.late.lasted()
+	return by > lateShare*lack && by*t > depths*w.typical.depth && by > w.typical.height*min(w.typical.spacing/t, 1)
 }
 
-// coarseSlopeError is slopeError where the own clock is coarse. If both clocks are, sigma allows for half of their
-// resolution at least, and no point is off by more than all of it.
-func (f *floor) coarseSlopeError(x float64) float32 {
-	if f.jointResolution() > 0 {
-		return max(2*f.sigma, f.tilt(x))
-	}
-	return max(sigmas*f.sigma, f.tilt(x))
+// shift moves the floor by d to another level at x.
+func (w *way) shift(x, d float64) {
+	w.lay(d)
+	w.restart(x)
+	w.near(x)
+	w.late, w.touched = late{}, x
 }
 
-// confirmed reports whether a datagram shows that the floor is at most hostJitter too low.
-func (f *floor) confirmed() bool { return f.tooLow < hostJitter }
-
-// datagram takes a delta that arrived at x and returns how far it is above the floor, us, and what
-// it did. The bucket is the one under way. Early outliers must come three in a row, or in each bucket
-// of a second: a clock that was set makes all datagrams early, a path that was not taken before some.
-func (f *floor) datagram(x float64, raw uint64, b *bucket) (y float64, e event) {
-	y = around(raw, f.levelAt(x))
-	if f.spreads == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
-		f.spread = min(float32(b.runnerUp-b.fastest), second/2)
-	}
-	if y < -float64(f.lowerGate(x)) {
-		if f.outliers++; f.outliers == 1 || float32(y) < f.earliest {
-			f.earliest = float32(y)
-		}
-		f.earlyNow = true
-		if f.outliers < 3 && f.earlyBuckets < 4 { // rule: outliers come neither three times, nor in each bucket
-			return y, event{kind: outlier}
-		}
-		e = event{kind: shifted, by: f.earliest}
-		f.shift(x, f.earliest)
-		y -= float64(e.by)
-	}
-	f.outliers = 0
-	if y < 0 {
-		f.lower(float32(-y))
-		f.tooLow, f.residual = 0, f.residual-float32(y)
-		if e.kind == kept {
-			e = event{kind: lowered, by: float32(y)}
-		}
-		y = 0
-	}
-	return y, e
+// near takes that datagrams come near the floor.
+func (w *way) near(x float64) {
+	w.congestedFor, w.least, w.lastNear = 0, 0, x
 }
 
-// shift moves the floor by d to another level. The slope stays.
-func (f *floor) shift(x float64, d float32) {
-	f.restart(x)
-	f.level += float64(d)
-	f.residual -= d
-	f.congestedFor, f.least, f.persists, f.tooLow, f.lastNear, f.surprisedFor, f.shiftedUp = 0, 0, false, 0, x, 0, d > 0
-	f.outliers, f.earlyBuckets, f.earlyNow = 0, 0, false
+// raise moves the floor up by d where it was not seen that the clock was slewed.
+func (w *way) raise(d float64) {
+	w.lay(d)
+	w.congestedFor, w.least = 0, 0
 }
 
-// tripState is what the association says of the round trip at the end of a bucket.
-type tripState struct {
-	now    float32 // us: round trip of a datagram on the floor; NaN while it is not known well
-	stable bool    // it is the reference one: no queue grows, so another slope is a clock that is slewed
-	room   float32 // us: by so much the floor may rise before the round trip is no longer the reference one
+// lower moves the floor down by d, to a datagram at x.
+func (w *way) lower(x, d float64) {
+	w.lay(-d)
+	w.touched = x
+	w.loweredBy += d
 }
 
-// endBucket looks at the fastest datagrams of a bucket and says what happened: the floor was kept,
-// rose, or the bucket was congested.
-func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
-	if f.earlyNow {
-		f.earlyBuckets, f.earlyNow = f.earlyBuckets+1, false
-	} else {
-		f.earlyBuckets = 0
-	}
-	if b.fastest == math.MaxInt32 {
-		return event{} // nothing but early outliers
-	}
-	wasConfirmed, wasRise := f.confirmed(), f.persistentRise()
-	before, leastBefore := f.residual, f.least
-	f.residual = float32(b.fastest)
-	f.least = min(f.residual, before)
-	since := float32(x - b.from - bucketTime) // its datagrams: a silence may have ended it
-	slopeError := f.slopeError(x)
-	f.tooLow = min(f.tooLow+slopeError*float32(x-b.from), f.residual+slopeError*since)
-	gate := f.upperGate(x)
-	if f.congestedFor > 0 { // rule: what is congested comes near only well inside of the gate
-		gate = min(gate, max(gate, before)/2)
-	}
-	if f.residual <= gate {
-		f.learnSpread(b, before-f.residual)
-		e.resolutionKnown = b.many() && f.learnResolution(int64(b.runnerUp-b.fastest))
-		f.congestedFor, f.persists, f.lastNear = 0, false, b.from
-		f.addCandidate(b.from+bucketTime/2, f.residual, trip.now+f.residual)
-	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == shifted {
-		return e
-	}
-	visible := false
-	if x-b.from > congestedTime || f.isDue(x) { // else refit does nothing, and a call costs more than this
-		visible = f.refit(x, trip.stable, b)
-	}
-	e.visible = visible || f.persistentRise() != wasRise || f.confirmed() != wasConfirmed
-	return e
+// lay moves the floor up by d.
+func (w *way) lay(d float64) {
+	w.level += d
+	w.residual -= d
+	w.late.by -= d
 }
 
-// refit ends the line's span if it is due, and reports whether that changed what readers or the peer are told.
-func (f *floor) refit(x float64, stable bool, b *bucket) (visible bool) {
-	switch silence := x - b.from; {
-	case silence > longestWindow, silence > congestedTime && f.n >= fitPoints && silence > float64(f.span(b.from)): // the points are old
-		f.restart(x)
-		f.widenSlope(max(f.sigma, min(skewDrift*float32(silence), priorSkew)))
-		return true
-	case !f.isDue(x):
-		return false
+// hurry makes a spread of the first bucket before it is over.
+func (w *way) hurry(b *bucket) {
+	if w.spreads == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
+		w.spread = min(float64(b.runnerUp-b.fastest), second/2)
 	}
-	level, slope := f.levelAt(x), f.slope
-	f.endSpan(x, f.spread, f.jointResolution(), stable)
-	d := level - f.levelAt(x)
-	f.tooLow = max(f.tooLow+float32(d), 0)
-	return d != 0 || f.slope != slope
 }
 
-// learnSpread learns the spread from a bucket whose fastest datagram was faster than that of the
-// bucket before by fall. The spread is half of what the two fastest lie apart, plus fall: these two may
-// share their delay, as those of a frame do. If fall is negative, a queue may have begun. Then it does
-// not count, except where a single datagram came: there is no more to learn from.
-// A bucket counts for little more than the mean so far, or a few that queued would make it large.
-func (f *floor) learnSpread(b *bucket, fall float32) {
-	spread, most := float32(b.runnerUp-b.fastest)/2+max(fall, 0), 1.5*f.spread
-	if b.single() {
-		spread, most = abs(fall), 2.5*f.spread
+// take takes a sample, and returns by how much the floor rises and whether all of the sample was congested.
+func (w *way) take(s sample, gate float64) (by float64, congested bool) {
+	before := w.residual
+	w.residual = s.least
+	w.least = min(s.least, before)
+	if s.least > gate {
+		return w.congest(s)
+	}
+	w.learnSpread(s, before-s.least)
+	w.congestedFor, w.lastNear = 0, s.from
+	return 0, false
+}
+
+// congest takes a sample of which all datagrams were late. A path that is longer comes back to the same height, a queue
+// hardly; and it may last for 30 s.
+func (w *way) congest(s sample) (by float64, congested bool) {
+	w.congestedFor += min(s.to-s.from, second)
+	if w.congestedFor < congestedTime/2 {
+		w.plateau, w.hits = s.least, 0
+	}
+	if abs(s.least-w.plateau) < hostJitter+gateSpreads*w.spread {
+		w.hits = min(w.hits+1, longRun)
+	} else if s.least < w.plateau {
+		w.hits = 1
+	}
+	w.plateau = min(w.plateau, s.least)
+	if w.congestedFor > congestedTime && w.hits >= 3 || w.congestedFor > 3*congestedTime { // rule: what lasts is no queue
+		w.spreads = min(w.spreads, fitPoints) // a longer path may have more jitter
+		return w.plateau, true
+	}
+	return 0, true
+}
+
+// learnSpread learns the spread from a sample that was faster than the one before by fall: half of what its two fastest
+// lie apart, plus fall, since these two may share their delay, as those of a frame do. If fall is negative, a queue may
+// have begun. Then it does not count, except where a single datagram is known: there is no more to learn from.
+// A sample counts for little more than the mean so far, or a few that queued would make it large.
+func (w *way) learnSpread(s sample, fall float64) {
+	spread, most := (s.next-s.least)/2+max(fall, 0), 1.5*w.spread
+	if s.next == infinite {
+		spread, most = abs(fall), 2.5*w.spread
 	}
 	if spread > second/2 {
 		return // there was none before, or a clock was set between the two
 	}
-	f.spreads = min(f.spreads+1, longRun)
-	f.spread += (min(spread, most+hostJitter/2) - f.spread) / float32(f.spreads)
+	w.spreads = min(w.spreads+1, longRun)
+	w.spread += (min(spread, most+hostJitter/2) - w.spread) / float64(w.spreads)
 }
 
-// learnResolution learns of what deltas are multiples, from two datagrams of about one bucket, of which one is d
-// higher above the floor. Where both clocks are coarse, d is 0 or a multiple of their resolution, but for the unit
-// of stamps and the slope of the floor. Where a queue grows or a path flaps, d is often the same, too:
-// late buckets and those of few datagrams are not to be told here. It reports whether the resolution
-// is known from now on.
-func (f *floor) learnResolution(d int64) (resolutionKnown bool) {
-	d = abs(d)
-	was, alike := f.jointResolution(), 1<<ts24Shift+2+abs(f.slope)*bucketTime
-	if float64(d) <= alike || d > maxResolution {
-		return false
-	}
-	candidate, hits := int64(f.candidate), min(int64(f.hits)+1, longRun)
-	rest, short := int64(uint32(d)%max(uint32(f.candidate), 1)), candidate <= int64(6*alike)
-	if min(rest, candidate-rest) > int64(alike) { // without && or else, no branch: nobody can predict which it is
-		candidate, hits = d, 0
-	}
-	if short {
-		candidate, hits = d, 0
-	}
-	f.candidate, f.hits = uint16(candidate), uint8(hits)
-	if f.jointResolution() <= was {
-		return false
-	}
-	f.widenSlope(priorSkew) // datagrams with the same delta told no slope
-	return true
-}
-
-// jointResolution returns the resolution of both clocks together, us: 0 where one of them is not coarse, or
-// where it is not known yet or small beside the jitter. Eight differences in a row are hardly multiples of one
-// number by chance.
-func (f *floor) jointResolution() float32 {
-	if f.hits < 8 || f.candidate <= hostJitter || float32(f.candidate) < 2*f.spread {
-		return 0
-	}
-	return float32(f.candidate) // rule: both clocks may be coarse
-}
-
-// congest takes a bucket in which all datagrams were late. before is the residual of the bucket before it,
-// leastBefore the lower one of the two before it. If all have been late for 10 s, and came back to the
-// plateau, the path is longer; a queue may last for 30 s.
-func (f *floor) congest(x float64, before, leastBefore, room float32, b *bucket) event {
-	near := hostJitter + 2*f.jointResolution() + gateSpreads*f.spread
-	if f.congestedFor == 0 {
-		f.abrupt = f.residual-before-maxSkew*float32(x-b.from) > f.residual/2
-	}
-	f.persists = f.congestedFor > 0 && min(abs(f.residual-before), abs(f.residual-leastBefore)) < near
-	if f.congestedFor += min(float32(x-b.from), second); f.congestedFor < congestedTime/2 {
-		f.plateau, f.plateauHits = f.residual, 0
-	}
-	if abs(f.residual-f.plateau) < near {
-		f.plateauHits = min(f.plateauHits+1, longRun)
-	} else if f.residual < f.plateau {
-		f.plateauHits = 1
-	}
-	f.plateau = min(f.plateau, f.residual)
-	if f.congestedFor > congestedTime && f.plateauHits >= 3 || f.congestedFor > 3*congestedTime { // rule: what lasts is no queue
-		by := f.plateau
-		f.climb(x, by, room)
-		f.spreads = min(f.spreads, fitPoints) // a longer path may have more jitter
-		return event{kind: shifted, by: by, visible: true}
-	}
-	return event{kind: congested}
-}
-
-// climb moves the floor up by d. If it was moved up before, and hardly anything came near its
-// line since, then the slope was wrong, unless the rise makes the round trip longer, which no
-// clock does.
-func (f *floor) climb(x float64, d, room float32) {
-	if f.shiftedUp && f.n < fitPoints && d <= room { // rule: no line holds
-		if 2*f.sigma < priorSkew {
-			f.widenSlope(2 * f.sigma)
-		} else {
-			f.forgetSlope(x)
-		}
-	}
-	f.shift(x, d)
-	f.tooLow = f.residual // the last bucket was late by so much more
-}
-
-// setSlope turns the line about where a datagram last came near: then its slope is known to sigma.
-func (f *floor) setSlope(turn float64, sigma float32) {
-	turn = min(max(turn, -maxSkew-f.slope), maxSkew-f.slope)
-	up := turn * (f.end - f.lastNear)
-	f.rotate(up, turn)
-	f.best.y -= float32(up + turn*float64(f.best.x))
-	f.prior = float32(f.slope)
-	f.widenSlope(sigma)
-}
-
-// ---- The line below the fastest datagrams ----
+// ---- The points below which the floor lies ----
 
 const (
-	maxPoints     = 12    // fastest datagrams of doubling spans that the line is fitted to
+	maxPoints     = 12    // fastest datagrams of doubling spans that the floor lies below
 	fitPoints     = 4     // the fewest that show both a slope and noise
 	longestWindow = 130e6 // us: oscillators keep no rate for longer
-
-	priorSkew = 100e-6       // two crystals of 50 ppm
-	slewSkew  = 500e-6       // NTP's fastest slew
-	maxSkew   = 1000e-6      // no computer's clock is as wrong
-	skewDrift = 0.1e-6 / 1e6 // a skew changes so fast, per microsecond: temperature
-	rampSkew  = 10e-6        // a slope known so well is not another one because a path changes
 )
 
-// line is the floor as a straight line below the points that tell it: the fastest datagrams
-// of spans of time, as they are seen from the end of the last one. It knows of no queue: what is
-// no point is not told to it.
-type line struct {
-	end           float64 // x of the end of the last span
-	level         float64 // us: the line there
-	slope         float64 // minus the skew
-	meanResidual  float32 // us: mean distance of the points from the line, at the start 1 s
-	spacing       float32 // us: time between points; it doubles when there are too many
-	loweredBy     float32 // us: by which the line was lowered since end
-	prior         float32 // slope known before the points
-	priorVar      float32 // variance of that
-	sigma         float32 // standard deviation of the slope
-	best          point   // fastest datagram since end, or noPoint
-	n             uint8   // points
-	surprisedFor  uint8   // buckets for which points have told another slope, at most 255; 0 when they do not
-	ownResolution uint16  // us: times of receipt are multiples of it, it seems: that of the own clock, or 0
-	points        [maxPoints]point
+// points are the fastest datagrams of spans of time.
+type points struct {
+	end          float64 // x of the end of the last span
+	spacing      float64 // us: time between points; it doubles when there are too many
+	loweredBy    float64 // us: by which the floor was lowered since end
+	meanResidual float64 // us: mean distance of the points from the floor, at the start 1 s
+	rate         gaussian
+	best         point // the fastest since end
+	some         bool  // there is a best
+	n            uint8
+	list         [maxPoints]point
 }
 
 // point is a datagram that queued least.
 type point struct {
-	x         float32 // us after end, so negative: when its bucket began, and 0.1 s
-	y         float32 // us above the line
-	roundTrip float32 // us, with this datagram; NaN while it is not known
+	x     float64 // about when it came
+	delta float64 // us
 }
 
-// noPoint is slower than any datagram.
-var noPoint = point{y: infinite}
-
-// levelAt returns the level at x.
-func (l *line) levelAt(x float64) float64 { return l.level + l.slope*(x-l.end) }
-
-// tilt returns by how much the slope may be off at x though the points lie on a straight line. Where the time
-// between datagrams is nearly a multiple of the own clock's resolution, each has to wait a little longer for the
-// clock to advance than the one before: the floor tilts as if the clocks ran apart, but by one resolution at most.
-// Crystals hardly differ by more than 200 ppm, so the tilt is no more than the slope and that.
-func (l *line) tilt(x float64) float32 {
-	return min(float32(l.ownResolution)/max(l.span(x), second), abs(float32(l.slope))+2*priorSkew)
+// restart drops the points at x: they speak of another level.
+func (p *points) restart(x float64) {
+	p.forgetPoints()
+	p.end, p.loweredBy = x, 0
 }
+
+// forgetPoints drops the points: they speak of another slope.
+func (p *points) forgetPoints() { p.n, p.some, p.spacing = 0, false, bucketTime }
+
+// add makes a datagram a candidate for the next point. The floor is steep by slope.
+func (p *points) add(q point, slope float64) {
+	if !p.some || q.below(p.best, slope) {
+		p.best, p.some = q, true
+	}
+}
+
+// below reports whether a point is below the line of that slope through q.
+func (p point) below(q point, slope float64) bool { return p.delta-q.delta < slope*(p.x-q.x) }
 
 // span returns for how long, us, the points tell the slope at x.
-func (l *line) span(x float64) float32 {
-	span := float32(x - l.end)
-	if l.n > 0 {
-		span -= l.points[0].x
+func (p *points) span(x float64) float64 {
+	if p.n == 0 {
+		return x - p.end
 	}
-	return span
+	return x - p.list[0].x
 }
 
-// restart drops the points: they speak of another level. What they knew of the slope
-// stays.
-func (l *line) restart(x float64) {
-	l.priorVar, l.prior = l.sigma*l.sigma, float32(l.slope)
-	l.level, l.end = l.levelAt(x), x
-	l.n, l.best, l.spacing = 0, noPoint, bucketTime
-}
-
-// widenSlope says that what was known of the slope may be wrong by sigma.
-func (l *line) widenSlope(sigma float32) { l.sigma, l.priorVar = sigma, sigma*sigma }
-
-// forgetSlope makes the clocks run at the same rate from x on. Few points tell of another one.
-func (l *line) forgetSlope(x float64) {
-	l.level = l.levelAt(x)
-	l.slope, l.prior, l.n = 0, 0, 0
-	l.widenSlope(priorSkew)
-}
-
-// lower moves the line down by d.
-func (l *line) lower(d float32) {
-	l.level -= float64(d)
-	l.loweredBy, l.best.y = l.loweredBy+d, l.best.y+d
-}
-
-// addCandidate makes a datagram that is y above the line at x a candidate for the next point.
-func (l *line) addCandidate(x float64, y, roundTrip float32) {
-	if y < l.best.y {
-		l.best = point{float32(x - l.end), y, roundTrip}
+// endSpan makes a point of the fastest datagram since the last one, and returns how long after that one it came.
+func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wait float64) {
+	p.end, p.loweredBy = x, 0
+	if !p.some {
+		return false, false, 0
 	}
-}
-
-// isDue reports whether the span under way is over.
-func (l *line) isDue(x float64) bool { return x-l.end >= float64(l.spacing) }
-
-// endSpan makes a point of the fastest datagram since the last one, and fits the line if
-// there are enough.
-func (l *line) endSpan(x float64, spread, resolution float32, stable bool) {
-	dt := float32(x - l.end)
-	if l.loweredBy > hostJitter+resolution+gateSpreads*min(l.meanResidual, spread) { // rule: a line that sinks starts anew
-		l.restart(x)
+	p.some = false
+	if p.n > 0 && p.best.x <= p.list[p.n-1].x { // receive times went back
+		if p.list[p.n-1].x > x {
+			p.forgetPoints()
+		}
+		return false, false, 0
 	}
-	for i := range l.points[:l.n] {
-		l.points[i].x -= dt
-		l.points[i].y += l.loweredBy
+	evicted = p.makeRoom(slope, resolution)
+	p.list[p.n] = p.best
+	p.n++
+	if p.n > 1 {
+		wait = p.best.x - p.list[p.n-2].x
 	}
-	l.level, l.end, l.loweredBy = l.levelAt(x), x, 0
-	if l.best.y == noPoint.y {
-		return
-	}
-	evicted, best := l.makeRoom(resolution), l.best
-	l.best = noPoint
-	best.x -= dt
-	if l.n > 0 && best.x <= l.points[l.n-1].x {
-		return // receive times went back
-	}
-	l.points[l.n] = best
-	l.n++
-	if points := l.points[:l.n]; l.n >= fitPoints {
-		l.fit(points, spread, resolution, stable, evicted)
-		l.ownResolution = resolutionOf(l.points[:l.n], spread, l.ownResolution)
-	} else if points[0].x < -congestedTime { // rule: few points are recent ones
-		l.rotate(float64(best.y), 0) // so few say nothing about the slope, and old ones nothing
-	}
+	return true, evicted, wait
 }
 
 // makeRoom drops points that are too old, or every second one, and reports whether any was too
 // old.
-func (l *line) makeRoom(resolution float32) (evicted bool) {
+func (p *points) makeRoom(slope, resolution float64) (evicted bool) {
 	// Noise makes the slope wrong by about noise/window/points, which is noise*spacing/window^2, and a skew that
 	// drifts by 0.00125 ppm a second by that times the window. At the best window, cubed here, both are equal.
-	best := 800 * float64(max(l.meanResidual, resolution/2)*l.spacing) * second * second
+	spacing := max(p.spacing, (p.end-p.list[0].x)/float64(max(p.n, 1))) // reports come more seldom
+	best := 800 * max(p.meanResidual, resolution/2) * spacing * second * second
 	longer := func(t float64) bool { return t > congestedTime && (t > longestWindow || t*t*t > best) }
-	if l.n == maxPoints && !longer((maxPoints+fitPoints)*float64(l.spacing)) { // rule: spans double
-		l.spacing, l.n = 2*l.spacing, maxPoints/2
-		for i := range l.n {
-			l.points[i] = l.points[2*i]
-			if q := l.points[2*i+1]; q.y < l.points[i].y {
-				l.points[i] = q
+	if p.n == maxPoints && !longer((maxPoints+fitPoints)*p.spacing) { // rule: spans double
+		p.spacing, p.n = 2*p.spacing, maxPoints/2
+		for i := range p.n {
+			a, b := p.list[2*i], p.list[2*i+1]
+			if b.below(a, slope) {
+				a = b
 			}
+			p.list[i] = a
 		}
 	}
-	for l.n == maxPoints || l.n >= fitPoints && longer(-float64(l.points[0].x)) {
-		l.n = uint8(copy(l.points[:], l.points[1:l.n]))
+	for p.n == maxPoints || p.n >= fitPoints && longer(p.end-p.list[0].x) {
+		p.n = uint8(copy(p.list[:], p.list[1:p.n]))
 		evicted = true
 	}
 	return evicted
 }
 
-// fit finds the slope of the line, and lays it below the points. Slopes are known as Gaussians: what
-// is kept is the mean of prior and points, weighted by their variances.
-func (l *line) fit(points []point, spread, resolution float32, stable, evicted bool) {
-	turn, span := secant(points)
-	low, third, mean := residuals(points, turn)
-	// No fit removes half a unit of a stamp. Points on one stair lie on a line, but not on this one.
-	noise := max(max(2*(third-low), mean*4/5)+1<<(ts24Shift-1), float64(resolution)/2)
-	if l.spacing == bucketTime { // rule: the spread is noise at first
-		noise = max(noise, 1.25*maxPoints*float64(spread)/float64(l.n))
+// heights are the points as the clock stands: x from the last one on, and how long each was under way.
+func (w *way) heights(d int, c *clock, room *[maxPoints]point) []point {
+	heights := room[:w.n]
+	for i, p := range w.list[:w.n] {
+		heights[i] = point{p.x - w.list[w.n-1].x, p.delta - sign(d)*c.offsetAt(p.x)}
 	}
-	slope, fitVar := l.slope+turn, noise*noise/(span*span)
-	prior, priorVar := l.priorAfterEviction(slope, fitVar, evicted)
-	ramp := roundTripSlope(points)
-	clock, leastVar := l.clockSlope(slope, ramp, priorVar)
-	ramps := clock != slope && abs(ramp)*span > 2*(mean+noise)
-	if ramps { // rule: the slope of a path is none of a clock
-		slope, fitVar = clock, max(fitVar, leastVar)
-	}
-	d := slope - prior
-	// At first only what most crystals do is known, and a clock may be further off, but none so far.
-	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 1.1*maxSkew
-	surprising := known && d*d > 4*4*(priorVar+fitVar) && !ramps // rule: a surprising slope is not believed until it lasts
-	if surprising && stable {
-		l.surprisedFor = uint8(min(float32(l.surprisedFor)+l.spacing/bucketTime, math.MaxUint8))
-	}
-	switch {
-	case !surprising:
-		l.surprisedFor = 0
-	case l.surprisedFor > congestedTime/bucketTime:
-		priorVar = min(d*d, 4*maxSkew*maxSkew)
-	default:
-		fitVar = d * d
-	}
-	turn = min(max(prior+priorVar/(priorVar+fitVar)*d, -maxSkew), maxSkew) - l.slope
-	low, _, mean = residuals(points, turn)
-	l.rotate(low, turn)
-	if l.meanResidual == second || !surprising {
-		l.meanResidual = min(float32(mean), max(1.5*l.meanResidual+1, resolution/2), second/2) // rule: noise grows by halves
-	}
-	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
+	return heights
 }
 
-// onlyCrystals reports whether a slope that is known with that variance is what two crystals do: no slew is allowed for.
-func onlyCrystals(variance float64) bool { return variance < 2*priorSkew*priorSkew }
-
-// clockSlope returns what is a clock's of a slope during which the round trip changed by ramp, and how uncertain that
-// is at least. No clock makes a round trip longer or shorter: either this way changed, or the other one did and the
-// slope is right. The clock's is nearest to what it was, or while nothing but what crystals do is known, to that.
-func (l *line) clockSlope(slope, ramp, priorVar float64) (clock, leastVar float64) {
-	switch {
-	case priorVar < rampSkew*rampSkew:
-		return median(l.slope, slope, slope-ramp), 100 * priorVar
-	case onlyCrystals(priorVar) && abs(slope) > 2*priorSkew:
-		return median(0, slope, slope-ramp), priorVar
+// slope returns what the points say of the rate of the clock.
+func (w *way) slope(d int, c *clock, resolution float64) gaussian {
+	var room [maxPoints]point
+	heights := w.heights(d, c, &room)
+	slope, span := secant(heights)
+	low, third, mean := residuals(heights, slope)
+	noise := max(max(2*(third-low), mean*4/5)+1<<(ts24Shift-1), resolution/2) // no fit removes half a unit of a stamp
+	if w.spacing == bucketTime {                                              // rule: the spread is noise at first
+		noise = max(noise, 1.25*maxPoints*w.spread/float64(w.n))
 	}
-	return slope, 0
+	return gaussian{c.skew + sign(d)*slope, noise * noise / (span * span)}
 }
 
-// priorAfterEviction returns what is known of the slope before the points. If one was evicted, its share moves
-// into that.
-func (l *line) priorAfterEviction(slope, fitVar float64, evicted bool) (prior, priorVar float64) {
-	prior, priorVar = float64(l.prior), float64(l.priorVar)
-	if !evicted {
-		return prior, priorVar
+// turn lays the floor after the clock turned: below its points, or where these are few, which may all be late, through
+// the datagram that last touched it.
+func (w *way) turn(d int, c *clock, turn float64) {
+	if w.n < fitPoints {
+		w.lay(sign(d) * turn * (c.at - w.touched))
+		return
 	}
-	g := priorVar / (priorVar + float64(l.n)*fitVar)
-	drift := 4 * skewDrift * float64(l.points[l.n-1].x-l.points[l.n-2].x) // rule: skews drift
-	return min(max(prior+g*(slope-prior), -maxSkew), maxSkew), (1-g)*priorVar + drift*drift
+	var room [maxPoints]point
+	low := infinite
+	for _, p := range w.heights(d, c, &room) {
+		low = min(low, p.delta)
+	}
+	if w.some {
+		low = min(low, w.best.delta-sign(d)*c.offsetAt(w.best.x))
+	}
+	w.lay(low - w.level)
 }
 
-// rotate moves the line up at end and turns it about that, under its points.
-func (l *line) rotate(up, turn float64) {
-	l.level += up
-	l.slope = min(max(l.slope+turn, -maxSkew), maxSkew) // the sum may be rounded beyond
-	for i := range l.points[:l.n] {
-		p := &l.points[i]
-		p.y -= float32(up + turn*float64(p.x))
+// learnUsual learns how far above the floor datagrams usually come. What is late teaches nothing, nor does the curve of
+// a clock that changes its rate: the wobble of the points about it does.
+func (w *way) learnUsual(d int, c *clock) {
+	var room [maxPoints]point
+	heights := w.heights(d, c, &room)
+	_, _, w.meanResidual = residuals(heights, 0)
+	if w.late.by >= 2*w.meanResidual {
+		return
+	}
+	w.typical.height = min(w.meanResidual, 2*wobble(heights))
+	w.typical.spacing = -heights[0].x / float64(w.n-1)
+	if w.typical.spacing < 2.5*second {
+		w.typical.depth = w.typical.height * w.typical.spacing
 	}
 }
 
-// residuals returns how far the lowest and the third lowest point are above the line if it is
-// turned by so much about end, and the mean distance of all points from the lowest.
-func residuals(points []point, turn float64) (low, third, mean float64) {
-	low, mid, third, sum := math.Inf(1), math.Inf(1), math.Inf(1), float64(0)
+// residuals returns how far the lowest and the third lowest point are above the line of that slope through 0, and the
+// mean distance of all points from the lowest.
+func residuals(points []point, slope float64) (low, third, mean float64) {
+	low, mid, third, sum := infinite, infinite, infinite, 0.0
 	for _, p := range points {
-		y := float64(p.y) - turn*float64(p.x)
+		y := p.delta - slope*p.x
 		low, mid, third, sum = min(low, y), min(mid, max(low, y)), min(third, max(mid, y)), sum+y
 	}
 	return low, third, sum/float64(len(points)) - low
 }
 
-// roundTripSlope returns how fast the round trip changes: the mean of the later half of the points over that of
-// the earlier half. It is a NaN where a round trip is not known.
-func roundTripSlope(points []point) float64 {
-	var x, y [2]float32
-	half := len(points) / 2
-	for i := range half {
-		p, q := &points[i], &points[len(points)-1-i]
-		x[0], y[0], x[1], y[1] = x[0]+p.x, y[0]+p.roundTrip, x[1]+q.x, y[1]+q.roundTrip
+// wobble returns the mean distance of the points from the chords of their neighbours: a clock that changes its rate bends
+// few.
+func wobble(points []point) float64 {
+	sum := 0.0
+	for i := 1; i+1 < len(points); i++ {
+		p, q, r := points[i-1], points[i], points[i+1]
+		sum += abs(q.delta - p.delta - (r.delta-p.delta)*(q.x-p.x)/(r.x-p.x))
 	}
-	return float64(y[1]-y[0]) / float64(x[1]-x[0])
-}
-
-// resolutionOf returns the resolution of the own clock, us: 0 if it is small, and what it was if the points do not
-// tell. The times between points, which are times of receipt, are multiples of it. This is Euclid's algorithm,
-// with some tolerance. Where all datagrams come at several times the resolution, only that multiple shows; if
-// their delays differ by spread, a finer clock would have shown it, and it is taken for the coarsest one.
-// A resolution that is no whole number of microseconds shows if it is long.
-func resolutionOf(points []point, spread float32, was uint16) uint16 {
-	const same = 16 // us: points from long ago are rounded
-	divisor, hits := int32(0), 0
-	for i := 2; i < len(points) && (divisor == 0 || divisor > hostJitter/2); i++ { // a short one hardly grows again
-		d := int32(abs(points[i].x - 2*points[i-1].x + points[i-2].x))
-		if d > same {
-			hits++
-		}
-		for d > same {
-			rest := divisor % d
-			divisor, d = d, min(rest, d-rest)
-		}
-	}
-	switch {
-	case divisor > 0 && divisor < hostJitter || divisor > maxResolution && spread < hostJitter:
-		return 0
-	case hits >= fitPoints:
-		return uint16(min(divisor, maxResolution))
-	}
-	return was
+	return sum / float64(len(points)-2)
 }
 
 // median returns the middle one of three.
@@ -2377,15 +2119,15 @@ func median(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) 
 // secant returns the slope of the lower convex hull of the points over the middle half of
 // their span (Moon, Skelly, Towsley 1999, smoothed), and the span.
 func secant(points []point) (slope, span float64) {
-	first, last := float64(points[0].x), float64(points[len(points)-1].x)
+	first, last := points[0].x, points[len(points)-1].x
 	span = last - first
 	from, to := first+span/4, last-span/4
 	var lowFrom, lowTo float64 // the hull there
-	for p := 0; p < len(points)-1 && float64(points[p].x) <= to; {
-		x, y, next := float64(points[p].x), float64(points[p].y), p+1 // the least slope from p; products are faster than quotients
-		run, fall := float64(points[next].x)-x, float64(points[next].y)-y
+	for p := 0; p < len(points)-1 && points[p].x <= to; {
+		x, y, next := points[p].x, points[p].delta, p+1 // the least slope from p; products are faster than quotients
+		run, fall := points[next].x-x, points[next].delta-y
 		for i := p + 2; i < len(points); i++ {
-			if dx, dy := float64(points[i].x)-x, float64(points[i].y)-y; dy*run <= fall*dx {
+			if dx, dy := points[i].x-x, points[i].delta-y; dy*run <= fall*dx {
 				next, run, fall = i, dx, dy
 			}
 		}
@@ -2396,6 +2138,41 @@ func secant(points []point) (slope, span float64) {
 		lowTo, p = y+least*(to-x), next
 	}
 	return (lowTo - lowFrom) / (span / 2), span
+}
+
+// ---- Coarse clocks ----
+
+const maxResolution = 16e3 // us: no system's clock is coarser
+
+// resolution learns of what deltas are multiples where both clocks are coarse.
+type resolution struct {
+	candidate uint16 // us: it may be that
+	hits      uint8  // differences that were multiples of it, at most longRun; one that is none begins anew
+}
+
+// learn takes by how much two datagrams of about the same moment differ: by 0 or a multiple of the resolution, but for the
+// unit of stamps. Where a queue grows or a path flaps that is often the same, too: those are not to be told here.
+func (r *resolution) learn(d int64) {
+	const alike = 2<<ts24Shift + 2
+	if d = abs(d); d <= alike || d > maxResolution {
+		return
+	}
+	candidate := int64(r.candidate)
+	rest := d % max(candidate, 1)
+	if candidate <= 6*alike || min(rest, candidate-rest) > alike {
+		*r = resolution{uint16(d), 1}
+		return
+	}
+	r.hits = min(r.hits+1, longRun)
+}
+
+// joint returns the resolution of both clocks together, us: 0 where one of them is not coarse. Eight differences in a row
+// are hardly multiples of one number by chance.
+func (r *resolution) joint() float64 {
+	if r.hits < 8 || r.candidate <= hostJitter {
+		return 0
+	}
+	return float64(r.candidate) // rule: both clocks may be coarse
 }
 
 // ---- What readers see ----
@@ -2412,7 +2189,6 @@ type clockMap struct {
 // view is a consistent state for readers: association.view makes it, and publish says from when on it holds.
 type view struct {
 	clockMap
-	report      uint32  // 2^-5 us, so that the ring of deltas is 32 bits: the level to report, and nearly half a unit
 	steps       uint32  // jumps of the remote time so far
 	delay       float32 // us: minimum one-way delay from the peer
 	toPeer      float32 // us: minimum one-way delay to the peer
@@ -2420,7 +2196,7 @@ type view struct {
 	dispersion  float32 // by which bound grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event, or the start
 	jitter      float32 // us: mean distance of fast datagrams from the floor
-	state       uint32  // what is known: the bits reported, confirmed, synced and disturbed
+	state       uint32  // what is known: the bits synced and disturbed
 }
 
 // slew returns what readers still add at from, 2^-32 us.
@@ -2474,11 +2250,11 @@ type published struct {
 	datagrams atomic.Uint64    // before the bucket under way; here, where a bucket's end writes anyway
 	words     [8]atomic.Uint64 // the view without its state
 	heard     atomic.Uint64    // local time, us, of the last report
+	report    ownReport
 }
 
-// The state of a view, the top bits of shown.seq: there is a level to report, a datagram confirms
-// it, the offset is known, there was a clock event.
-const reported, confirmed, synced, disturbed = 1 << 28, 1 << 29, 1 << 30, 1 << 31
+// The state of a view, the top bits of shown.seq: the offset is known, there was a clock event.
+const synced, disturbed = 1 << 30, 1 << 31
 
 // show shows readers a view.
 func (s *published) show(v *view) {
@@ -2488,19 +2264,19 @@ func (s *published) show(v *view) {
 	s.words[1].Store(v.whole)
 	s.words[2].Store(v.rates)
 	s.words[3].Store(v.rest)
-	s.words[4].Store(join(v.report, v.steps))
+	s.words[4].Store(uint64(v.steps))
 	s.words[5].Store(joinFloats(v.delay, v.toPeer))
 	s.words[6].Store(joinFloats(v.bound, v.dispersion))
 	s.words[7].Store(joinFloats(v.undisturbed, v.jitter))
-	s.seq.Store((seq+2)<<4>>4 | v.state)
+	s.seq.Store((seq+2)<<2>>2 | v.state)
 }
 
 // load takes what is shown; ok is false while the offset is not known.
 func (s *published) load(v *view) (ok bool) {
 	for {
 		seq, r := s.clockMap()
-		v.clockMap, v.state = r, seq>>28<<28
-		v.report, v.steps = split(s.words[4].Load())
+		v.clockMap, v.state = r, seq>>30<<30
+		v.steps = uint32(s.words[4].Load())
 		v.delay, v.toPeer = splitFloats(s.words[5].Load())
 		v.bound, v.dispersion = splitFloats(s.words[6].Load())
 		v.undisturbed, v.jitter = splitFloats(s.words[7].Load())
@@ -2518,6 +2294,63 @@ func (s *published) clockMap() (seq uint32, r clockMap) {
 		if s.seq.Load() == seq&^1 {
 			return seq, r
 		}
+	}
+}
+
+// ownReport is what MinDeltaTS24 tells: one word, so that any goroutine can take it, and say that it did.
+//
+//	high 32 bits  the delta, 2^-5 us, on its ring
+//	29 bits       local time as of which it is that, 2^12 us
+//	3 bits        again: it stays the report until there is another one; told; there is one
+type ownReport struct{ word atomic.Uint64 }
+
+const (
+	reportUnit  = 12 // bits: of its time
+	reportThere = 1
+	reportTold  = 2
+	reportAgain = 4
+)
+
+// set sets the delta at localUsec. An original is told the same again and again.
+func (r *ownReport) set(delta float64, localUsec uint64, again bool) {
+	fine := uint32(int64(ring(delta, deltaBits) * (1 << (32 - deltaBits))))
+	word := uint64(fine)<<32 | uint64(uint32(localUsec>>reportUnit)<<3) | reportThere
+	if again {
+		word |= reportAgain
+	}
+	r.word.Store(word)
+}
+
+// isTold reports whether what was set last was told.
+func (r *ownReport) isTold() bool { return r.word.Load()&reportTold != 0 }
+
+// tell returns the report at localUsec.
+func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, ok bool) {
+	for {
+		word := r.word.Load()
+		if word&reportThere == 0 {
+			return 0, false
+		}
+		age := int64(int32((uint32(localUsec>>reportUnit)<<3)-uint32(word)&^7)) >> 3 << reportUnit
+		if word&(reportTold|reportAgain) == reportTold && age > second {
+			return 0, true
+		}
+		if !r.word.CompareAndSwap(word, word|reportTold) {
+			continue
+		}
+		level := uint32(word>>32) - uint32(int64(int32(clock.rates))*age>>deltaBits)
+		minDelta = NewCounter24(uint64(level+1<<7) >> 8) // 24 of 32 bits
+		if minDelta%marks == originalMark {              // the neighbour that is nearer
+			above := int32(level - uint32(minDelta)<<8)
+			minDelta = minDelta.Dec()
+			if above > 0 {
+				minDelta = minDelta.Inc().Inc()
+			}
+		}
+		if minDelta == 0 { // that is none
+			minDelta = 1
+		}
+		return minDelta, true
 	}
 }
 

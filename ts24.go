@@ -77,16 +77,8 @@ func around(raw uint64, near float64) float64 {
 // nearest returns the number that is raw on the ring of offsets and nearest to near.
 func nearest(raw, near uint64) uint64 { return ringExpand(near, raw, offsetBits) }
 
-// The marks of reports: their remainders modulo 3.
+// An original's reports have any remainder modulo marks, ours never originalMark.
 const (
-	extrapolatedMark = iota // the floor is where the line says
-	confirmedMark           // a datagram was there
-	legacyMark              // an original's, as every third of its reports
-	marks                   // how many there are
+	originalMark = 2
+	marks        = 3
 )
-
-// marked returns that of c and its neighbours that has the mark. Next to the ring's end, where
-// marks do not alternate, it may have another one.
-func (c Counter24) marked(mark Counter24) Counter24 {
-	return NewCounter24(uint64(c + 1 - (c+1+marks-mark)%marks))
-}

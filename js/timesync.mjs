@@ -39,10 +39,10 @@ export const fromTS16 = (now, ts) => u64(expand((now >> 9n) - (1n << 14n), BigIn
 const view = (/** @type {Uint8Array} */ b) => new DataView(b.buffer, b.byteOffset, b.byteLength);
 const get24 = (/** @type {Uint8Array} */ b, /** @type {number} */ at) => b[at] | b[at + 1] << 8 | b[at + 2] << 16;
 const put24 = (/** @type {Uint8Array} */ b, /** @type {number} */ at, /** @type {number} */ x) => b.set([x & 255, x >> 8 & 255, x >> 16], at);
-/** The report for a floor of so many microseconds. @param {number} floor @param {number} quality 1: confirmed, 0: extrapolated */
-export const toReport = (floor, quality) => {
-	const c = wrap(Math.floor((floor + 3.5) / 8), 24) + 1;
-	return wrap(c - (c + 3 - quality) % 3, 24) || 2 ** 24 - 1; // 0 would be "has heard nothing"
+/** The report for a floor of so many microseconds. @param {number} floor */
+export const toReport = floor => {
+	const c = wrap(Math.floor((floor + 4) / 8), 24), above = floor > 8 * Math.floor((floor + 4) / 8);
+	return wrap(c % 3 !== 2 ? c : above ? c + 1 : c - 1, 24) || 1; // remainder 2 is an original's; // 0 would be "has heard nothing"
 };
 
 // ---- The estimator: WIRE.md, "A simple estimator" ----
@@ -167,7 +167,7 @@ export class Synchronizer extends Remote {
 		this.jitter += (Math.min(Math.abs(d), 500) - this.jitter) / 8;
 		this.reported = true; this.heardAt = now;
 		this.told = {x, y: y + CONFIRMED + ROUNDING};
-		if (report % 3 === 1) this.above = limited(this.above, this.told);
+		this.above = limited(this.above, this.told);
 		this.update(x);
 	}
 	/** How far the offset is above its lower limit, and below its upper one. @param {number} x */
@@ -199,8 +199,7 @@ export class Synchronizer extends Remote {
 	minDelta(now) {
 		if (!this.heard) return null;
 		const x = Math.max(since(now, this.base), this.x - SECOND);
-		const confirmed = [...this.points, this.bucket].some(p => p.x > x - RECENT && p.y - this.floor(p.x) + this.unknown * Math.abs(x - p.x) < CONFIRMED);
-		return toReport(this.floor(x), confirmed ? 1 : 0);
+		return toReport(this.floor(x));
 	}
 	/** The remote clock. It may go back by what is corrected, up to 50 ms. @param {Usec} now @returns {Usec|null} */
 	remoteTime(now) {
@@ -218,12 +217,12 @@ export class Synchronizer extends Remote {
 }
 
 // ---- The header of datagrams: WIRE.md, "The header of a datagram" ----
-const REPORT = 1, ANCHOR = 2, HAS_ANCHOR = 4, ASKS = 8, RESERVED = 0xf0; // flags
-const SOON = 500_000, LATER = 2_000_000, SOON_OVER = 20_000_000, SURE = 50_000, HELD_UP = 2_000_000, ANCHOR_AGE = 16e6;
+const REPORT = 1, ANCHOR = 2, HAS_ANCHOR = 4, ASKS = 8, VERSION = 16, RESERVED = 0xe0; // flags
+const SOON = 500_000, LATER = 1_000_000, SOON_OVER = 20_000_000, SURE = 50_000, HELD_UP = 2_000_000, ANCHOR_AGE = 16e6;
 /** One end of a connection: a Synchronizer that reads and writes headers. For the next connection take a new one. */
 export class Link extends Synchronizer {
 	hasAnchor = false; heardOfUs = false; // each end's anchor is at the other
-	owed = false; extrapolated = false; // a report is owed; the last one was extrapolated
+	owed = false; // a report is
 	first = /** @type {Usec|null} */ (null); due = 0n; // reports
 	knewUs = false; newest = /** @type {{stamp: number, at: Usec}|null} */ (null); // so has the peer known our clock; the last report that was taken
 	asking = {n: 0, from: 0n, last: /** @type {Usec|null} */ (null)}; // datagrams in a row
@@ -232,32 +231,33 @@ export class Link extends Synchronizer {
 	header(now) {
 		const known = this.synchronized, report = this.minDelta(now);
 		const paused = this.asking.n > 0 || this.asking.last !== null && Math.abs(since(now, this.asking.last)) < SURE;
-		const reports = report !== null && !paused && this.reports(now, report % 3 === 1);
+		const reports = report !== null && !paused && this.reports(now);
 		const anchors = reports || !known || !this.heardOfUs;
 		const b = new Uint8Array(4 + (reports ? 3 : 0) + (anchors ? 8 : 0)), v = view(b);
-		b[0] = (reports ? REPORT : 0) | (anchors ? ANCHOR : 0) | (known && this.hasAnchor ? HAS_ANCHOR : 0) | (known ? 0 : ASKS);
+		b[0] = VERSION | (reports ? REPORT : 0) | (anchors ? ANCHOR : 0) | (known && this.hasAnchor ? HAS_ANCHOR : 0) | (known ? 0 : ASKS);
 		put24(b, 1, toTS24(now));
 		if (reports) put24(b, 4, /** @type {number} */ (report));
 		if (anchors) v.setBigUint64(b.length - 8, now, true);
 		return b;
 	}
-	/** Whether a report goes with a datagram. @param {Usec} now @param {boolean} confirmed */
-	reports(now, confirmed) {
+	/** Whether a report goes with a datagram. @param {Usec} now */
+	reports(now) {
 		if (this.first === null) this.first = this.due = now;
 		const ahead = since(this.due, now);
-		const scheduled = this.owed || ahead <= 0 || ahead > LATER, reports = scheduled || this.extrapolated && confirmed || this.fell;
+		const scheduled = this.owed || ahead <= 0 || ahead > LATER, reports = scheduled || this.fell;
 		if (scheduled) this.due = u64(now + BigInt(u64(now - this.first) >= SOON_OVER ? LATER : SOON));
-		if (reports) { this.extrapolated = !confirmed; this.owed = this.fell = false; }
+		if (reports) this.owed = this.fell = false;
 		return reports;
 	}
 	/** Says that a datagram was not sent after all. */ sendFailed() { this.owed = true; }
 	/** Takes a datagram, proven to come from the peer, and new. delay is null while it is not known.
 	 *  @param {Uint8Array} datagram @param {Usec} now when it arrived
-	 *  @returns {{payload: Uint8Array, delay: number|null, error?: undefined} | {error: 'truncated'|'reserved'|'anchor'}} */
+	 *  @returns {{payload: Uint8Array, delay: number|null, error?: undefined} | {error: 'truncated'|'reserved'|'version'|'anchor'}} 'version': the peer speaks an older one */
 	open(datagram, now) {
 		const flags = datagram[0], size = 4 + (flags & REPORT ? 3 : 0) + (flags & ANCHOR ? 8 : 0);
 		if (datagram.length < 4) return {error: 'truncated'};
 		if (flags & RESERVED) return {error: 'reserved'};
+		if (!(flags & VERSION)) return {error: 'version'};
 		if (datagram.length < size) return {error: 'truncated'};
 		const stamp = get24(datagram, 1), asks = (flags & ASKS) !== 0, anchor = flags & ANCHOR ? view(datagram).getBigUint64(size - 8, true) : null;
 		if (anchor !== null && toTS24(anchor) !== stamp) return {error: 'anchor'};

@@ -11,6 +11,7 @@ import (
 // ReadEvent returns ErrTruncated, too.
 var (
 	ErrTruncated = errors.New("link: too few bytes")
+	ErrVersion   = errors.New("link: the peer speaks an older version of the format")
 	ErrReserved  = errors.New("link: datagram has a flag that is reserved")
 	ErrAnchor    = errors.New("link: anchor and stamp of a datagram differ") // the anchor's TS24 is not the stamp
 )

@@ -24,15 +24,15 @@
 //	MinDelta  3 bytes, if flag 0 is set: the sender's report, see MinDeltaTS24
 //	anchor    8 bytes, if flag 1 is set: the sender's clock, all of it, in microseconds
 //
-//	flag 0    there is a MinDelta: every 0.5 s for 20 s from the first one, then every 2 s; after a
-//	          datagram that asks or was not sent; and as soon as one is confirmed, where the
-//	          last one was extrapolated. The last kind does not put off the next one; the others do
+//	flag 0    there is a MinDelta: every 0.5 s for 20 s from the first one, then every second; and
+//	          after a datagram that asks or was not sent
 //	flag 1    there is an anchor: with each MinDelta, with flag 3, and while the receiver's last
 //	          datagram lacked flag 2
 //	flag 2    the sender knows the receiver's clock and has its anchor, and the receiver's last
 //	          datagram did not ask; each datagram says it anew
 //	flag 3    the sender has had no datagram or no MinDelta since its start or reset, and asks
-//	flag 4-7  reserved: zero, and refused if not
+//	flag 4    always set: this is version 3
+//	flag 5-7  reserved: zero, and refused if not
 //
 // An end that does not know its peer's clock yet ignores a MinDelta with flag 2: that one is for
 // its predecessor, whose clock the peer still had. An end that did set flag 2 while its peer asks
@@ -44,8 +44,9 @@
 //
 // docs/WIRE.md says the rest, for peers that are not written in Go, and testdata/wire has vectors.
 //
-// This is version 2 of the format. Both ends need the same version: in version 1 flag 3 was
-// reserved, so an end of version 1 refuses the first datagrams of version 2.
+// This is version 3 of the format, in which a MinDelta is the least delta since the one before. Both
+// ends need the same version: Open returns ErrVersion for a datagram of an older one, and an end of
+// version 2 refuses flag 4 as reserved.
 //
 // # Inside a protocol of your own
 //
@@ -72,7 +73,8 @@ const (
 	flagAnchor                // there is an anchor
 	flagHasAnchor             // we know the receiver's clock and have its anchor, and its last datagram did not ask
 	flagAsks                  // we had no datagram, or no report, since the start or the reset
-	flagsReserved = 0xff &^ (flagAsks<<1 - 1)
+	flagVersion               // this is version 3
+	flagsReserved = 0xff &^ (flagVersion<<1 - 1)
 )
 
 const (
@@ -87,10 +89,11 @@ const (
 )
 
 const (
-	// The first reports say most: the offset is known to a millisecond after a few.
-	// Later ones are there for clocks that are set.
+	// The first reports say most: the offset is known to a millisecond after a few. Later ones
+	// follow clocks that are steered: with one in 2 s recorded paths are a fifth further off, with
+	// two a second no nearer.
 	soon     = 500_000    // us: time between two reports at first
-	later    = 2_000_000  // us: and after that
+	later    = 1_000_000  // us: and after that
 	soonOver = 20_000_000 // us: so long is at first
 
 	// A datagram that carries an anchor was under way for at most anchorAge, a quarter of
@@ -125,18 +128,17 @@ const (
 type Link struct {
 	sync timesync.TimeSynchronizer // written under mu
 
-	mu           sync.Mutex
-	recorder     Recorder // of sync, or nil
-	hasAnchor    bool     // so the peer's anchor need not come again, but with reports
-	behind       streak   // of anchors that are behind of what we know
-	heardOfUs    bool     // the peer has our anchor
-	knewUs       bool     // the peer knew our clock, since we know its own
-	anew         streak   // of datagrams of a peer that asks again
-	owed         bool     // a report goes with the next datagram, whenever that is
-	extrapolated bool     // the last report was: a confirmed one follows as soon as there is one
-	reporting    bool     // a report was due
-	reportedAt   uint64   // local time, us, of the first one
-	reportDue    uint64   // and of the next
+	mu         sync.Mutex
+	recorder   Recorder // of sync, or nil
+	hasAnchor  bool     // so the peer's anchor need not come again, but with reports
+	behind     streak   // of anchors that are behind of what we know
+	heardOfUs  bool     // the peer has our anchor
+	knewUs     bool     // the peer knew our clock, since we know its own
+	anew       streak   // of datagrams of a peer that asks again
+	owed       bool     // a report goes with the next datagram, whenever that is
+	reporting  bool     // a report was due
+	reportedAt uint64   // local time, us, of the first one
+	reportDue  uint64   // and of the next
 
 	told   uint64             // local time, us, of the peer's last report, 0 before the first
 	toldAt timesync.Counter24 // the stamp of its datagram
@@ -218,16 +220,16 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := len(dst)
-	dst = append(dst, 0)
+	dst = append(dst, flagVersion)
 	dst, _ = timesync.LocalTimeToDatagramTS24(sendUsec).AppendBinary(dst) // which never fails
 	known := l.sync.IsSynchronized()
-	minDelta, ok := l.input().MinDeltaTS24(sendUsec)
-	confirmed := minDelta%3 == 1 // its quality, see MinDeltaTS24
-	reports := ok && l.anew.over(sendUsec, sure) && (l.due(sendUsec) || l.extrapolated && confirmed)
-	if reports {
-		l.extrapolated = !confirmed
-		dst[at] |= flagReport
-		dst, _ = minDelta.AppendBinary(dst)
+	reports := false
+	if l.spoke && l.anew.over(sendUsec, sure) && l.due(sendUsec) {
+		var minDelta timesync.Counter24 // reading it ends its interval
+		if minDelta, reports = l.input().MinDeltaTS24(sendUsec); reports {
+			dst[at] |= flagReport
+			dst, _ = minDelta.AppendBinary(dst)
+		}
 	}
 	if reports || !known || !l.heardOfUs {
 		dst[at] |= flagAnchor
@@ -260,8 +262,8 @@ func (l *Link) due(nowUsec uint64) bool {
 	return true
 }
 
-// SendFailed says that a datagram with a header of AppendHeader was not sent. If it contained a
-// report, the next datagram contains one.
+// SendFailed says that a datagram with a header of AppendHeader was not sent. The next datagram
+// contains a report, for what arrived since the one that may be lost.
 func (l *Link) SendFailed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -415,8 +417,11 @@ func parse(b []byte) (h header, payload []byte, err error) {
 		return header{}, nil, ErrTruncated
 	}
 	flags := b[0]
-	if flags&flagsReserved != 0 {
+	switch {
+	case flags&flagsReserved != 0:
 		return header{}, nil, ErrReserved
+	case flags&flagVersion == 0:
+		return header{}, nil, ErrVersion
 	}
 	h.reports, h.anchored = flags&flagReport != 0, flags&flagAnchor != 0
 	h.hasAnchor, h.asks = flags&flagHasAnchor != 0, flags&flagAsks != 0
@@ -450,7 +455,7 @@ func (l *Link) Reset() {
 func (l *Link) reset() {
 	l.input().Reset()
 	l.hasAnchor, l.heardOfUs, l.owed, l.reporting, l.spoke = false, false, false, false, false
-	l.extrapolated, l.knewUs, l.behind, l.anew, l.told = false, false, streak{}, streak{}, 0
+	l.knewUs, l.behind, l.anew, l.told = false, streak{}, streak{}, 0
 }
 
 // IsSynchronized is that of timesync.TimeSynchronizer.

@@ -7,8 +7,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -38,30 +38,46 @@ func (m *model) near(when string, within int64) {
 	}
 }
 
-// TestExtrapolated: where few datagrams come, an end's floor is seldom confirmed when a report is
-// due. After one that was extrapolated, the first datagram that can do better carries a report.
-func TestExtrapolated(t *testing.T) {
-	const every = 250_000
-	more := 0
-	for seed := uint64(48_200_000); seed < 48_200_010; seed++ {
-		rng := rand.New(rand.NewPCG(seed, 0))
-		var ends [2]Link
-		for now := uint64(1e9); now < 1e9+120e6; now += every {
-			for i := range ends {
-				from, at := &ends[i], now+uint64(i)*every/2
-				due := from.owed || !from.reporting || at >= from.reportDue
-				datagram := from.AppendHeader(nil, at)
-				if h, _, _ := parse(datagram); h.reports && !due {
-					if more++; h.minDelta%3 != 1 {
-						t.Fatalf("seed %d, end %d at %d: a report that is not due is not confirmed", seed, i, at)
-					}
-				}
-				ends[1-i].ReadHeader(datagram, at+10_000+uint64(5000*rng.ExpFloat64()))
-			}
+// TestOlderVersion: a datagram of version 2, which never set flag 4, is refused by name and changes nothing.
+func TestOlderVersion(t *testing.T) {
+	var a, b Link
+	datagram := a.AppendHeader(nil, 1e9)
+	older := append([]byte{datagram[0] &^ flagVersion}, datagram[1:]...)
+	if _, _, _, err := b.ReadHeader(older, 1e9); !errors.Is(err, ErrVersion) {
+		t.Errorf("an older version: %v", err)
+	}
+	if _, heard := b.SinceHeard(1e9); heard {
+		t.Error("an older version was heard")
+	}
+	if _, _, _, err := b.ReadHeader(datagram, 1e9); err != nil {
+		t.Errorf("this version: %v", err)
+	}
+}
+
+// TestReportsGo: a report goes with the first datagram after one has come, then each half second, after
+// 20 s each second, and after one that was not sent: 4.4 bytes a datagram at 60 a second, or less.
+func TestReportsGo(t *testing.T) {
+	var a, b Link
+	bytes, datagrams, reports := 0, 0, 0
+	for now := uint64(1e9); now < 1e9+120e6; now += 16_667 {
+		there := a.AppendHeader(nil, now)
+		b.ReadHeader(there, now+20_000)
+		a.ReadHeader(b.AppendHeader(nil, now), now+20_000)
+		datagrams++
+		bytes += len(there)
+		if there[0]&flagReport != 0 {
+			reports++
+		}
+		if datagrams == 3 && reports == 0 {
+			t.Error("no report in the first datagrams")
 		}
 	}
-	if more == 0 {
-		t.Error("no report followed an extrapolated one")
+	if mean := float64(bytes) / float64(datagrams); mean > 4.4 || reports < 135 || reports > 145 {
+		t.Errorf("%v bytes a datagram, %d reports in 120 s", mean, reports)
+	}
+	a.SendFailed()
+	if a.AppendHeader(nil, 1e9+120e6)[0]&flagReport == 0 {
+		t.Error("no report after one that was not sent")
 	}
 }
 
@@ -115,7 +131,7 @@ func TestAllocations(t *testing.T) {
 func FuzzReadHeader(f *testing.F) {
 	var l Link
 	f.Add(l.AppendHeader(nil, 5), uint64(6))
-	f.Add([]byte{flagReport, 1, 2, 3, 4, 5, 6, 7}, uint64(1<<63))
+	f.Add([]byte{flagVersion | flagReport, 1, 2, 3, 4, 5, 6, 7}, uint64(1<<63))
 	f.Add([]byte{}, uint64(0))
 	f.Fuzz(func(t *testing.T, data []byte, at uint64) {
 		var l Link
@@ -126,7 +142,7 @@ func FuzzReadHeader(f *testing.F) {
 				t.Fatal("ReadHeader changed the datagram")
 			}
 			if err != nil {
-				if payload != nil || owd != 0 || ok || !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrReserved) && !errors.Is(err, ErrAnchor) {
+				if payload != nil || owd != 0 || ok || !slices.Contains([]error{ErrTruncated, ErrReserved, ErrVersion, ErrAnchor}, err) {
 					t.Fatalf("%v, with %x, %v", err, payload, owd)
 				}
 				if _, ok := l.sync.MinDeltaTS24(at); ok {

@@ -16,9 +16,9 @@ import (
 )
 
 // TestRoundTripError states what the roundings add. After an exchange without noise and with
-// equal delays, a timestamp of 23 bits comes back at most 9 us wrong around zero, one of 16
-// bits at most 260 us. After a single datagram each way it is 13 us at most: two stamps, each
-// cut to a unit of 8 us, and a report, whose quality costs a unit, leave the offset
+// equal delays, a timestamp of 23 bits comes back at most 7 us wrong around zero, one of 16
+// bits at most 258 us. After a single datagram each way it is 11 us at most: two stamps, each
+// cut to a unit of 8 us, and a report, whose remainder by 3 costs a unit, leave the offset
 // open by as much, and the timestamp itself adds half a unit.
 func TestRoundTripError(t *testing.T) {
 	doc, err := os.ReadFile("../../doc.go")

@@ -33,14 +33,13 @@ type wireEvent struct {
 	Now      uint64 `json:"now,omitempty,string"`
 	Hex      string `json:"hex,omitempty"`
 
-	Report  string  `json:"report,omitempty"` // of send
-	Quality string  `json:"quality,omitempty"`
-	Anchor  bool    `json:"anchor,omitempty"`
-	Floor   *uint64 `json:"floor,omitempty,string"` // missing for 6 s after an end started anew or a clock was set
-	Set     bool    `json:"set,omitempty"`          // also of read
-	Tell    *uint64 `json:"tell,omitempty,string"`
-	TS23    *uint32 `json:"ts23,omitempty"`
-	TS16    *uint32 `json:"ts16,omitempty"`
+	Report string  `json:"report,omitempty"` // of send
+	Anchor bool    `json:"anchor,omitempty"`
+	Floor  *uint64 `json:"floor,omitempty,string"` // missing for 6 s after an end started anew or a clock was set
+	Set    bool    `json:"set,omitempty"`          // also of read
+	Tell   *uint64 `json:"tell,omitempty,string"`
+	TS23   *uint32 `json:"ts23,omitempty"`
+	TS16   *uint32 `json:"ts16,omitempty"`
 
 	Payload string  `json:"payload,omitempty"` // of open
 	Time23  *uint64 `json:"time23,omitempty,string"`
@@ -51,14 +50,13 @@ type wireEvent struct {
 	Truth   *uint64 `json:"truth,omitempty,string"` // the same; also of read
 	Wide    bool    `json:"wide,omitempty"`
 
-	P99       uint64 `json:"p99,omitempty,string"` // of begin, in sessions.jsonl
-	Bound     uint64 `json:"bound,omitempty,string"`
-	Confirmed int    `json:"confirmed,omitempty"`
+	P99   uint64 `json:"p99,omitempty,string"` // of begin, in sessions.jsonl
+	Bound uint64 `json:"bound,omitempty,string"`
 }
 
 const second = 1_000_000 // us
 
-// tolerance is what an error, in us, may come from rounding: two stamps, two reports with their quality.
+// tolerance is what an error, in us, may come from rounding: two stamps, two reports.
 const tolerance = 32
 
 // within reports whether a and b differ by at most d modulo 2^bits.
@@ -93,7 +91,6 @@ type scene struct {
 	wireEvent // with which it begins
 	ends      map[string]*wireEnd
 	sent      map[string]string // headers, by the end that hears them, and their stamps
-	qualities [3]int            // of reports
 }
 
 // player lets both ends of each scenario do what the lines say.
@@ -146,11 +143,12 @@ func (s *scene) send(l *wireEnd, e *wireEvent) string {
 	want := append([]byte{right[0]&^free | got[0]&free}, right[1:4]...)
 	if reports {
 		report := timesync.ReadCounter24(got[4:])
-		s.qualities[report%3]++
-		if quality := qualityNames[report%3]; quality == "legacy" || e.Quality != "" {
-			e.Quality = quality
+		if report%3 == 2 { // an original's
+			e.Report = "an original's"
 		}
-		e.Floor = kept(e.Floor, 8*uint64(report), tolerance, 27)
+		if report != 0 { // else nothing came
+			e.Floor = kept(e.Floor, 8*uint64(report), tolerance, 27)
+		}
 		want = append(want, got[4:7]...)
 	}
 	if anchors {
@@ -224,16 +222,13 @@ func (l *wireEnd) read(e *wireEvent) {
 	}
 }
 
-// qualityNames are what the remainders of reports mean; only the C++ original sends the third.
-var qualityNames = [3]string{"extrapolated", "confirmed", "legacy"}
-
 // unhex returns the bytes of a line, as many as are written in hex.
 func unhex(s string) []byte {
 	b, _ := hex.DecodeString(s)
 	return b
 }
 
-var errorNames = map[error]string{nil: "", link.ErrTruncated: "truncated", link.ErrReserved: "reserved", link.ErrAnchor: "anchor"}
+var errorNames = map[error]string{nil: "", link.ErrTruncated: "truncated", link.ErrReserved: "reserved", link.ErrVersion: "version", link.ErrAnchor: "anchor"}
 
 func errorName(err error) string {
 	name, ok := errorNames[err]
@@ -284,9 +279,6 @@ func TestWireLink(t *testing.T) {
 	wire(t, "link.jsonl", p.play)
 	wire(t, "sessions.jsonl.gz", p.play)
 	for _, s := range p.scenes {
-		if all := s.qualities[0] + s.qualities[1]; 100*s.qualities[1] < s.Confirmed*all {
-			t.Errorf("%s: of %d reports %d are confirmed", s.Scenario, all, s.qualities[1])
-		}
 		for end, l := range s.ends {
 			if l.errs == nil {
 				continue
@@ -316,13 +308,12 @@ func TestWireMalformed(t *testing.T) {
 // formula is a line of formulas.jsonl: the first numbers of a synchronizer, which no estimator may
 // choose.
 type formula struct {
-	Kind    string `json:"kind"`
-	Floor   uint64 `json:"floor,string"`
-	Quality uint32 `json:"quality,omitempty"`
-	Peer    uint32 `json:"peer,omitempty"`
-	Report  uint32 `json:"report,omitempty"`
-	Offset  uint64 `json:"offset,omitempty,string"`
-	Delay   uint64 `json:"delay,omitempty,string"`
+	Kind   string `json:"kind"`
+	Floor  uint64 `json:"floor,string"`
+	Peer   uint32 `json:"peer,omitempty"`
+	Report uint32 `json:"report,omitempty"`
+	Offset uint64 `json:"offset,omitempty,string"`
+	Delay  uint64 `json:"delay,omitempty,string"`
 }
 
 // TestWireFormulas: reports and offsets to the bit.
@@ -338,10 +329,6 @@ func TestWireFormulas(t *testing.T) {
 			delay, _ := s.MinimumOneWayDelay()
 			f.Offset, f.Delay = (remote-now)&(1<<26-1), uint64(delay.Microseconds())
 			return f
-		}
-		if f.Quality == 0 { // what was confirmed so long ago is extrapolated, once the peer's floor is known
-			s.OnPeerMinDeltaTS24(timesync.NewCounter24(-f.Floor>>3+2500), now)
-			now += 10 * second
 		}
 		report, _ := s.MinDeltaTS24(now)
 		f.Report = uint32(report)
