@@ -2106,7 +2106,7 @@ func (w *way) learnUsual(d int, c *clock) {
 	}
 	w.typical.height = min(w.meanResidual, 2*wobble(heights))
 	w.typical.spacing = -heights[0].x / float64(w.n-1)
-	if w.typical.spacing < 2.5*second || w.spacing < w.typical.spacing/2 {
+	if w.n >= maxPoints*2/3 && (w.typical.spacing < 2.5*second || w.spacing < w.typical.spacing/2) {
 		w.typical.depth = w.typical.height * w.typical.spacing
 	}
 }
