@@ -1826,9 +1826,6 @@ func (w *way) scatter() float64 { return min(w.meanResidual, w.spread) }
 func (w *way) upperGate(x, sigma, resolution float64) float64 {
 	unseen := max(x-w.lastNear-w.congestedFor, 0) // rule: what is congested opens no gate
 	gate := hostJitter + 2*resolution + gateSpreads*w.spread + sigmas/2*sigma*unseen
-	if w.congestedFor > 0 { // rule: what is congested comes near only well inside of the gate
-		gate = min(gate, max(gate, w.residual)/2)
-	}
 	return gate
 }
 
