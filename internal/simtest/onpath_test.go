@@ -15,7 +15,7 @@ import (
 	"timesync/link"
 )
 
-var onPathWorlds = testkit.Count("onpath.worlds", "worlds of TestOnPath for each attack", 10, 40, 400)
+var onPathWorlds = testkit.Count("onpath.worlds", "worlds of TestOnPath for each attack", 5, 30, 400)
 
 // pathAttack is what somebody does to datagrams on their way.
 type pathAttack struct {
@@ -62,7 +62,7 @@ type harm struct {
 }
 
 const (
-	attackRest = 300 * sec // what is watched after an attack
+	attackRest = 600 * sec // what is watched after an attack
 	pathPeriod = 50 * ms
 	// noiseOfPath is how far off the time may be besides, by the jitter of the worlds: of 3 ms in the mean.
 	noiseOfPath = 8 * ms
@@ -225,6 +225,19 @@ var pathAttacks = []pathAttack{
 			every := min(100*p.delay, 30*sec)
 			return every - since%every
 		},
+	},
+	{
+		// Stamps repeat after 134.2 s, so nobody can tell this from a shorter delay.
+		name: "delays one way for longer than stamps take to repeat",
+		late: func(p *attackedPath, to int, _ time.Duration) time.Duration {
+			return p.delay * time.Duration(to)
+		},
+		lasting: func(p *attackedPath) time.Duration {
+			p.delay = p.Span(135*sec, 300*sec)
+			return 600 * sec
+		},
+		off:     1.5,
+		outside: 1,
 	},
 	{
 		name: "delays one way slowly",
