@@ -173,11 +173,11 @@ func (c *Client) leave(next uint64) {
 	c.snap.Store(&snapshot{})
 }
 
-// meetRate reports that the server has another rate, and takes it if it is to: the time stays, the
-// ticks are counted anew.
+// meetRate reports that the server has another rate, and takes it if that is configured: the time
+// stays, the ticks are counted anew.
 func (c *Client) meetRate(r Rate) {
 	e := Event{Kind: EventRateMismatch, Rate: r, Last: -1}
-	if c.conf.OnMismatch != MismatchAdjust {
+	if c.conf.OnMismatch != MismatchAdjust || r.above(c.cfg.MaxRate) {
 		c.report(e)
 		return
 	}
