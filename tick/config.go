@@ -152,9 +152,11 @@ type ClientConfig struct {
 
 	// SlewPPM is the slew within 50 ms of the goal, in parts per million, at most 10^6; zero is 10,000 (1 %).
 	// Beyond 50 ms it grows by 2 % for each 10 ms, up to 25 %, so that 0.9 s are made up for in 10 s.
-	SlewPPM       int64
-	DeadBand      time.Duration // error that is tolerated; zero is 20 ms
-	HardThreshold time.Duration // error from which on clocks step; zero is 200 ms
+	SlewPPM  int64
+	DeadBand time.Duration // error that is tolerated; zero is 20 ms
+	// HardThreshold is the error from which on clocks step; zero is 200 ms. In the first 3 s after the clocks
+	// began, the shared clock steps from 20 ms on: its server may have hung when the first datagrams came.
+	HardThreshold time.Duration
 
 	// HardOnly never slews and takes no skew into account: all clocks run at exactly
 	// the rate of the local clock, as the music of a rhythm game does, and step when
