@@ -25,21 +25,21 @@ func TestInputsComeInTime(t *testing.T) {
 		}
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()
-			var all Result
+			var sum Result
 			for seed := range uint64(*seeds) {
 				r := Methods[0].run(w, seed+1, Methods[0].Default)
 				t.Logf("seed %d: %v, rows of late ones for %v, excess %v, %d late in the change", seed+1, r, r.Until.Round(ms), r.Excess, r.Lost)
 				if r.Inputs < 5000 || r.Unreported > 0 {
 					t.Errorf("%d inputs, %d ticks unreported", r.Inputs, r.Unreported)
 				}
-				all.Inputs += r.Inputs
-				all.Late += r.Late
+				sum.Inputs += r.Inputs
+				sum.Late += r.Late
 				if w.Change != 0 && (r.Until > 2*second || r.Excess > 10*second || float64(r.Lost) > 2*w.RoundTrip.Seconds()*rate) {
 					t.Errorf("inputs are late in a row for %v, the lead is too long for %v, %d are late", r.Until, r.Excess, r.Lost)
 				}
 			}
-			if w.Steady && all.Share() > 0.01 {
-				t.Errorf("%.2f %% are late", 100*all.Share())
+			if w.Steady && sum.Share() > 0.01 {
+				t.Errorf("%.2f %% are late", 100*sum.Share())
 			}
 		})
 	}
