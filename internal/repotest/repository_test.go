@@ -25,7 +25,9 @@ import (
 const root = "../.."
 
 // packages are what users import.
-var packages = []string{".", "clock", "clock/rxtime", "jitter", "jitter/playout", "link", "ping", "record", "session", "tick"}
+var packages = []string{
+	".", "clock", "clock/rtptime", "clock/rxtime", "jitter", "jitter/playout", "link", "ping", "record", "session", "tick",
+}
 
 // oldestGo is what the files need that are copied: ranges over integers.
 const oldestGo = "1.22"
