@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/internal/sim/soundcard"
 	"timesync/internal/testkit"
 )
 
@@ -95,7 +96,7 @@ func TestCorrections(t *testing.T) {
 		if steady > 0.005 || changed > 0.02 {
 			t.Errorf("seed %d, jitter %v, path %v: pitch off by %.4f, and %.4f after the change", seed, c.jitter, c.change, steady, changed)
 		}
-		if c.change < 0 && w.buffer.Latency() > 35*ms+deviceHolds+60*ms {
+		if c.change < 0 && w.buffer.Latency() > 35*ms+soundcard.Output+60*ms {
 			t.Errorf("seed %d, path %v: latency %v", seed, c.change, w.buffer.Latency())
 		}
 	}
@@ -110,7 +111,7 @@ func TestCardFaults(t *testing.T) {
 		fault func(w *call)
 	}{
 		{"stands still", Stalled, func(w *call) {
-			w.device.still = true
+			w.device.Still = true
 			w.run(5 * second)
 		}},
 		{"nobody asks", Stalled, func(w *call) { w.now += 3 * second }},
@@ -147,16 +148,14 @@ func TestCardFaults(t *testing.T) {
 		}
 		switch c.name {
 		case "stands still":
-			w.device.still = false
+			w.device.Still = false
 		case "unplugged":
-			w.device = newDevice(48_000, -100)
-			w.device.at = w.now
+			w.device = soundcard.New(w.now, 48_000, -100)
 			if err := w.card.Start(48_000); err != nil {
 				t.Fatal(err)
 			}
 		case "another rate":
-			w.device = newDevice(44_100, 50)
-			w.device.at = w.now
+			w.device = soundcard.New(w.now, 44_100, 50)
 			if err := w.card.Start(0); err == nil {
 				t.Error("a rate of 0 is accepted")
 			}
@@ -182,7 +181,7 @@ func TestOutput(t *testing.T) {
 	w.run(30 * second)
 	before := w.buffer.Latency()
 	const bluetooth = 200 * ms
-	if err := w.buffer.SetOutput(w.device.output() + bluetooth); err != nil {
+	if err := w.buffer.SetOutput(soundcard.Output + bluetooth); err != nil {
 		t.Fatal(err)
 	}
 	var worst time.Duration

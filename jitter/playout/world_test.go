@@ -3,6 +3,8 @@ package playout
 import (
 	"testing"
 	"time"
+
+	"timesync/internal/sim/soundcard"
 )
 
 const (
@@ -40,53 +42,6 @@ func (s *stream) frames(n int, delay func() time.Duration) {
 // after is always the same delay.
 func after(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
-// device is a sound card behind a pipe. It takes sound out of the pipe a period at a time, and is
-// said to have all that it has taken.
-type device struct {
-	rate    float64 // samples in a second of the clock
-	holds   float64 // how many samples it has taken and not played, just after it took some
-	period  float64 // samples
-	waits   float64 // samples that are written and not played
-	at      time.Duration
-	still   bool // it plays nothing
-	written int64
-}
-
-const devicePeriod, deviceHolds = 10 * ms, 40 * ms
-
-// newDevice returns a device that is off by so many parts in a million.
-func newDevice(rate int, ppm float64) *device {
-	return &device{
-		rate:   float64(rate) * (1 + ppm/1e6),
-		holds:  deviceHolds.Seconds() * float64(rate),
-		period: devicePeriod.Seconds() * float64(rate),
-	}
-}
-
-// output is how long on average what it has taken takes to be heard.
-func (d *device) output() time.Duration { return deviceHolds - devicePeriod/2 }
-
-// queued returns how many samples are in the pipe.
-func (d *device) queued(now time.Duration) int {
-	if !d.still {
-		d.waits = max(d.waits-(now-d.at).Seconds()*d.rate, 0)
-	}
-	d.at = now
-	periods := (d.waits - d.holds) / d.period
-	if periods <= 0 {
-		return 0
-	}
-	return int(float64(int(periods)+1) * d.period)
-}
-
-// write gives it samples, and returns when the first of them is heard if nothing happens.
-func (d *device) write(now time.Duration, samples int) time.Duration {
-	d.queued(now)
-	heard := now + time.Duration(d.waits/d.rate*float64(second))
-	d.waits += float64(samples)
-	return heard
-}
-
 // reading is what the clock shows.
 func reading(now time.Duration) uint64 { return start + uint64(now.Microseconds()) }
 
@@ -98,7 +53,7 @@ type call struct {
 	t      testing.TB
 	buffer *Buffer
 	card   *Card
-	device *device
+	device *soundcard.Device
 	now    time.Duration
 	next   time.Duration // when the next frame is captured
 	delay  func(captured time.Duration) time.Duration
@@ -110,8 +65,8 @@ type call struct {
 
 func newCall(t testing.TB, c Config, ppm float64) *call {
 	const rate = 48_000
-	w := &call{t: t, device: newDevice(rate, ppm)}
-	c.Output += w.device.output()
+	w := &call{t: t, device: soundcard.New(0, rate, ppm)}
+	c.Output += soundcard.Output
 	w.buffer = mustNew(t, c)
 	card, err := NewCard(w.buffer, CardConfig{Rate: rate, Queue: 40 * ms})
 	if err != nil {
@@ -150,11 +105,11 @@ func (w *call) arrive() {
 
 func (w *call) play() {
 	for {
-		sound := w.card.Next(nil, reading(w.now), w.device.queued(w.now))
+		sound := w.card.Next(nil, reading(w.now), w.device.Queued(w.now))
 		if sound.Samples == 0 {
 			return
 		}
-		heard := w.device.write(w.now, sound.Samples)
+		heard := w.device.Write(w.now, sound.Samples)
 		if sound.Payload != nil {
 			captured := time.Duration(sound.CapturedUsec-start) * time.Microsecond
 			w.heard(captured, heard, sound.Samples)
