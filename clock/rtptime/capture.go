@@ -12,7 +12,8 @@ import (
 // CaptureTimeURI names RTP's header extension for times of capture.
 const CaptureTimeURI = "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time"
 
-// CaptureTimeLen and CaptureTimeLongLen are the lengths of that extension, without and with an offset.
+// CaptureTimeLen and CaptureTimeLongLen are the lengths of that extension, without and with an
+// offset.
 const (
 	CaptureTimeLen     = 8
 	CaptureTimeLongLen = 16
@@ -25,17 +26,18 @@ var ErrShort = errors.New("rtptime: too short")
 type CaptureTime struct {
 	// Captured is when, by the clock of the end that captured it. Nobody on the way changes it.
 	Captured NTP
-	// Offset is the capturer's clock minus that of the end that sends this, as that end estimates it.
-	// The latter is the clock of its sender reports. It means something only if Known.
+	// Offset is the capturer's clock minus that of the end that sends this, as that end
+	// estimates it. The latter is the clock of its sender reports. It means something only if
+	// Known.
 	Offset Span
 	Known  bool // there is an Offset
 }
 
 // Forward returns what an end says that sends on a frame, which another end captured at
-// capturedUsec of its clock. s is what this end's Link knows of that clock. nowUsec is now on this
-// end's clock, as the Link has it, and now on the clock of this end's sender reports: FromUsec(nowUsec),
-// or FromTime(time.Now()). While the other clock is not known there is no offset, and only
-// differences between times of capture mean something.
+// capturedUsec of its clock. s is what this end's Link knows of that clock. nowUsec is now on
+// this end's clock, as the Link has it, and now on the clock of this end's sender reports:
+// FromUsec(nowUsec), or FromTime(time.Now()). While the other clock is not known there is no
+// offset, and only differences between times of capture mean something.
 func Forward(s timesync.Snapshot, capturedUsec, nowUsec uint64, now NTP) CaptureTime {
 	c := CaptureTime{Captured: FromUsec(capturedUsec)}
 	if s.ErrorBound == 0 {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package rtptime carries times of capture as RTP does: in the header extension abs-capture-time, and
-// in the sender reports of RTCP. Others read them: pion, browsers, media servers. It reads no clock
-// and needs package timesync and the standard library only.
+// Package rtptime carries times of capture as RTP does: in the header extension
+// abs-capture-time, and in the sender reports of RTCP. Others read them: pion, browsers, media
+// servers. It reads no clock and needs package timesync and the standard library only.
 //
-// RTP's times are NTP's: seconds since 1900 in 64 bits, of which 32 are a fraction. They repeat after
-// 136 years, the first time on 7 February 2036. So who reads one must know about when it was; NTP.Usec
-// and NTP.Time take that from a time near it.
+// RTP's times are NTP's: seconds since 1900 in 64 bits, of which 32 are a fraction. They repeat
+// after 136 years, the first time on 7 February 2036. So who reads one must know about when it
+// was; NTP.Usec and NTP.Time take that from a time near it.
 //
 // The NTP clock of an end need not be right. Pass readings of package clock, which are taken for
 // microseconds since 1970: they begin at 50 years when the process starts, a time in 2020, and
-// do not repeat before it has run for 16 years. The other end knows that clock by its Link. Or pass the
-// wall clock, time.Now, where the other end knows only that. All of one stream must be by one clock.
-// Two clocks may be 68 years apart.
+// do not repeat before it has run for 16 years. The other end knows that clock by its Link. Or
+// pass the wall clock, time.Now, where the other end knows only that. All of one stream must be
+// by one clock. Two clocks may be 68 years apart.
 package rtptime
 
 import "time"
@@ -58,7 +58,8 @@ func (n NTP) Add(s Span) NTP { return n + NTP(s) }
 // Sub returns n - other, within 68 years.
 func (n NTP) Sub(other NTP) Span { return Span(n - other) }
 
-// Span is a time from one NTP time to another, in units of 2^-32 s, positive if the other is later.
+// Span is a time from one NTP time to another, in units of 2^-32 s, positive if the other is
+// later.
 type Span int64
 
 // SpanOf returns a duration in NTP's units.

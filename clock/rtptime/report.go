@@ -41,8 +41,8 @@ func (r SenderReport) AppendBinary(dst []byte) ([]byte, error) {
 	return binary.BigEndian.AppendUint32(dst, r.Octets), nil
 }
 
-// ReadSenderReport reads the first sender report of an RTCP packet, which may be a compound one. The
-// error is ErrNoReport, or ErrShort where the packet ends too early.
+// ReadSenderReport reads the first sender report of an RTCP packet, which may be a compound one.
+// The error is ErrNoReport, or ErrShort where the packet ends too early.
 func ReadSenderReport(b []byte) (r SenderReport, err error) {
 	for len(b) >= headerLen {
 		length := 4 * (int(binary.BigEndian.Uint16(b[2:])) + 1)
@@ -67,9 +67,9 @@ func ReadSenderReport(b []byte) (r SenderReport, err error) {
 	return r, ErrNoReport
 }
 
-// At returns when, on the sender's clock, something was captured that has an RTP time. rate is that of
-// the stream's RTP clock, such as 48,000 or 90,000 a second. It must be above 0. The time may be
-// 2^31 units from that of the report: 6 hours at 90,000.
+// At returns when, on the sender's clock, something was captured that has an RTP time. rate is
+// that of the stream's RTP clock, such as 48,000 or 90,000 a second. It must be above 0. The
+// time may be 2^31 units from that of the report: 6 hours at 90,000.
 func (r SenderReport) At(rtp uint32, rate int) NTP {
 	units := int64(int32(rtp - r.RTP))
 	seconds := units / int64(rate)

@@ -1,5 +1,5 @@
-// These tests prove that times of capture are those of the RFCs, and mean the same to all readers, today and
-// after NTP's time has wrapped in 2036. examples/webrtc lets pion read them.
+// These tests prove that times of capture are those of the RFCs, and mean the same to all
+// readers, today and after NTP's time has wrapped in 2036. examples/webrtc lets pion read them.
 package rtptime
 
 import (
@@ -14,7 +14,8 @@ import (
 	"timesync/link"
 )
 
-// TestFigures: the figures of RFC 3550 (6.4.1, the example of a round trip) and of RFC 5905 (figure 4).
+// TestFigures: the figures of RFC 3550 (6.4.1, the example of a round trip) and of RFC 5905
+// (figure 4).
 func TestFigures(t *testing.T) {
 	date := func(y, mo, d, h, mi, s, ms int) time.Time {
 		return time.Date(y, time.Month(mo), d, h, mi, s, ms*1e6, time.UTC)
@@ -46,7 +47,8 @@ func TestFigures(t *testing.T) {
 	}
 	// A - DLSR - LSR of RFC 3550.
 	sent, arrived := NTP(0xb44db705_20000000), NTP(0xb44db710_80000000)
-	if got := (arrived.Sub(sent) - Span(0x0005_4000<<16)).Duration(); got != 6125*time.Millisecond {
+	const held = Span(0x0005_4000 << 16)
+	if got := (arrived.Sub(sent) - held).Duration(); got != 6125*time.Millisecond {
 		t.Errorf("the round trip takes %v", got)
 	}
 }
@@ -63,7 +65,8 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("seed %d: %d near %d is read as %d", seed, usec, near, got)
 		}
 		at := time.UnixMicro(rng.Int64N(1 << 52))
-		if got := FromTime(at).Time(at.Add(time.Duration((2*rng.Float64() - 1) * far * 1000))); got.Sub(at).Abs() > 1 {
+		apart := time.Duration((2*rng.Float64() - 1) * far * 1000)
+		if got := FromTime(at).Time(at.Add(apart)); got.Sub(at).Abs() > 1 {
 			t.Fatalf("seed %d: %v is read as %v", seed, at, got)
 		}
 		if now := uint64(at.UnixMicro()); FromTime(at) != FromUsec(now) {
@@ -76,7 +79,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// known returns what a forwarder's Link knows of a camera's clock, 30 ms away, that is ahead of its own.
+// known returns what a forwarder's Link knows of a camera's clock, 30 ms away, that is ahead of
+// its own.
 func known(now, ahead uint64) timesync.Snapshot {
 	const delay = 30_000
 	var camera, forwarder link.Link
@@ -93,9 +97,9 @@ func usecOf(year int) uint64 {
 	return uint64(time.Date(year, 7, 1, 12, 0, 0, 0, time.UTC).UnixMicro())
 }
 
-// TestForward: whoever receives a frame knows when it was captured by the sender's clock: our own reader, and
-// a page, which has the fields captureTimestamp and senderCaptureTimeOffset, milliseconds since 1900. So it is
-// with clocks of every kind, in 2026 and beyond 2036.
+// TestForward: whoever receives a frame knows when it was captured by the sender's clock: our
+// own reader, and a page, which has the fields captureTimestamp and senderCaptureTimeOffset,
+// milliseconds since 1900. So it is with clocks of every kind, in 2026 and beyond 2036.
 func TestForward(t *testing.T) {
 	for _, year := range []int{2026, 2036, 2040, 2080} {
 		for name, camera := range map[string]uint64{ // what the camera's clock shows
@@ -118,10 +122,10 @@ func TestForward(t *testing.T) {
 				t.Errorf("%d, %s: read %d us off", year, name, off)
 			}
 			if there := got.Captured.Usec(camera); there != camera-ago {
-				t.Errorf("%d, %s: the camera's clock said %d, not %d", year, name, camera-ago, there)
+				t.Errorf("%d, %s: the camera said %d, not %d", year, name, camera-ago, there)
 			}
-			// Chromium's fields, and what a page makes of them: milliseconds since 1970, of the turn of
-			// 136 years that is nearest to Date.now().
+			// Chromium's fields, and what a page makes of them: milliseconds since 1970, of the
+			// turn of 136 years that is nearest to Date.now().
 			const turn = 4294967296e3
 			stamp := float64(got.Captured) / (1 << 32) * 1000
 			offset := float64(got.Offset) / (1 << 32) * 1000
@@ -138,13 +142,14 @@ func TestForward(t *testing.T) {
 			}
 		}
 	}
-	if c := Forward(timesync.Snapshot{}, 7, 8, 9); c.Known || c.Captured != FromUsec(7) || c.BySender() != FromUsec(7) {
+	c := Forward(timesync.Snapshot{}, 7, 8, 9)
+	if c.Known || c.Captured != FromUsec(7) || c.BySender() != FromUsec(7) {
 		t.Errorf("of a clock that is not known: %+v", c)
 	}
 }
 
-// TestTwoLegs: where the sender's reports are of its readings, a viewer knows on its own clock when the camera
-// captured a frame.
+// TestTwoLegs: where the sender's reports are of its readings, a viewer knows on its own clock
+// when the camera captured a frame.
 func TestTwoLegs(t *testing.T) {
 	camera, relay, viewer := usecOf(2022), usecOf(2024), usecOf(2020)
 	const captured = 80_000 // us ago
@@ -156,10 +161,15 @@ func TestTwoLegs(t *testing.T) {
 	}
 }
 
-// TestReport: a report is that of RFC 3550, is found in a compound packet, and gives each RTP time a time.
+// TestReport: a report is that of RFC 3550, is found in a compound packet, and gives each RTP
+// time a time.
 func TestReport(t *testing.T) {
 	r := SenderReport{
-		SSRC: 0x01020304, NTP: 0xb44db705_20000000, RTP: math.MaxUint32 - 89_999, Packets: 7, Octets: 1000,
+		SSRC:    0x01020304,
+		NTP:     0xb44db705_20000000,
+		RTP:     math.MaxUint32 - 89_999,
+		Packets: 7,
+		Octets:  1000,
 	}
 	b, _ := r.AppendBinary(nil)
 	want := []byte{
@@ -170,7 +180,9 @@ func TestReport(t *testing.T) {
 		t.Errorf("% x, want % x", b, want)
 	}
 	receiver := []byte{0x80, 201, 0, 1, 9, 9, 9, 9}
-	for _, packet := range [][]byte{b, append(receiver[:8:8], b...), append(b[:28:28], receiver...)} {
+	for _, packet := range [][]byte{
+		b, append(receiver[:8:8], b...), append(b[:28:28], receiver...),
+	} {
 		if got, err := ReadSenderReport(packet); err != nil || got != r {
 			t.Errorf("% x: %+v, %v", packet, got, err)
 		}

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// frameTime is also how often the end that plays says what time it is. At 10 a second p99 of the
-	// error of play is 0.5 ms instead of 0.3 (TestExact).
+	// frameTime is also how often the end that plays says what time it is. At 10 a second p99 of
+	// the error of play is 0.5 ms instead of 0.3 (TestExact).
 	frameTime = 20 * time.Millisecond
 
-	// A payload is when the frame was captured, by the clock of the listener, and the sound. Here that
-	// begins with a note for the judge: when that truly was, in microseconds.
+	// A payload is when the frame was captured, by the clock of the listener, and the sound.
+	// Here that begins with a note for the judge: when that truly was, in microseconds.
 	atSound    = 3
 	payloadLen = atSound + 160
 
@@ -159,8 +159,9 @@ type listener struct {
 	arrived map[int64]fate           // by the true time of capture
 }
 
-// fate is what became of a frame. If it was played, over is how much later than captured + latency
-// that truly was, and woke how much of it is because the program woke up late, in microseconds.
+// fate is what became of a frame. If it was played, over is how much later than captured +
+// latency that truly was, and woke how much of it is because the program woke up late, in
+// microseconds.
 type fate struct {
 	played     bool
 	over, woke int64

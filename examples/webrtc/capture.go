@@ -12,15 +12,16 @@ import (
 	"timesync/clock/rtptime"
 )
 
-// CaptureTime returns RTP's header extension for the time of capture (rtptime.CaptureTimeURI, to be
-// registered with the MediaEngine of both ends). It is for a frame that the other end of a link
-// captured at capturedUsec, by its clock, and that this end now sends on, at nowUsec. s is what the
-// link knows of that clock.
+// CaptureTime returns RTP's header extension for the time of capture (rtptime.CaptureTimeURI, to
+// be registered with the MediaEngine of both ends). It is for a frame that the other end of a
+// link captured at capturedUsec, by its clock, and that this end now sends on, at nowUsec. s is
+// what the link knows of that clock.
 //
-// The receiver gets what the capturer's clock said, and the estimated offset of that clock from the
-// clock of this end's sender reports, which pion takes from time.Now: pass that as now. So the
-// receiver can tell when the frame was captured by a clock that it knows. While the other clock is not
-// known, there is no offset: then only differences between capture times mean something.
+// The receiver gets what the capturer's clock said, and the estimated offset of that clock from
+// the clock of this end's sender reports, which pion takes from time.Now: pass that as now. So
+// the receiver can tell when the frame was captured by a clock that it knows. While the other
+// clock is not known, there is no offset: then only differences between capture times mean
+// something.
 func CaptureTime(
 	s timesync.Snapshot, capturedUsec, nowUsec uint64, now time.Time,
 ) *rtp.AbsCaptureTimeExtension {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// These tests prove that pion reads the times of capture that package rtptime writes, and the other way round,
-// today and after NTP's time has wrapped in 2036.
+// These tests prove that pion reads the times of capture that package rtptime writes, and the
+// other way round, today and after NTP's time has wrapped in 2036.
 package main
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
@@ -19,7 +18,8 @@ import (
 	"timesync/link"
 )
 
-// known returns what a forwarder's link knows of a camera's clock, 30 ms away, that is ahead of its own.
+// known returns what a forwarder's link knows of a camera's clock, 30 ms away, that is ahead of
+// its own.
 func known(t *testing.T, now, ahead uint64) timesync.Snapshot {
 	t.Helper()
 	const delay = 30_000
@@ -33,8 +33,9 @@ func known(t *testing.T, now, ahead uint64) timesync.Snapshot {
 	return s
 }
 
-// TestCaptureTime: of a camera whose process began an hour before this one and that passes readings of package
-// clock, and of one whose clock was set to another year, pion knows when a frame was captured.
+// TestCaptureTime: of a camera whose process began an hour before this one and that passes
+// readings of package clock, and of one whose clock was set to another year, pion knows when a
+// frame was captured.
 func TestCaptureTime(t *testing.T) {
 	now := clock.Now()
 	const ago = 40_000
@@ -54,8 +55,9 @@ func TestCaptureTime(t *testing.T) {
 			var got rtp.AbsCaptureTimeExtension
 			testkit.Must(t, got.Unmarshal(sent))
 			there := got.CaptureTime()
-			if there.Sub(time.UnixMicro(int64(captured))).Abs() > time.Microsecond {
-				t.Errorf("%v, %s: the camera's clock said %v, not %v", wall, name, time.UnixMicro(int64(captured)), there)
+			said := time.UnixMicro(int64(captured))
+			if there.Sub(said).Abs() > time.Microsecond {
+				t.Errorf("%v, %s: the camera's clock said %v, not %v", wall, name, said, there)
 			}
 			here := there.Add(-*got.EstimatedCaptureClockOffsetDuration())
 			if off := here.Sub(wall.Add(-ago * time.Microsecond)); off.Abs() > time.Millisecond {
@@ -68,28 +70,37 @@ func TestCaptureTime(t *testing.T) {
 			}
 		}
 	}
-	if e := CaptureTime(timesync.Snapshot{}, 7, now, time.Now()); e.EstimatedCaptureClockOffset != nil {
-		t.Errorf("an unknown clock has an offset of %v", *e.EstimatedCaptureClockOffset)
+	unknown := CaptureTime(timesync.Snapshot{}, 7, now, time.Now())
+	if offset := unknown.EstimatedCaptureClockOffset; offset != nil {
+		t.Errorf("an unknown clock has an offset of %v", *offset)
 	}
 }
 
 // TestOffset: the offset has pion's sign and unit, and so have times.
 func TestOffset(t *testing.T) {
-	for _, offset := range []time.Duration{0, 1500 * time.Millisecond, -250 * time.Millisecond, -20 * 365 * 24 * time.Hour} {
+	const ms, year = time.Millisecond, 365 * 24 * time.Hour
+	for _, offset := range []time.Duration{0, 1500 * ms, -250 * ms, -20 * year} {
 		at := time.Date(2026, 11, 28, 13, 0, 0, 123_456_000, time.UTC)
 		b, err := rtp.NewAbsCaptureTimeExtensionWithCaptureClockOffset(at, offset).Marshal()
 		testkit.Must(t, err)
 		c, err := rtptime.ReadCaptureTime(b)
 		testkit.Must(t, err)
-		if got := c.Offset.Duration(); (got-offset).Abs() > 2 || !c.Known || c.Captured.Time(at).Sub(at).Abs() > 2 {
-			t.Errorf("captured at %v, offset %v: read as %+v, %v", at, offset, c, got)
+		got, captured := c.Offset.Duration(), c.Captured.Time(at)
+		if !c.Known || (got-offset).Abs() > 2 || captured.Sub(at).Abs() > 2 { // ns
+			t.Errorf("captured at %v, offset %v: read as %v, %v", at, offset, captured, got)
 		}
 	}
 }
 
 // TestSenderReport: pion reads our reports, and we read pion's.
 func TestSenderReport(t *testing.T) {
-	ours := rtptime.SenderReport{SSRC: 7, NTP: rtptime.FromUsec(clock.Now()), RTP: 1 << 31, Packets: 9, Octets: 99}
+	ours := rtptime.SenderReport{
+		SSRC:    7,
+		NTP:     rtptime.FromUsec(clock.Now()),
+		RTP:     1 << 31,
+		Packets: 9,
+		Octets:  99,
+	}
 	b, err := ours.AppendBinary(nil)
 	testkit.Must(t, err)
 	var read rtcp.SenderReport
@@ -97,14 +108,18 @@ func TestSenderReport(t *testing.T) {
 	if got := ReadReport(&read); got != ours {
 		t.Errorf("pion reads %+v, want %+v", got, ours)
 	}
-	theirs := &rtcp.SenderReport{SSRC: 8, NTPTime: 1 << 63, RTPTime: 5, PacketCount: 6, OctetCount: 1 << 31}
-	b, err = rtcp.Marshal([]rtcp.Packet{
-		&rtcp.SenderReport{Reports: []rtcp.ReceptionReport{{SSRC: 1}}, SSRC: 8, NTPTime: 1 << 63, RTPTime: 5, PacketCount: 6, OctetCount: 1 << 31},
-		&rtcp.SourceDescription{},
-	})
+	theirs := &rtcp.SenderReport{
+		SSRC:        8,
+		NTPTime:     1 << 63,
+		RTPTime:     5,
+		PacketCount: 6,
+		OctetCount:  1 << 31,
+		Reports:     []rtcp.ReceptionReport{{SSRC: 1}},
+	}
+	b, err = rtcp.Marshal([]rtcp.Packet{theirs, &rtcp.SourceDescription{}})
 	testkit.Must(t, err)
 	got, err := rtptime.ReadSenderReport(b)
-	if want := ReadReport(theirs); err != nil || !reflect.DeepEqual(got, want) {
+	if want := ReadReport(theirs); err != nil || got != want {
 		t.Errorf("read as %+v, %v, want %+v", got, err, want)
 	}
 }

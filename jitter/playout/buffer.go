@@ -14,13 +14,13 @@ var (
 	ErrLate   = errors.New("playout: it should have been played already")
 	ErrEarly  = errors.New("playout: it was captured in the future") // by more than the latency
 	ErrTwice  = errors.New("playout: it has come before")
-	ErrFull   = errors.New("playout: too much waits") // frames come more often than Config.Interval says
+	ErrFull   = errors.New("playout: frames come more often than Config.Interval says")
 	ErrClosed = errors.New("playout: closed")
 )
 
 const (
-	// setBack is by how much more than a goroutine may be held up between reading the clock and Push, in
-	// us, that clock must be back to have been set.
+	// setBack is by how much more than a goroutine may be held up between reading the clock and
+	// Push, in us, that clock must be back to have been set.
 	setBack = 1_000_000
 
 	// patientShare is how many frames may come too late before the latency exceeds Most.
@@ -112,9 +112,10 @@ func (b *Buffer) push(capturedUsec, nowUsec uint64, payload []byte) error {
 	case delay > longest.Microseconds():
 		return ErrLate
 	}
-	at, twice := slices.BinarySearchFunc(b.frames, capturedUsec, func(f frame, captured uint64) int {
+	byCapture := func(f frame, captured uint64) int {
 		return cmp.Compare(int64(f.captured-captured), 0)
-	})
+	}
+	at, twice := slices.BinarySearchFunc(b.frames, capturedUsec, byCapture)
 	if twice || b.played && capturedUsec == b.last {
 		return ErrTwice // a copy delays nothing
 	}
@@ -131,7 +132,8 @@ func (b *Buffer) push(capturedUsec, nowUsec uint64, payload []byte) error {
 	if len(b.frames) == b.conf.frames() {
 		return ErrFull
 	}
-	b.frames = slices.Insert(b.frames, max(at, 0), frame{capturedUsec, nowUsec, slices.Clone(payload)})
+	waits := frame{capturedUsec, nowUsec, slices.Clone(payload)}
+	b.frames = slices.Insert(b.frames, max(at, 0), waits)
 	return nil
 }
 
@@ -173,7 +175,8 @@ func (b *Buffer) over(capturedUsec, nowUsec uint64) int64 {
 	return int64(nowUsec-capturedUsec) + b.conf.Output.Microseconds() - b.latency()
 }
 
-// dropOverdue drops what can no longer be played, if it is given out now and heard ahead us later.
+// dropOverdue drops what can no longer be played, if it is given out now and heard ahead us
+// later.
 func (b *Buffer) dropOverdue(nowUsec uint64, ahead int64) {
 	latest := b.conf.Overdue.Microseconds() - ahead
 	for len(b.frames) > 0 {
@@ -205,8 +208,8 @@ func (b *Buffer) Pop(dst []byte, nowUsec uint64) (payload []byte, capturedUsec u
 	return append(dst, f.payload...), f.captured, ok
 }
 
-// pop takes the next frame that is due ahead us from now, or up to early us after that. It returns by
-// how many us the frame is late, also where it is not due yet.
+// pop takes the next frame that is due ahead us from now, or up to early us after that. It
+// returns by how many us the frame is late, also where it is not due yet.
 func (b *Buffer) pop(nowUsec uint64, ahead, early int64) (f frame, over int64, ok bool) {
 	b.asked = nowUsec
 	b.popped = true
@@ -228,7 +231,8 @@ func (b *Buffer) pop(nowUsec uint64, ahead, early int64) (f frame, over int64, o
 	return f, over, true
 }
 
-// followBack moves all that is known with a clock that was set back: by more than usual, us, since the last Pop.
+// followBack moves all that is known with a clock that was set back: by more than usual, us,
+// since the last Pop.
 func (b *Buffer) followBack(nowUsec uint64, usual int64) {
 	if back := int64(nowUsec - b.asked); b.popped && back < -usual {
 		b.shift(back)
@@ -266,9 +270,9 @@ func (b *Buffer) shift(by int64) {
 	b.start += uint64(by)
 }
 
-// Steps takes the Steps of the link's Snapshot, before each Push. If they are others than before, a
-// clock was set: what was learned of the arrivals since then was wrong. So the latency is again what
-// it was 5 s ago, and follows new arrivals from there.
+// Steps takes the Steps of the link's Snapshot, before each Push. If they are others than
+// before, a clock was set: what was learned of the arrivals since then was wrong. So the latency
+// is again what it was 5 s ago, and follows new arrivals from there.
 func (b *Buffer) Steps(steps uint32) {
 	b.group.mu.Lock()
 	defer b.group.mu.Unlock()
@@ -309,8 +313,8 @@ func (b *Buffer) SetOutput(output time.Duration) error {
 	return nil
 }
 
-// Latency returns the time from capture to ear or eye. It is as far off as the clocks: by half of the
-// difference if one way takes longer than the other, and within ErrorBound.
+// Latency returns the time from capture to ear or eye. It is as far off as the clocks: by half
+// of the difference if one way takes longer than the other, and within ErrorBound.
 func (b *Buffer) Latency() time.Duration {
 	b.group.mu.Lock()
 	defer b.group.mu.Unlock()
@@ -324,8 +328,8 @@ func (b *Buffer) Stats() Stats {
 	return b.stats
 }
 
-// Close ends the stream: it leaves its Group, and Push refuses what comes. There is no other need to
-// call it.
+// Close ends the stream: it leaves its Group, and Push refuses what comes. There is no other
+// need to call it.
 func (b *Buffer) Close() {
 	b.group.mu.Lock()
 	defer b.group.mu.Unlock()

@@ -12,39 +12,44 @@ import (
 const (
 	usualFrame = 20 * time.Millisecond
 
-	// usualPitch is by which part a frame is made shorter or longer at most, while the latency does not
-	// fall. Steady notes that are 0.5 % apart sound alike. While the latency falls it is pitchMost.
+	// usualPitch is by which part a frame is made shorter or longer at most, while the latency
+	// does not fall. Steady notes that are 0.5 % apart sound alike. While the latency falls it
+	// is pitchMost.
 	usualPitch = 0.005
 	pitchMost  = 0.02
 
-	// A frame that is off is made right within about settleUsec: the larger that is, the more an error
-	// of the card's rate shows. At 300 ppm it is 0.3 ms.
+	// A frame that is off is made right within about settleUsec: the larger that is, the more an
+	// error of the card's rate shows. At 300 ppm it is 0.3 ms.
 	settleUsec = 1e6
 
-	// A frame is played up to a part in earlyPart of its length too early, rather than after silence.
+	// A frame is played up to a part in earlyPart of its length too early, rather than after
+	// silence.
 	earlyPart = 2
 
-	// silencePart is the part of a frame that silence takes where nothing waits: what arrives next
-	// should not have to wait for the end of it.
+	// silencePart is the part of a frame that silence takes where nothing waits: what arrives
+	// next should not have to wait for the end of it.
 	silencePart = 4
 
-	// A frame should be there when a part in readyPart of Queue waits before the card. If it is not, it
-	// may still come: silence is given only when less than a part in dryPart waits. Between them is room
-	// for cards that take sound in pieces of 10 ms.
+	// A frame should be there when a part in readyPart of Queue waits before the card. If it is
+	// not, it may still come: silence is given only when less than a part in dryPart waits.
+	// Between them is room for cards that take sound in pieces of 10 ms.
 	readyPart = 2
 	dryPart   = 4
 
-	// The place of a card is the mean of what was seen in about placeUsec: cards take sound in pieces of
-	// some milliseconds, and a busy machine looks late.
+	// The place of a card is the mean of what was seen in about placeUsec: cards take sound in
+	// pieces of some milliseconds, and a busy machine looks late.
 	placeUsec = 1e6
-	// What is further off than jumpUsec, jumpTimes in a row, is a card that stood still, or a clock.
+	// What is further off than jumpUsec, jumpTimes in a row, is a card that stood still, or a
+	// clock.
 	jumpUsec  = 30e3
 	jumpTimes = 3
 
-	// mostQueued seconds of sound are as much as may wait: more is a number that means something else.
+	// mostQueued seconds of sound are as much as may wait: more is a number that means something
+	// else.
 	mostQueued = 3600
 
-	// A card that takes nothing for stallUsec stands still. The longest period of a card is 0.2 s.
+	// A card that takes nothing for stallUsec stands still. The longest period of a card is 0.2
+	// s.
 	stallUsec = 500_000
 )
 
@@ -52,9 +57,10 @@ const (
 type CardConfig struct {
 	Rate  int           // samples a second
 	Frame time.Duration // of sound in a payload; 0: 20 ms
-	// Queue is how much sound is kept before the card: while more waits, Next returns none. A quarter of
-	// it should last until the program asks again: 40 ms are right where it asks each 2 ms. 0: the card
-	// asks itself, as where a function is called that must fill a buffer, and Next always returns some.
+	// Queue is how much sound is kept before the card: while more waits, Next returns none. A
+	// quarter of it should last until the program asks again: 40 ms are right where it asks each
+	// 2 ms. 0: the card asks itself, as where a function is called that must fill a buffer, and
+	// Next always returns some.
 	Queue time.Duration
 }
 
@@ -71,8 +77,8 @@ type CardStats struct {
 type Sound struct {
 	// Samples is how many samples the card gets, of each channel. 0: nothing now, ask again soon.
 	Samples int
-	// Payload is the frame of which they are made, as it was pushed: resample what is in it to so many.
-	// nil: silence, or what conceals a frame that was lost.
+	// Payload is the frame of which they are made, as it was pushed: resample what is in it to
+	// so many. nil: silence, or what conceals a frame that was lost.
 	Payload []byte
 	// CapturedUsec is when the frame was captured.
 	CapturedUsec uint64
@@ -80,12 +86,12 @@ type Sound struct {
 
 // Card plays the sound of a Buffer on a sound card, in step with the clock, at whatever rate the
 // card truly runs. Sound that is too late by now is made a little shorter, and sound that is too
-// early longer, by up to 0.5 %. After the path has become shorter it is up to 2 %, until the latency
-// is right again. Where a frame is missing there is silence of the length of that frame.
+// early longer, by up to 0.5 %. After the path has become shorter it is up to 2 %, until the
+// latency is right again. Where a frame is missing there is silence of the length of that frame.
 //
-// Nobody need know the card's rate: Next is told how much of what it returned still waits before the
-// card, and that says where the card is. So it is with a clock that is slewed, and with a microphone
-// of another rate: what counts is that each frame is heard when it is due.
+// Nobody need know the card's rate: Next is told how much of what it returned still waits before
+// the card, and that says where the card is. So it is with a clock that is slewed, and with a
+// microphone of another rate: what counts is that each frame is heard when it is due.
 //
 // Next, Stop and Start are for the goroutine that plays. Any goroutine may call State and Stats.
 type Card struct {
@@ -114,7 +120,7 @@ func NewCard(b *Buffer, c CardConfig) (*Card, error) {
 	c.Frame = cmp.Or(c.Frame, usualFrame)
 	switch {
 	case c.Rate < 1000 || c.Rate > 1_000_000:
-		return nil, fmt.Errorf("playout: %d samples a second: must be from 1,000 to 1,000,000", c.Rate)
+		return nil, fmt.Errorf("playout: Rate %d: must be from 1,000 to 1,000,000", c.Rate)
 	case c.Frame < time.Millisecond || c.Frame > time.Second:
 		return nil, fmt.Errorf("playout: frames of %v: must be from 1 ms to 1 s", c.Frame)
 	case c.Queue < 0 || c.Queue >= b.conf.Most:
@@ -124,10 +130,10 @@ func NewCard(b *Buffer, c CardConfig) (*Card, error) {
 	return &Card{buffer: b, conf: c, plugged: true}, nil
 }
 
-// Next returns what the card gets next. queued is how many samples of what it returned before still
-// wait before the card, at nowUsec: what the system says, or what was written less what was played.
-// What the system cannot say, such as the latency of Bluetooth, is Config.Output of the buffer. The
-// payload is appended to dst.
+// Next returns what the card gets next. queued is how many samples of what it returned before
+// still wait before the card, at nowUsec: what the system says, or what was written less what
+// was played. What the system cannot say, such as the latency of Bluetooth, is Config.Output of
+// the buffer. The payload is appended to dst.
 func (c *Card) Next(dst []byte, nowUsec uint64, queued int) Sound {
 	c.buffer.group.mu.Lock()
 	defer c.buffer.group.mu.Unlock()
@@ -228,8 +234,8 @@ func (c *Card) fit(over float64) int {
 		limit = min(falls+usualPitch, pitchMost)
 	}
 	pitch := max(min(falls+over/settleUsec, limit), -limit)
-	// Less than a sample is kept for later. So is what is allowed, where a frame is so short that it
-	// is less than a sample.
+	// Less than a sample is kept for later. So is what is allowed, where a frame is so short
+	// that it is less than a sample.
 	c.allowed = min(c.allowed+limit*length, max(limit*length, 1))
 	c.owed = max(min(c.owed+pitch*length, c.allowed), -c.allowed)
 	drop := math.Trunc(c.owed)

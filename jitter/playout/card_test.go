@@ -1,5 +1,5 @@
-// These tests prove that what a card plays is in step with the clock, whatever the card's rate and
-// whatever happens to it.
+// These tests prove that what a card plays is in step with the clock, whatever the card's rate
+// and whatever happens to it.
 package playout
 
 import (
@@ -13,7 +13,8 @@ import (
 	"timesync/internal/testkit"
 )
 
-// TestCardHours: cards that are up to 300 ppm off are heard within the latency and 5 ms, for hours.
+// TestCardHours: cards that are up to 300 ppm off are heard within the latency and 5 ms, for
+// hours.
 func TestCardHours(t *testing.T) {
 	lasting := testkit.Sized(10*time.Minute, time.Hour, 3*time.Hour)
 	for _, ppm := range []float64{0, 30, -30, 100, -100, 300, -300} {
@@ -32,7 +33,8 @@ func TestCardHours(t *testing.T) {
 		}
 		w.run(lasting)
 		s := w.card.Stats()
-		t.Logf("%v ppm, %v: off by %v at most; latency %v; %+v; %+v", ppm, lasting, worst, w.buffer.Latency(), s, w.buffer.Stats())
+		t.Logf("%v ppm, %v: off by %v at most; latency %v; %+v; %+v",
+			ppm, lasting, worst, w.buffer.Latency(), s, w.buffer.Stats())
 		if want := int(lasting/frameTime) - 5; worst > 5*ms || frames < want {
 			t.Errorf("%v ppm: off by %v, %d frames, want %d", ppm, worst, frames, want)
 		}
@@ -59,14 +61,17 @@ func (p *pitches) add(now time.Duration, samples int) {
 	p.frames++
 }
 
-// TestCorrections: while nothing changes the pitch stays within 0.5 %, also with jitter; after the path has
-// become longer, or shorter, above 2 % never.
+// TestCorrections: while nothing changes the pitch stays within 0.5 %, also with jitter; after
+// the path has become longer, or shorter, above 2 % never.
 func TestCorrections(t *testing.T) {
 	const seed = 75_000_001
 	rng := rand.New(rand.NewPCG(seed, 'c'))
 	for _, c := range []struct {
 		jitter, change time.Duration
-	}{{0, 0}, {10 * ms, 0}, {10 * ms, 60 * ms}, {10 * ms, -60 * ms}, {5 * ms, 250 * ms}, {5 * ms, -250 * ms}} {
+	}{
+		{0, 0}, {10 * ms, 0}, {10 * ms, 60 * ms}, {10 * ms, -60 * ms},
+		{5 * ms, 250 * ms}, {5 * ms, -250 * ms},
+	} {
 		w := newCall(t, Config{}, 100)
 		delays := map[time.Duration]time.Duration{}
 		const changes, ends = 2 * time.Minute, 6 * time.Minute
@@ -91,10 +96,13 @@ func TestCorrections(t *testing.T) {
 				changed = max(changed, pitch)
 			}
 		}
-		t.Logf("jitter %v, path %+v: pitch off by %.2f %% at most while nothing changes, %.2f %% after; %+v; latency %v",
-			c.jitter, c.change, 100*steady, 100*changed, w.card.Stats(), w.buffer.Latency())
+		const format = "jitter %v, path %v: pitch off by %.2f %%, after a change %.2f; latency %v, %+v"
+		args := []any{
+			c.jitter, c.change, 100 * steady, 100 * changed, w.buffer.Latency(), w.card.Stats(),
+		}
+		t.Logf(format, args...)
 		if steady > 0.005 || changed > 0.02 {
-			t.Errorf("seed %d, jitter %v, path %v: pitch off by %.4f, and %.4f after the change", seed, c.jitter, c.change, steady, changed)
+			t.Errorf(format, args...)
 		}
 		if c.change < 0 && w.buffer.Latency() > 35*ms+soundcard.Output+60*ms {
 			t.Errorf("seed %d, path %v: latency %v", seed, c.change, w.buffer.Latency())
@@ -102,8 +110,9 @@ func TestCorrections(t *testing.T) {
 	}
 }
 
-// TestCardFaults: a card that stands still, is unplugged and comes back, at another rate, and a machine
-// that slept: the state says so, and what is played soon after is in step again, at the old latency.
+// TestCardFaults: a card that stands still, is unplugged and comes back, at another rate, and a
+// machine that slept: the state says so, and what is played soon after is in step again, at the
+// old latency.
 func TestCardFaults(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -124,7 +133,9 @@ func TestCardFaults(t *testing.T) {
 			w.run(second)
 		}},
 		{"the network is dead", Silent, func(w *call) {
-			w.lost = func(captured time.Duration) bool { return captured > 60*second && captured < 65*second }
+			w.lost = func(captured time.Duration) bool {
+				return captured > 60*second && captured < 65*second
+			}
 			w.run(5 * second)
 		}},
 	} {
@@ -167,15 +178,17 @@ func TestCardFaults(t *testing.T) {
 		counts = true
 		w.run(60 * second)
 		after := w.buffer.Latency()
-		t.Logf("%s: latency %v before, %v after, off by %v at most; %+v", c.name, before, after, worst, w.card.Stats())
-		if s := w.card.State(reading(w.now)); s != Playing || worst > 5*ms || frames < 2990 || after > before+10*ms {
-			t.Errorf("%s: afterwards %v, off by %v, %d of 3000 frames, latency %v, before %v", c.name, s, worst, frames, after, before)
+		s := w.card.State(reading(w.now))
+		const format = "%s: latency %v before, %v after; then %v, off by %v at most, %d of 3000 frames"
+		t.Logf(format, c.name, before, after, s, worst, frames)
+		if s != Playing || worst > 5*ms || frames < 2990 || after > before+10*ms {
+			t.Errorf(format, c.name, before, after, s, worst, frames)
 		}
 	}
 }
 
-// TestOutput: other headphones are heard after the same latency, if it is long enough, and else the latency
-// becomes longer.
+// TestOutput: other headphones are heard after the same latency, if it is long enough, and else
+// the latency becomes longer.
 func TestOutput(t *testing.T) {
 	w := newCall(t, Config{Most: second}, 0)
 	w.run(30 * second)
@@ -190,12 +203,14 @@ func TestOutput(t *testing.T) {
 		worst = max(worst, (heard + bluetooth - captured - w.buffer.Latency()).Abs())
 	}
 	w.run(30 * second)
-	if l := w.buffer.Latency(); l < before+bluetooth-5*ms || l > before+bluetooth+5*ms || worst > 5*ms {
-		t.Errorf("latency %v before, %v with another 200 ms of output, off by %v", before, l, worst)
+	longer := w.buffer.Latency() - before
+	if (longer-bluetooth).Abs() > 5*ms || worst > 5*ms {
+		t.Errorf("%v longer with another %v of output, off by %v", longer, bluetooth, worst)
 	}
 }
 
-// TestCallback: a card that asks by itself for a frame each 20 ms, and says how long its buffer is.
+// TestCallback: a card that asks by itself for a frame each 20 ms, and says how long its buffer
+// is.
 func TestCallback(t *testing.T) {
 	b := mustNew(t, Config{})
 	card, err := NewCard(b, CardConfig{Rate: 48_000})
@@ -215,20 +230,23 @@ func TestCallback(t *testing.T) {
 			}
 			if sound.Payload != nil && now > 10e6 {
 				heard := now + float64(given+buffered)/48_000*1e6*(1+200e-6)
-				worst = max(worst, math.Abs(heard-float64(sound.CapturedUsec-start)-float64(b.Latency().Microseconds())))
+				late := heard - float64(sound.CapturedUsec-start)
+				worst = max(worst, math.Abs(late-float64(b.Latency().Microseconds())))
 			}
 			given += sound.Samples
 		}
 		given -= 960
 		now += 20_000 * (1 + 200e-6) // a card that is 200 ppm slow
 	}
-	if worst > 5000 || card.State(start+uint64(now)) != Playing || card.State(start+uint64(now)+2e6) != Stalled {
-		t.Errorf("off by %v us; %v; %+v", worst, card.State(start+uint64(now)), b.Stats())
+	state := card.State(start + uint64(now))
+	later := card.State(start + uint64(now) + 2e6)
+	if worst > 5000 || state != Playing || later != Stalled {
+		t.Errorf("off by %v us; %v, and 2 s later %v; %+v", worst, state, later, b.Stats())
 	}
 }
 
-// FuzzCard: whatever the card says waits before it, and whenever it asks, it gets at most a frame and a
-// sample, and frames in order.
+// FuzzCard: whatever the card says waits before it, and whenever it asks, it gets at most a
+// frame and a sample, and frames in order.
 func FuzzCard(f *testing.F) {
 	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz"))
 	f.Fuzz(func(t *testing.T, tape []byte) {

@@ -22,7 +22,7 @@ const (
 )
 
 // ErrTwoLinks is what New says to two Links in one Group. See the package's comment.
-var ErrTwoLinks = errors.New("playout: streams in step must use one Link: two know the speaker's clock differently")
+var ErrTwoLinks = errors.New("playout: streams in step must use one Link")
 
 // Config is what New wants. Fields that are zero have the defaults.
 type Config struct {
@@ -32,31 +32,32 @@ type Config struct {
 	Latency time.Duration
 	// Least is the shortest latency that follows the arrivals. The default is 10 ms.
 	Least time.Duration
-	// Most is the longest one. The default is 500 ms. In a conversation 200 ms are as long as most
-	// people like to wait.
+	// Most is the longest one. The default is 500 ms. In a conversation 200 ms are as long as
+	// most people like to wait.
 	Most time.Duration
-	// Share is how many frames may come too late, where the latency follows the arrivals. The default
-	// is 0.01.
+	// Share is how many frames may come too late, where the latency follows the arrivals. The
+	// default is 0.01.
 	Share float64
 
-	// DropLate drops what comes later than Most, or than a fixed Latency, allows. Without it that is
-	// played late, if more than 1 in 20 frames come so late.
+	// DropLate drops what comes later than Most, or than a fixed Latency, allows. Without it
+	// that is played late, if more than 1 in 20 frames come so late.
 	DropLate bool
-	// Overdue is by how much a single frame may be late and is still played. The default is 20 ms.
+	// Overdue is by how much a single frame may be late and is still played. The default is 20
+	// ms.
 	Overdue time.Duration
 
 	// Output is how long it takes until what Pop or Card.Next has returned is heard or seen: of a
 	// display 10 to 50 ms, of Bluetooth 100 to 300. What waits before a Card is not part of it.
 	Output time.Duration
 
-	// Interval is from one frame to the next, or less. The default is 20 ms. So many frames may wait
-	// as are captured in twice the longest latency.
+	// Interval is from one frame to the next, or less. The default is 20 ms. So many frames may
+	// wait as are captured in twice the longest latency.
 	Interval time.Duration
 
 	// Group is of the streams that are to be in step. nil: this stream is alone.
 	Group *Group
-	// Link is what makes times of this clock out of times of capture, usually a *link.Link. It is only
-	// compared: all streams of a Group must have the same.
+	// Link is what makes times of this clock out of times of capture, usually a *link.Link. It
+	// is only compared: all streams of a Group must have the same.
 	Link any
 }
 
@@ -78,7 +79,7 @@ func (c *Config) check() error {
 	case c.Least > c.Most:
 		return fmt.Errorf("playout: Least %v is longer than Most %v", c.Least, c.Most)
 	case c.Output >= c.Most:
-		return fmt.Errorf("playout: Output takes %v, and the latency may be %v: nothing could be in time",
+		return fmt.Errorf("playout: Output %v, and a latency of %v at most: nothing could be in time",
 			c.Output, c.Most)
 	case c.Interval < time.Millisecond || c.Interval > time.Second:
 		return fmt.Errorf("playout: Interval %v: must be from 1 ms to 1 s", c.Interval)

@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// A latency that is too long by some time falls by a part in fallTime of that in each second: so it
-	// is near what is needed after two of these. By more than fallMost it would be heard.
+	// A latency that is too long by some time falls by a part in fallTime of that in each
+	// second: so it is near what is needed after two of these. By more than fallMost it would be
+	// heard.
 	fallTime = 8e6 // us
 	fallMost = 0.015
 
@@ -24,9 +25,9 @@ const (
 )
 
 // Group keeps streams in step: all have the latency that the one of them needs that needs the
-// longest. The zero value is ready to use. Streams may come, by New, and go, by Close, at any time;
-// the latency grows at once for a new one, and falls slowly after one has gone. A Group must not be
-// copied. Any goroutine may use its streams at any time.
+// longest. The zero value is ready to use. Streams may come, by New, and go, by Close, at any
+// time; the latency grows at once for a new one, and falls slowly after one has gone. A Group
+// must not be copied. Any goroutine may use its streams at any time.
 type Group struct {
 	mu      sync.Mutex // of all its streams, too
 	streams []*Buffer
@@ -105,8 +106,8 @@ func (g *Group) grow(needed float64) {
 	g.falls = 0
 }
 
-// trusted returns the latency of some seconds ago, or 0 if there was none. What was learned since then
-// is wrong.
+// trusted returns the latency of some seconds ago, or 0 if there was none. What was learned
+// since then is wrong.
 func (g *Group) trusted() (usec float64) { return g.past[g.pastAt] }
 
 // goBack makes the latency again what it was.

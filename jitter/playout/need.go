@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// A need follows what the estimator says within needTime. The estimator's wait changes with each
-	// arrival, and a listener would hear that.
+	// A need follows what the estimator says within needTime. The estimator's wait changes with
+	// each arrival, and a listener would hear that.
 	needTime = 4e6 // us
-	// needStep is how much time passes between two arrivals at most, as far as that is concerned: after
-	// silence nothing new is known.
+	// needStep is how much time passes between two arrivals at most, as far as that is
+	// concerned: after silence nothing new is known.
 	needStep = 100_000 // us
 )
 
-// need is how long after its capture a frame must be given out, in us, so that no more than a share of
-// them comes too late. It grows at once where one does, and follows the estimator slowly where
-// none does.
+// need is how long after its capture a frame must be given out, in us, so that no more than a
+// share of them comes too late. It grows at once where one does, and follows the estimator
+// slowly where none does.
 type need struct {
 	estimator jitter.Estimator
 	usec      float64

@@ -29,8 +29,8 @@ func (p *pipe) Write(sound []byte) (int, error) {
 	return p.file.Write(sound)
 }
 
-// queued implements output. Where the system cannot say what is in the pipe, the player is taken to
-// run as fast as the clock: then the latency grows or shrinks with the card's error.
+// queued implements output. Where the system cannot say what is in the pipe, the player is taken
+// to run as fast as the clock: then the latency grows or shrinks with the card's error.
 func (p *pipe) queued() int {
 	if bytes, ok := unread(p.file); ok {
 		return bytes / 2
@@ -45,8 +45,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// stretch makes so many samples of a frame: each lies on a straight line between two of the frame.
-// Without a frame it is silence.
+// stretch makes so many samples of a frame: each lies on a straight line between two of the
+// frame. Without a frame it is silence.
 func stretch(sound []byte, samples int) []byte {
 	out := make([]byte, 0, 2*samples)
 	last := len(sound)/2 - 1

@@ -1,6 +1,7 @@
-// These tests prove that the program of the documents is one: two ends hear each other, say when the
-// other is gone or busy, and go on after the one that calls has started anew. What is heard stays in step
-// for hours, whatever the sound card. A clock that is set does not look like a lost connection.
+// These tests prove that the program of the documents is one: two ends hear each other, say when
+// the other is gone or busy, and go on after the one that calls has started anew. What is heard
+// stays in step for hours, whatever the sound card. A clock that is set does not look like a
+// lost connection.
 package main
 
 import (
@@ -25,8 +26,9 @@ import (
 	"timesync/internal/testkit"
 )
 
-// frames numbers what all microphones of this test hear, and captured has when that was. All samples of
-// a frame are its number, so that it is known however many samples are made of it. 0 is silence.
+// frames numbers what all microphones of this test hear, and captured has when that was. All
+// samples of a frame are its number, so that it is known however many samples are made of it. 0
+// is silence.
 var (
 	frames   atomic.Uint32
 	captured [1 << 15]atomic.Uint64
@@ -69,9 +71,10 @@ func (v *voice) Write(sound []byte) (int, error) {
 		return len(sound), nil
 	}
 	captured := captured[number].Load()
-	over := time.Duration(int64(heard-captured))*time.Microsecond + played - v.chat.buffer.Latency()
-	// The machine may be busy.
-	if late := 2*frame + time.Second; int64(captured-v.latest) <= 0 || over < -frame || over > late {
+	took := time.Duration(int64(heard-captured))*time.Microsecond + played
+	over := took - v.chat.buffer.Latency()
+	const late = 2*frame + time.Second // the machine may be busy
+	if int64(captured-v.latest) <= 0 || over < -frame || over > late {
 		v.t.Errorf("captured at %d, after %d, heard %v too late", captured, v.latest, over)
 	}
 	v.latest = captured
@@ -111,19 +114,27 @@ func TestChat(t *testing.T) {
 		was := called.heard.Load()
 		caller, end := begin(t, at)
 		defer end()
-		testkit.Eventually(t, "both hear 50 frames", func() bool { return called.heard.Load() >= was+50 && caller.heard.Load() >= 50 })
+		testkit.Eventually(t, "both hear 50 frames", func() bool {
+			return called.heard.Load() >= was+50 && caller.heard.Load() >= 50
+		})
 		const connected = "connected, playing"
-		testkit.Eventually(t, connected, func() bool { return called.chat.state() == connected && caller.chat.state() == connected })
+		testkit.Eventually(t, connected, func() bool {
+			return called.chat.state() == connected && caller.chat.state() == connected
+		})
 		if life == 0 {
 			second, end := begin(t, at)
 			defer end()
 			const busy = "busy: it talks to another"
-			testkit.Eventually(t, "one of two callers is refused", func() bool { return second.chat.state() == busy || caller.chat.state() == busy })
+			testkit.Eventually(t, "one of two callers is refused", func() bool {
+				return second.chat.state() == busy || caller.chat.state() == busy
+			})
 			end()
 		}
 		end()
 		if life == 1 {
-			testkit.Eventually(t, "gone", func() bool { return called.chat.state() == "the peer is gone" })
+			testkit.Eventually(t, "gone", func() bool {
+				return called.chat.state() == "the peer is gone"
+			})
 		}
 	}
 	t.Logf("%+v", called.chat.buffer.Stats())
@@ -158,8 +169,8 @@ func (l *loudspeaker) Write(sound []byte) (int, error) {
 
 func (l *loudspeaker) queued() int { return int(max(time.Until(l.ends), 0) / l.length) }
 
-// TestSlowCard: with a sound card that is 30 or 300 ppm slow, sound is heard within the latency and 5 ms,
-// for an hour. It was 108 ms later after one, and had to wait before the card.
+// TestSlowCard: with a sound card that is 30 or 300 ppm slow, sound is heard within the latency
+// and 5 ms, for an hour. It was 108 ms later after one, and had to wait before the card.
 func TestSlowCard(t *testing.T) {
 	lasting := testkit.Sized(time.Minute, 10*time.Minute, time.Hour)
 	for _, ppm := range []float64{30, 300} {
@@ -187,7 +198,8 @@ func TestSlowCard(t *testing.T) {
 			if err := c.play(out); err != nil {
 				t.Error(err)
 			}
-			t.Logf("%v ppm, %v: off by %v at most; %+v %+v", ppm, lasting, out.worst, c.buffer.Stats(), c.card.Stats())
+			t.Logf("%v ppm, %v: off by %v at most; %+v %+v",
+				ppm, lasting, out.worst, c.buffer.Stats(), c.card.Stats())
 			if out.worst > 5*time.Millisecond || out.frames < int(lasting/frame)-10 {
 				t.Errorf("%v ppm: off by %v, %d frames", ppm, out.worst, out.frames)
 			}
@@ -208,8 +220,10 @@ func TestPipe(t *testing.T) {
 	if n := p.queued(); runtime.GOOS == "linux" && n != frameLen/2 {
 		t.Errorf("%d samples wait, want %d", n, frameLen/2)
 	}
-	if _, err := io.ReadFull(reader, make([]byte, frameLen)); err != nil || runtime.GOOS == "linux" && p.queued() != 0 {
-		t.Errorf("%v, %d samples wait", err, p.queued())
+	_, err = io.ReadFull(reader, make([]byte, frameLen))
+	testkit.Must(t, err)
+	if n := p.queued(); runtime.GOOS == "linux" && n != 0 {
+		t.Errorf("%d samples wait", n)
 	}
 	file, err := os.CreateTemp(t.TempDir(), "sound")
 	testkit.Must(t, err)
@@ -240,7 +254,7 @@ func TestStretch(t *testing.T) {
 		for i := range samples {
 			want := 100*319*float64(i)/float64(max(samples-1, 1)) - 16_000
 			if off := float64(sample(got, i)) - want; off < -1 || off > 1 {
-				t.Errorf("of %d samples number %d is %d, want %v", samples, i, sample(got, i), want)
+				t.Errorf("of %d samples %d is %d, want %v", samples, i, sample(got, i), want)
 			}
 		}
 	}
@@ -265,7 +279,8 @@ func TestClockSet(t *testing.T) {
 			}
 		}
 	}
-	c, err := newChat([32]byte{7}, netip.MustParseAddrPort("127.0.0.1:0"), netip.AddrPort{}, played)
+	own := netip.MustParseAddrPort("127.0.0.1:0")
+	c, err := newChat([32]byte{7}, own, netip.AddrPort{}, played)
 	if err != nil {
 		t.Skip("NOT TESTED: no sockets: ", err) // js/wasm
 	}
@@ -273,7 +288,8 @@ func TestClockSet(t *testing.T) {
 	c.end = ends[1]
 	s, _ := c.end.Link.Snapshot(now)
 	err = s.Within(100 * time.Millisecond)
-	if state := c.state(); !errors.Is(err, timesync.ErrDisturbed) || !strings.HasPrefix(state, "connected, ") {
+	state := c.state()
+	if !errors.Is(err, timesync.ErrDisturbed) || !strings.HasPrefix(state, "connected, ") {
 		t.Errorf("%v: %v, and the chat says %s", s, err, state)
 	}
 }

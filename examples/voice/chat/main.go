@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Chat is a voice chat of two ends, to be copied with examples/seal/seal.go. Sound is 16 bits, one
-// channel, 16 kHz. The sound card paces it: card.go says how much waits in the pipe before it.
+// Chat is a voice chat of two ends, to be copied with examples/seal/seal.go. Sound is 16 bits,
+// one channel, 16 kHz. The sound card paces it: card.go says how much waits in the pipe before
+// it.
 //
 //	arecord -qt raw -f S16_LE -r 16000 --buffer-time 40000 |
 //		go run ./examples/voice/chat -listen 0.0.0.0:9000 | aplay -qt raw -f S16_LE -r 16000 --buffer-time 40000
@@ -70,7 +71,8 @@ func newChat(key [32]byte, own, to netip.AddrPort, output time.Duration) (*chat,
 	if err != nil {
 		return nil, err
 	}
-	c.card, err = playout.NewCard(c.buffer, playout.CardConfig{Rate: rate, Frame: frame, Queue: queue})
+	card := playout.CardConfig{Rate: rate, Frame: frame, Queue: queue}
+	c.card, err = playout.NewCard(c.buffer, card)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +112,8 @@ func (c *chat) speak(microphone io.Reader) error {
 			return err
 		}
 		now := clock.Now()
-		// A frame follows the last one, and card and clock differ by less than 1 %: one that seems to come
-		// later has waited in the pipe.
+		// A frame follows the last one, and card and clock differ by less than 1 %: one that
+		// seems to come later has waited in the pipe.
 		next := captured + frameUsec + frameUsec/100
 		if captured = now - frameUsec; captured-next < 5*frameUsec {
 			captured = next
@@ -132,8 +134,8 @@ func (c *chat) speak(microphone io.Reader) error {
 	return nil
 }
 
-// play plays each frame when it is due. Where the card and the clock run at different rates, a frame
-// becomes a little longer or shorter.
+// play plays each frame when it is due. Where the card and the clock run at different rates, a
+// frame becomes a little longer or shorter.
 func (c *chat) play(out output) error {
 	for c.ctx.Err() == nil {
 		sound := c.card.Next(nil, clock.Now(), out.queued())
@@ -176,7 +178,7 @@ func main() {
 	var own, to netip.AddrPort
 	flag.TextVar(&own, "listen", netip.AddrPort{}, "own `address`")
 	flag.TextVar(&to, "dial", netip.AddrPort{}, "`address` to call")
-	output := flag.Duration("output", played, "how long it takes until what the player takes is heard")
+	output := flag.Duration("output", played, "from what the player takes until it is heard")
 	flag.Parse()
 	if n, err := hex.Decode(key[:], []byte(os.Getenv("TIMESYNC_KEY"))); err != nil || n != len(key) {
 		log.Fatal("TIMESYNC_KEY: 64 hex digits are wanted")
@@ -189,7 +191,8 @@ func main() {
 	go func() { log.Fatal(c.play(&pipe{file: os.Stdout})) }()
 	go func() {
 		for range time.Tick(time.Second) {
-			log.Printf("%s; latency %v; %+v %+v", c.state(), c.buffer.Latency(), c.buffer.Stats(), c.card.Stats())
+			latency, frames, samples := c.buffer.Latency(), c.buffer.Stats(), c.card.Stats()
+			log.Printf("%s; latency %v; %+v %+v", c.state(), latency, frames, samples)
 		}
 	}()
 	log.Fatal(c.speak(os.Stdin))

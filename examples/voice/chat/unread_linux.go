@@ -8,7 +8,8 @@ import (
 	"unsafe"
 )
 
-// unread returns how many bytes are in a pipe. ok is false if it is none: of a file nobody takes any.
+// unread returns how many bytes are in a pipe. ok is false if it is none: of a file nobody takes
+// any.
 func unread(pipe *os.File) (bytes int, ok bool) {
 	info, err := pipe.Stat()
 	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
@@ -22,7 +23,8 @@ func unread(pipe *os.File) (bytes int, ok bool) {
 	var errno syscall.Errno
 	err = conn.Control(func(fd uintptr) {
 		// FIONREAD has the same number as TIOCINQ.
-		_, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCINQ, uintptr(unsafe.Pointer(&n)))
+		at := uintptr(unsafe.Pointer(&n))
+		_, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCINQ, at)
 	})
 	return int(n), err == nil && errno == 0
 }

@@ -1,5 +1,5 @@
-// Package soundcard is a sound card that is simulated: it plays at a rate of its own, behind a pipe that
-// takes all that is written.
+// Package soundcard is a sound card that is simulated: it plays at a rate of its own, behind a
+// pipe that takes all that is written.
 package soundcard
 
 import "time"
@@ -10,7 +10,8 @@ const (
 	holds  = 40 * time.Millisecond
 )
 
-// Output is how long on average it takes until what the player has taken out of the pipe is heard.
+// Output is how long on average it takes until what the player has taken out of the pipe is
+// heard.
 const Output = holds - period/2
 
 // Device is a card with its player and its pipe. Times are true, and must not go back.
@@ -24,8 +25,8 @@ type Device struct {
 	at     time.Duration
 }
 
-// New returns a card of so many samples a second that is off by so many parts in a million, from now
-// on.
+// New returns a card of so many samples a second that is off by so many parts in a million, from
+// now on.
 func New(now time.Duration, rate int, ppm float64) *Device {
 	return &Device{
 		rate:   float64(rate) * (1 + ppm/1e6),

@@ -1,4 +1,5 @@
-// This test proves that a card plays at its rate, and that the pipe before it shows what it has not taken.
+// This test proves that a card plays at its rate, and that the pipe before it shows what it has
+// not taken.
 package soundcard
 
 import (
