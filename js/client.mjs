@@ -200,7 +200,7 @@ for (const kind of ['link', 'ping']) {
 		const {steps} = w.remote;
 		w.set = 2_000_000; // the client's clock is set
 		w.run(3);
-		check(w.remote.steps > steps && w.remote.within(1e6, w.now) === 'disturbed' && w.game.within(1e6, w.now) === 'disturbed', 'set', w.remote.steps);
+		check(w.remote.steps > steps && w.remote.within(1e6, w.now) === 'stepped' && w.game.within(1e6, w.now) === 'stepped', 'set', w.remote.steps);
 		w.run(16).clear().run(5);
 		check(w.game.within(60_000, w.now) === '' && w.errors === 0, 'settled');
 
