@@ -731,6 +731,25 @@ export class Snapshot {
 		});
 	}
 
+	/** Returns the snapshot in a line, for logs. */
+	toString() {
+		if (!this.known) {
+			return 'not synchronized';
+		}
+		const us = (/** @type {number} */ v) => `${Math.round(v)} us`;
+		const ms = (/** @type {number} */ v) => `${Math.round(v / 1000)} ms`;
+		return [
+			`offset ${this.offsetUsec} us +-${us(this.errorBound)}`,
+			`skew ${this.skew.toFixed(3)}+-${this.skewError.toFixed(3)} ppm`,
+			`delay ${us(this.minimumOneWayDelay)} in, ${us(this.minimumDelayToPeer)} out`,
+			`jitter ${us(this.jitter)}`,
+			`scatter ${this.floorScatter > 0 ? us(this.floorScatter) : 'unknown'}`,
+			`report ${ms(this.age)} ago`,
+			`${ms(this.sinceStep)} since ${this.stepSeen ? 'a clock was set' : 'the start'}`,
+			`${this.steps} steps, ${this.hops} hops`,
+		].join(', ');
+	}
+
 	/**
 	 * Returns the 63 bytes in which a snapshot travels, as Go's AppendBinary does.
 	 * @returns {Uint8Array}
