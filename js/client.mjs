@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // Tests what vectors do not decide of timesync.mjs, in simulated time: trust, the step of the clock, and how
-// TickClient follows late inputs and states. And that the code in docs/BROWSER.md is that of play.mjs, or runs:
+// TickClient follows late inputs and states:
 //
 //	node js/client.mjs
 
-import {readFileSync} from 'node:fs';
 import * as ts from './timesync.mjs';
 
 let checks = 0, wrong = 0;
@@ -326,22 +325,6 @@ for (const [step, want] of [[.005, 10], [.1, 200], [1, 2000], [1e9, 2000]]) {
 	check(Math.abs(got - want) <= 1 && lag >= got, 'clockStep', step, got, lag);
 }
 check(ts.clockStep >= 1 && ts.clockStep <= 2000, 'own step', ts.clockStep);
-
-// The code in docs/BROWSER.md: the first is of play.mjs, the second is run on a channel.
-const text = path => readFileSync(new URL(path, import.meta.url)).toString();
-const [first, second, ...more] = [...text('../docs/BROWSER.md').matchAll(/```js\n([^]*?)```/g)].map(m => m[1]);
-check(text('play/play.mjs').includes(first.replace(/^(?=.)/gm, '\t')) && more.length === 0, 'BROWSER.md: the first code is not in play.mjs');
-const channel = {send: b => { channel.sent = b; }}, peer = new ts.Link();
-const {game, send} = new Function(...Object.keys(ts), 'channel', second + 'return {game, send};')(...Object.values(ts), channel);
-for (let i = 0; i < 3; i++) {
-	send([]);
-	const now = BigInt(Math.floor(performance.now() * 1000)) + 5_000_000n, welcome = new Uint8Array(34), v = new DataView(welcome.buffer);
-	check(peer.open(channel.sent, now + 1000n).error === undefined, 'BROWSER.md: header');
-	welcome[0] = 2; v.setBigUint64(1, 7n, true); v.setUint32(9, 60, true); v.setUint32(13, 1, true); v.setBigUint64(17, 5_000_000n, true);
-	v.setBigInt64(25, ts.tickAt(performance.now() * 1000, RATE), true);
-	channel.onmessage({data: new Uint8Array([...peer.header(now + 1000n), ...welcome]).buffer});
-}
-check(Math.abs(game.clocks(ts.nowUsec())?.shared - performance.now() * 1000) < 50_000, 'BROWSER.md: the time', game.clocks(ts.nowUsec()));
 
 console.log(`${checks} checks, ${wrong} wrong`);
 process.exitCode = wrong ? 1 : 0;

@@ -166,7 +166,9 @@ func (s *server) onWebSocket(w http.ResponseWriter, r *http.Request) {
 	ws.SetReadLimit(readLimit)
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	v := s.enter(ctx, true, func(b []byte) error { return ws.Write(ctx, websocket.MessageBinary, b) })
+	v := s.enter(ctx, r.FormValue("wish"), true, func(b []byte) error {
+		return ws.Write(ctx, websocket.MessageBinary, b)
+	})
 	defer v.leave()
 	for {
 		kind, b, err := ws.Read(ctx)
@@ -191,7 +193,7 @@ func (s *server) onSession(w http.ResponseWriter, r *http.Request) {
 	defer session.CloseWithError(0, "")
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	v := s.enter(ctx, false, session.SendDatagram)
+	v := s.enter(ctx, r.FormValue("wish"), false, session.SendDatagram)
 	defer v.leave()
 	go func() {
 		for {

@@ -35,8 +35,9 @@ type visitor struct {
 	late      bool  // an input was, since the last Welcome
 }
 
-// enter lets a page in whose messages write sends, until ctx ends. Call leave then.
-func (s *server) enter(ctx context.Context, stream bool, write func(b []byte) error) *visitor {
+// enter lets a page in whose messages write sends, until ctx ends. Call leave then. wish is what the
+// sliders say at first.
+func (s *server) enter(ctx context.Context, wish string, stream bool, write func(b []byte) error) *visitor {
 	v := &visitor{
 		server:    s,
 		up:        newPath(ctx, stream),
@@ -50,6 +51,7 @@ func (s *server) enter(ctx context.Context, stream bool, write func(b []byte) er
 		v.down.carry(func() { _ = write(b) }) // the reader sees what is wrong
 		return nil
 	}
+	v.wish([]byte(wish))
 	s.visits.Add(1)
 	var err error
 	v.recorded, err = program.Record(&v.peer.Link, s.record, "browser-*.tsr")

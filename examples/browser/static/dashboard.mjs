@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// A dashboard that shows how old the last event is, by the server's clock: docs/BROWSER.md explains it.
+// Shows how old the last event is, by the server's clock: docs/BROWSER.md explains it.
 
 import {Ping, nowUsec, receivedUsec, since} from './timesync.mjs';
 
 const ping = new Ping(), socket = new WebSocket(`ws://${location.host}/events`);
-let happened = null; // when, by the server's clock
+let event = null; // when it happened, by the server's clock
 socket.binaryType = 'arraybuffer';
 socket.onmessage = ({data}) => {
-	const now = receivedUsec(); // before anything else
-	if (typeof data === 'string') happened = BigInt(data);
-	else ping.reply(new Uint8Array(data), now);
+	if (typeof data === 'string') event = BigInt(data);
+	else ping.reply(new Uint8Array(data), receivedUsec());
 };
 setInterval(() => {
-	if (socket.readyState === WebSocket.OPEN && ping.next(nowUsec()) === 0) socket.send(ping.request(nowUsec()));
-	if (happened === null || ping.within(100_000, nowUsec()) !== '') return; // not known to 0.1 s
-	age.textContent = `${(since(ping.remoteTime(nowUsec()), happened) / 1e6).toFixed(2)} s old`;
+	const now = nowUsec(), age = document.getElementById('age');
+	if (socket.readyState === WebSocket.OPEN && ping.next(now) === 0) socket.send(ping.request(now));
+	const known = event !== null && ping.within(100_000, now) === ''; // to 0.1 s
+	age.value = known ? `${(since(ping.remoteTime(now), event) / 1e6).toFixed(1)} s` : 'unknown';
 }, 20);

@@ -267,8 +267,8 @@ function drawSteps(pen, ink, known, toX, top, bottom) {
 export function drawDelays(canvas, samples, delays, now) {
 	const {pen, colour, toX, top, bottom, mark, clip} = frame(canvas, now);
 	const sorted = delays.map(d => d.us).sort((a, b) => a - b);
-	const high = sorted.length ? sorted[Math.floor(0.98 * (sorted.length - 1))] : 0;
-	const {end, step} = niceAxis(Math.max(1.15 * high, 400));
+	const high = sorted.length ? sorted[Math.floor(0.9 * (sorted.length - 1))] : 0; // one slow one is not worth a scale
+	const {end, step} = niceAxis(Math.max(1.8 * high, 400));
 	const toY = us => bottom - us / end * (bottom - top);
 	for (let us = 0; us <= end; us += step) mark(toY(us), us === 0 ? '0' : round(us));
 	pen.save();

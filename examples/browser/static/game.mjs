@@ -3,13 +3,13 @@
 // The client of the game, for pages and Node: it keeps time with the server, sends an input for each
 // tick, and says where everybody is. It draws nothing.
 
-import {Link, TickClient, since, tickAt, tickStart} from './timesync.mjs';
+import {Link, PageWatch, States, TickClient, readWelcome, since, tickAt, tickStart} from './timesync.mjs';
 import {connect} from './transport.mjs';
 
 const WELCOME = 2, INPUT = 0x10, STATE = 0x11; // the first byte of a message
+const NONE_CAME = -32768; // for a tick, in a Welcome
 const RETRY_AFTER = 300; // ms
 const HELLO_EVERY = 200_000, STAMP_EVERY = 30_000; // us
-const KEPT_STATES = 240; // four seconds
 const TOLERABLE = 100_000; // us: what this game can bear
 
 const sleep = ms => new Promise(done => setTimeout(done, ms));
@@ -20,7 +20,7 @@ export class Game {
 	/**
 	 * @param {object} options
 	 * @param {string} options.base where the page is
-	 * @param {{now(): bigint, received(): bigint}} options.clock us
+	 * @param {import('./timesync.mjs').Clock} options.clock
 	 * @param {boolean} [options.datagrams] false: over a WebSocket in any case
 	 * @param {(text: string) => void} [options.say] is told what happens
 	 * @param {(way: 'to'|'from', us: number) => void} [options.onDelay] is told how long each datagram took
@@ -35,6 +35,7 @@ export class Game {
 		this.walk = 0; // -1 to the left, +1 to the right
 		this.wishes = ''; // what the sliders say
 		this.asleep = false; // then nothing is sent and nothing is heard, as while a machine sleeps
+		this.watch = new PageWatch({clock, onAway: away => this.wasAway(away)});
 		this.begin();
 	}
 
@@ -46,7 +47,8 @@ export class Game {
 		this.ticks = new TickClient(this.link);
 		this.epoch = null; // of the inputs and states
 		this.next = null; // the tick of the next input
-		this.states = new Map(); // by tick
+		this.states = new States();
+		this.inputs = {inTime: 0, late: 0, newest: null}; // as the server got them, up to a tick
 		this.you = null; // your number
 		this.x = 0; // where you stand, and stood a tick before
 		this.was = 0;
@@ -71,9 +73,11 @@ export class Game {
 		const response = await fetch(new URL('greeting', this.base));
 		/** @type {{world: {top: number, rise: number, width: number, speed: number}, hash: string, unixAtZero: number}} */
 		this.greeting = await response.json();
-		const {base, clock, datagrams, link} = this;
+		const {clock, datagrams, link} = this;
+		const url = new URL('play', this.base);
+		url.searchParams.set('wish', this.wishes);
 		const connection = await connect({
-			base, clock, datagrams,
+			url, clock, datagrams,
 			hash: this.greeting.hash,
 			take: (bytes, now) => {
 				if (this.link === link) this.take(bytes, now); // else it is of a connection that has ended
@@ -82,7 +86,6 @@ export class Game {
 		this.connection = connection;
 		this.connections++;
 		this.say(`Connected over ${connection.kind}.`);
-		this.wish(this.wishes);
 		await connection.closed;
 		connection.close();
 		this.say('The connection has ended.');
@@ -90,19 +93,40 @@ export class Game {
 
 	/** Tells the server how to treat messages. @param {string} text JSON */
 	wish(text) {
-		this.wishes = text;
-		if (text) this.connection?.wish(text);
+		this.wishes = text; // of later connections, too
+		this.connection?.wish(text);
+	}
+
+	/** @param {import('./timesync.mjs').Away} away */
+	wasAway({slept}) {
+		if (slept === 0) return; // a page that was frozen or slow has a clock that ran on
+		this.link.slept(this.clock.now());
+		this.say(`This machine slept for ${(slept / 1e6).toFixed(1)} s.`);
 	}
 
 	/** Takes what arrived at now. @param {Uint8Array} datagram @param {bigint} now */
 	take(datagram, now) {
 		if (this.asleep) return;
+		this.watch.check();
 		const {payload, delay, error} = this.link.open(datagram, now);
 		if (error) return;
 		if (delay !== null) this.onDelay('from', delay);
-		if (payload[0] === WELCOME) this.ticks.welcome(payload, now);
+		if (payload[0] === WELCOME) this.takeWelcome(payload, now);
 		if (payload[0] === STATE) this.takeState(payload, now);
 		this.work(); // timers are slow while the page is hidden
+	}
+
+	/** Takes where the game time is, and how early or late inputs came. @param {Uint8Array} payload @param {bigint} now */
+	takeWelcome(payload, now) {
+		if (!this.ticks.welcome(payload, now)) return;
+		const {inputs} = this, {newest, early} = readWelcome(payload);
+		early.forEach((by, i) => {
+			const isNew = inputs.newest === null || newest - BigInt(i) > inputs.newest;
+			if (by === NONE_CAME || !isNew) return;
+			if (by < 0) inputs.late++;
+			else inputs.inTime++;
+		});
+		if (early.length) inputs.newest = newest;
 	}
 
 	/** Keeps a state until it is shown. @param {Uint8Array} payload @param {bigint} now */
@@ -110,22 +134,24 @@ export class Game {
 		const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
 		const epoch = view.getBigUint64(1, true), tick = view.getBigInt64(9, true);
 		const you = view.getUint32(17, true), delay = view.getInt32(21, true);
+		/** @type {Map<number, {x: number, height: number}>} */
 		const players = new Map();
 		for (let at = 25; at < payload.length; at += 12) {
-			players.set(view.getUint32(at, true), {x: view.getFloat32(at + 4, true), height: view.getFloat32(at + 8, true)});
+			const x = view.getFloat32(at + 4, true), height = view.getFloat32(at + 8, true);
+			players.set(view.getUint32(at, true), {x, height});
 		}
 		if (delay >= 0) this.onDelay('to', delay);
 		if (this.you === null) this.x = this.was = players.get(you).x;
 		this.you = you;
 		this.ticks.state(epoch, tick, now);
 		if (epoch !== this.ticks.clocks(now)?.epoch) return;
-		this.states.set(tick, players);
-		if (this.states.size > KEPT_STATES) this.states.delete(this.states.keys().next().value);
+		this.states.put(tick, players);
 	}
 
 	/** Sends what is due. Call it by a timer; arriving messages and frames call it, too. */
 	work() {
 		if (!this.connection || this.asleep) return;
+		this.watch.check();
 		const now = this.clock.now(), clocks = this.ticks.clocks(now);
 		if (!clocks || this.you === null) {
 			if (this.sentAt === null || since(now, this.sentAt) >= STAMP_EVERY) this.send([]); // a stamp alone
@@ -201,24 +227,16 @@ export class Game {
 		return {times: {server, shared, predicted}, figures, doubt: this.ticks.within(TOLERABLE, now)};
 	}
 
-	/** Where the others are: between the states before and after, of which some may be lost. @returns {Figure[]} */
+	/** Where the others are: between the states before and after, of which some may be lost. */
 	othersAt(us, rate) {
-		const tick = tickAt(us, rate);
-		let before = null, after = null;
-		for (const n of this.states.keys()) {
-			if (n <= tick && (before === null || n > before)) before = n;
-			if (n > tick && (after === null || n < after)) after = n;
-		}
-		if (before === null) return [];
-		const from = this.states.get(before);
-		const to = after === null ? from : this.states.get(after); // nothing newer has come: they stand still
-		const start = tickStart(before, rate);
-		const blend = after === null ? 0 : (us - start) / (tickStart(after, rate) - start);
+		/** @type {Figure[]} */
 		const figures = [];
-		for (const [number, a] of from) {
-			const b = to.get(number);
+		const around = this.states.around(us, rate);
+		for (const [number, a] of around?.before ?? []) {
+			const b = around.after.get(number);
 			if (number === this.you || !b) continue; // who is not in both has left
-			const x = a.x + (b.x - a.x) * blend, height = a.height + (b.height - a.height) * blend;
+			const x = a.x + (b.x - a.x) * around.blend;
+			const height = a.height + (b.height - a.height) * around.blend;
 			figures.push({number, own: false, x, height, at: us});
 		}
 		return figures;

@@ -2,7 +2,7 @@
 
 // The page: it runs the game, draws it, and hands it what the sliders, buttons and keys say.
 
-import {clockStep, nowUsec, receivedUsec, since, u64} from './timesync.mjs';
+import {Clock, since} from './timesync.mjs';
 import {Game} from './game.mjs';
 import {GRAPH_SPAN, drawDelays, drawElevator, drawOffset, span} from './draw.mjs';
 
@@ -30,11 +30,8 @@ const query = new URLSearchParams(location.search);
 
 // ---- The page's clock, which the user can set ----
 
-const clock = {
-	ahead: 0, // ms: of the browser's clock
-	now: () => u64(nowUsec() + BigInt(clock.ahead * 1000)),
-	received: () => u64(receivedUsec() + BigInt(clock.ahead * 1000)),
-};
+let ahead = 0; // ms: of the browser's clock
+const clock = new Clock(() => performance.now() + ahead);
 
 // ---- The game ----
 
@@ -49,7 +46,7 @@ const game = new Game({
 });
 
 /** What tests look at. */
-const demo = {game, clock, samples, delays, view: null, said: [], others: new Map(), clockStep};
+const demo = {game, clock, samples, delays, view: null, said: [], others: new Map(), remoteAt};
 window.demo = demo;
 
 function say(text) {
@@ -75,7 +72,7 @@ function errorAt(at, remote) {
 
 /** The server's clock at a moment of performance.now(), or null. */
 function remoteAt(at) {
-	return game.link.remoteTime(u64(BigInt(Math.floor((at + clock.ahead) * 1000))));
+	return game.link.remoteTime(BigInt(Math.floor((at + ahead) * 1000)));
 }
 
 function sample() {
@@ -144,6 +141,7 @@ function tell() {
 	put('from', known ? span(last.from) : '\u2013');
 	const doubt = demo.view?.doubt;
 	put('trust', TRUST[known && demo.view ? doubt : 'unsynchronized']);
+	put('inputs', `${game.inputs.inTime} inputs came in time, ${game.inputs.late} too late.`);
 	const others = [...demo.others.values()];
 	const worst = others.reduce((a, b) => (a && a.apart > b.apart ? a : b), null);
 	put('apart', worst ? span(worst.apart) : '\u2013');
@@ -219,18 +217,17 @@ for (const button of document.querySelectorAll('[data-preset]')) {
 }
 
 byId('step').addEventListener('click', () => {
-	clock.ahead += STEP_BY;
-	say(`This page\u2019s clock was set ahead by ${STEP_BY / 1000} s.`);
+	ahead += STEP_BY;
+	say(`This page\u2019s clock was stepped by ${STEP_BY / 1000} s.`);
 });
 
 byId('sleep').addEventListener('click', () => {
 	if (game.asleep) return;
 	game.asleep = true;
-	say(`This page sleeps for ${SLEEP_FOR / 1000} s: its clock stands still.`);
+	say('This page sleeps: its clock stands still.');
 	setTimeout(() => {
-		clock.ahead -= SLEEP_FOR;
+		ahead -= SLEEP_FOR;
 		game.asleep = false;
-		say('This page is awake again.');
 	}, SLEEP_FOR);
 });
 

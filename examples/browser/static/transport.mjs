@@ -14,7 +14,7 @@ const READY_WITHIN = 3000; // ms: where UDP is blocked nothing answers
  * @property {() => void} close
  *
  * @typedef {object} Options
- * @property {string} base where the page is
+ * @property {URL} url where the server takes connections; http or https
  * @property {string} hash of the server's certificate, in base64
  * @property {{received(): bigint}} clock
  * @property {(bytes: Uint8Array, now: bigint) => void} take is told what arrives, and when it did
@@ -34,11 +34,11 @@ export async function connect(options) {
 }
 
 /** @param {Options} options @returns {Promise<Connection>} */
-async function overWebTransport({base, hash, clock, take}) {
-	const url = new URL('play', base);
-	url.protocol = 'https:';
+async function overWebTransport({url, hash, clock, take}) {
+	const secure = new URL(url);
+	secure.protocol = 'https:';
 	const value = Uint8Array.from(atob(hash), c => c.charCodeAt(0));
-	const session = new WebTransport(url, {serverCertificateHashes: [{algorithm: 'sha-256', value}]});
+	const session = new WebTransport(secure, {serverCertificateHashes: [{algorithm: 'sha-256', value}]});
 	const closed = session.closed.catch(() => {}); // an end like any other
 	const late = new Promise((_, fail) => setTimeout(() => fail(new Error('no answer')), READY_WITHIN));
 	try {
@@ -77,10 +77,8 @@ async function overWebTransport({base, hash, clock, take}) {
 }
 
 /** @param {Options} options @returns {Promise<Connection>} */
-async function overWebSocket({base, clock, take}) {
-	const url = new URL('play', base);
-	url.protocol = url.protocol.replace('http', 'ws');
-	const socket = new WebSocket(url);
+async function overWebSocket({url, clock, take}) {
+	const socket = new WebSocket(url.href.replace('http', 'ws'));
 	socket.binaryType = 'arraybuffer';
 	socket.onmessage = ({data}) => {
 		const now = clock.received(); // before anything else
