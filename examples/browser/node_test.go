@@ -133,6 +133,7 @@ func watch(t *testing.T, s *server, bot *bufio.Scanner, lasting time.Duration) {
 }
 
 func TestNode(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, "")
 	bot := startBot(t, s, "0")
 	watch(t, s, bot, 4*time.Second)
@@ -147,6 +148,7 @@ func TestNode(t *testing.T) {
 // TestHidden: a hidden page, whose timers run once a second and which draws nothing, sends its inputs
 // all the same.
 func TestHidden(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, "")
 	watch(t, s, startBot(t, s, "1000"), 4*time.Second)
 }
