@@ -22,6 +22,8 @@
 //     whose delay wanders by more than the target. It is what the delay does during slowdowns,
 //     when nothing of ours is in the queue: at most the range of those delays, and only if they
 //     also rise within one slowdown and come back to near the base delay. A TCP queue does not.
+//     What the least delay of half a second has above the target is a queue all the same, so
+//     that the transfer yields on such a path, too.
 //   - A loss cuts the window in proportion to the queue that stands, at most by half. A radio
 //     loses datagrams without a queue. If over 0.5 % are lost, each loss counts.
 //   - Slow start ends at the target instead of 3/4 of it, and is paced less: a long path would
@@ -119,8 +121,11 @@ type Controller struct {
 	delays int           // how many there were, at most filter
 	base   baseDelay
 	jitter jitter
-	queue  int64  // us: queueing delay, including the path's own jitter
-	steps  uint32 // the receiver's count of clock steps, if there is a base delay
+	// standing is the least delay of half a second, above the base delay, us.
+	shortest leastDelay
+	standing int64
+	queue    int64  // us: queueing delay, including the path's own jitter
+	steps    uint32 // the receiver's count of clock steps, if there is a base delay
 
 	next uint64 // when the pace allows the next datagram
 
@@ -256,7 +261,9 @@ func (c *Controller) current(nowUsec, sentUsec uint64, delay int64) {
 	copy(c.recent[1:], c.recent[:])
 	c.recent[0] = delay
 	c.delays = min(c.delays+1, filter)
-	c.queue = max(slices.Min(c.recent[:c.delays])-c.base.least(), 0)
+	least := slices.Min(c.recent[:c.delays])
+	c.queue = max(least-c.base.least(), 0)
+	c.standing = max(c.shortest.see(nowUsec, delay)-c.base.least(), 0)
 }
 
 // gain is the draft's: how many segments the window grows in a round trip. It is less
@@ -289,11 +296,14 @@ func (c *Controller) steer(n float64, used bool) {
 	if used {
 		grow = c.gain() * Segment * n / c.window
 	}
-	if c.queue <= c.target() {
-		c.window += grow
+	over, holds := c.over()
+	if over <= 0 {
+		if !holds {
+			c.window += grow
+		}
 		return
 	}
-	excess := float64(c.queue-c.target()) / float64(target) * min(1, float64(target)/float64(2*c.srtt))
+	excess := float64(over) / float64(target) * min(1, float64(target)/float64(2*c.srtt))
 	c.window += max(grow-n*excess, -n/2)
 }
 
@@ -302,8 +312,9 @@ func (c *Controller) clock(nowUsec uint64) {
 	switch {
 	case c.phase == slow && after(nowUsec, c.slowUntil):
 		c.jitter.end(c.base.least())
-		if c.base.endSlowdown(nowUsec) { // the path became longer
+		if c.base.endSlowdown(nowUsec, c.jitter.most) { // the path became longer
 			c.threshold, c.minRTT, c.delays, c.queue = unlimited, c.srtt, 0, 0
+			c.shortest = leastDelay{}
 		}
 		if c.phase = ramping; c.threshold == unlimited {
 			c.phase = starting
@@ -330,11 +341,15 @@ func (c *Controller) othersSlow(nowUsec uint64) bool {
 }
 
 // slowdown lets our part of the queue run empty for two round trips, the draft's time, which
-// shows the base delay.
+// shows the base delay. The first ones take longer, to see how the path's delay changes by itself.
 func (c *Controller) slowdown(nowUsec uint64) {
 	c.phase, c.window, c.slowFrom, c.wasFull = slow, MinWindow, nowUsec, false
 	c.jitter.begin()
-	c.slowUntil = nowUsec + uint64(2*max(c.srtt, 1))
+	quiet := 2 * max(c.srtt, 1)
+	if c.jitter.shown < fewSlowdowns {
+		quiet = max(quiet, wanderTime)
+	}
+	c.slowUntil = nowUsec + uint64(quiet)
 	c.base.lowest = unseen
 }
 
@@ -343,6 +358,7 @@ func (c *Controller) slowdown(nowUsec uint64) {
 func (c *Controller) forget(nowUsec uint64) {
 	c.base, c.delays = baseDelay{}, 0
 	c.jitter = jitter{}
+	c.shortest = leastDelay{}
 	c.threshold = unlimited
 	c.slowdown(nowUsec)
 }
@@ -383,6 +399,22 @@ func (c *Controller) cut() float64 {
 // our queue.
 func (c *Controller) target() int64 { return target + c.jitter.most }
 
+// over returns how far the delay is above where it should be, in us, and whether the window
+// should stay as it is.
+//
+// On a path that wanders each delay may contain all of the jitter, and may still be a queue
+// that others keep. But their queue also stands while the path is at its shortest. So what the
+// least delay of half a second has above the target is a queue. A little of it may be wander
+// that has not come down in that time: up to twice the target the window stays.
+func (c *Controller) over() (over int64, holds bool) {
+	over = c.queue - c.target()
+	if c.jitter.most == 0 {
+		return over, false
+	}
+	standing := c.standing - target - c.jitter.most/leastPart
+	return max(over, standing-target), standing > 0
+}
+
 // Timeout returns how long to wait for an acknowledgement before all that is under way is
 // taken for lost, with OnTimeout. It doubles with each timeout until an acknowledgement comes: else a
 // path whose round trip became longer than it would never be measured. If your program stood still, call
@@ -410,9 +442,12 @@ func (c *Controller) OnTimeout(nowUsec uint64) {
 // ---- The path's own jitter ----
 
 const (
-	// So many slowdowns are remembered, more than a minute. Of delays that change every 0.1 s
-	// as they like, the least and the largest of 24 are a 12th short of the whole range.
+	// So many slowdowns are remembered, more than a minute. Of n delays drawn evenly, the least and
+	// the largest are apart by (n-1)/(n+1) of the whole range, which is what counts.
 	jitterMemory = 24
+	// The first slowdowns last for this long at least: Wi-Fi and LTE change their delay in that time.
+	fewSlowdowns = 8
+	wanderTime   = second / 8
 	// A rise within a slowdown proves jitter, and jitter is believed up to so many times the
 	// largest rise. Two round trips see only part of what a path does.
 	riseFactor = 6
@@ -422,6 +457,31 @@ const (
 	// us: with more, a transfer would fill the buffer of a home router to half.
 	mostJitter = 100_000
 )
+
+// leastPart is which part of the jitter the least delay of half a second may have: of delays
+// that change every 0.1 s, the least of five has a sixth of the range in the mean, and seldom over
+// a quarter.
+const leastPart = 4
+
+// leastDelay is the least delay of the last half second, in parts of a sixteenth of a second.
+type leastDelay struct {
+	parts [8]int64 // us, newest first
+	n     int      // parts that are filled
+	from  uint64   // when the newest began
+}
+
+// see takes a delay, and returns the least one.
+func (l *leastDelay) see(nowUsec uint64, delay int64) int64 {
+	const part = uint64(second / 16)
+	if l.n == 0 || nowUsec-l.from >= part {
+		copy(l.parts[1:], l.parts[:])
+		l.parts[0] = delay
+		l.n = min(l.n+1, len(l.parts))
+		l.from = nowUsec
+	}
+	l.parts[0] = min(l.parts[0], delay)
+	return slices.Min(l.parts[:l.n])
+}
 
 // jitter is how much the path's delay wanders by itself. Slowdowns show it, because nothing
 // of this transfer is in the queue then. A queue that others keep is not jitter: it changes
@@ -470,7 +530,9 @@ func (j *jitter) end(base int64) {
 	// The queue of CUBIC stays above 0.7 of its largest.
 	comesBack := 3*(all.low-base) < all.high-base
 	if comesBack && all.rise > smallRise {
-		j.most = min(all.high-all.low, riseFactor*(all.rise-smallRise), mostJitter)
+		n := int64(j.shown)
+		whole := (all.high - all.low) * (n + 1) / max(n-1, 1)
+		j.most = min(whole, riseFactor*(all.rise-smallRise), mostJitter)
 	}
 }
 
@@ -483,7 +545,7 @@ type baseDelay struct {
 	n       int                // minutes that are filled
 	from    uint64             // when the newest began
 	// us: the least of each of the last slowdowns, newest first.
-	quiet  [3]int64
+	quiet  [8]int64
 	shown  int   // slowdowns that are filled
 	lowest int64 // us: since the last slowdown began; unseen: none yet
 }
@@ -502,15 +564,25 @@ func (b *baseDelay) see(nowUsec uint64, delay int64) {
 
 // endSlowdown compares the slowdown with the two before, and reports whether they show a
 // path that became longer.
-func (b *baseDelay) endSlowdown(nowUsec uint64) (longer bool) {
+func (b *baseDelay) endSlowdown(nowUsec uint64, jitter int64) (longer bool) {
 	if b.lowest == unseen {
 		return false
 	}
 	copy(b.quiet[1:], b.quiet[:])
 	b.quiet[0] = b.lowest
 	b.shown = min(b.shown+1, len(b.quiet))
-	least, most := slices.Min(b.quiet[:]), slices.Max(b.quiet[:])
-	if b.shown < len(b.quiet) || most-least > agree {
+	need := 3
+	within := agree
+	if jitter > 0 { // slowdowns on a path that wanders agree by chance, and differ by chance
+		need = len(b.quiet)
+		within += jitter / 4
+	}
+	if b.shown < need {
+		return false
+	}
+	least := slices.Min(b.quiet[:need])
+	most := slices.Max(b.quiet[:need])
+	if most-least > within {
 		return false
 	}
 	longer = least-b.least() > agree
