@@ -1784,7 +1784,7 @@ func (l *late) lasted() float64 { return l.to - l.from }
 type way struct {
 	level        float64 // us
 	lastNear     float64 // x of the last sample that came near, or of a level shift
-	touched      float64 // x of the datagram that last lowered it
+	touched      float64 // x of the datagram on which it lies
 	spread       float64 // us: how far apart the fastest datagrams come; at the start 1 s
 	residual     float64 // us: the last sample was so far above the floor
 	least        float64 // us: the last two were
@@ -2083,11 +2083,13 @@ func (w *way) turn(d int, c *clock, turn float64) {
 	}
 	var room [maxPoints]point
 	low := infinite
-	for _, p := range w.heights(d, c, &room) {
-		low = min(low, p.delta)
+	for i, p := range w.heights(d, c, &room) {
+		if p.delta < low {
+			low, w.touched = p.delta, w.list[i].x
+		}
 	}
-	if w.some {
-		low = min(low, w.best.delta-sign(d)*c.offsetAt(w.best.x))
+	if best := w.best.delta - sign(d)*c.offsetAt(w.best.x); w.some && best < low {
+		low, w.touched = best, w.best.x
 	}
 	w.lay(low - w.level)
 }
