@@ -1785,7 +1785,7 @@ func (l *late) lasted() float64 { return l.to - l.from }
 type way struct {
 	level        float64 // us
 	lastNear     float64 // x of the last sample that came near, or of a level shift
-	touched      float64 // x of the datagram that last lowered it
+	touched      float64 // x of the datagram on which it lies
 	spread       float64 // us: how far apart the fastest datagrams come; at the start 1 s
 	residual     float64 // us: the last sample was so far above the floor
 	least        float64 // us: the last two were
@@ -2117,13 +2117,16 @@ func (w *way) turn(d int, c *clock, turn float64) {
 		return
 	}
 	var room [maxPoints]point
-	low := infinite
-	for _, p := range w.heights(d, c, &room) {
-		low = min(low, p.delta)
+	low, lowest := infinite, w.best
+	for i, p := range w.heights(d, c, &room) {
+		if p.delta < low {
+			low, lowest = p.delta, w.list[i]
+		}
 	}
-	if w.some {
-		low = min(low, w.height(d, c, w.best))
+	if best := w.height(d, c, w.best); w.some && best < low {
+		low, lowest = best, w.best
 	}
+	w.touched = c.at - lowest.age(c.at)
 	w.lay(low - w.level)
 }
 
