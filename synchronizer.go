@@ -1159,6 +1159,10 @@ func (a *association) fit(d int, s sample) {
 	if silence := x - s.from; silence > longestWindow || silence > congestedTime && w.n >= fitPoints && silence > w.span(s.from) {
 		a.forget(d) // the points are old
 		w.restart(x)
+		if silence > longestWindow { // so are those of the other way, even if it is not heard of yet
+			a.forget(1 - d)
+			a.ways[1-d].restart(x)
+		}
 		c.doubt(max(c.sigma, min(skewDrift*silence, priorSkew)))
 		return
 	}
@@ -1359,8 +1363,7 @@ func (a *association) view(v *view, x float64, near uint64) {
 	v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
 	v.delay, v.toPeer = float32(max(a.delay(in), 0)), float32(max(a.delay(out), 0))
 	dispersion := a.dispersion()
-	slewed := min(a.lack(), slewSkew*2*second)
-	wrong := max(-a.roundTrip(), slewed, 0) // what lacks may be a slew, of which 2 s are not known yet
+	wrong := max(-a.roundTrip(), min(a.lack(), slewed), 0) // what lacks may be a slew, of which 2 s are not known yet
 	v.bound = float32(a.interval.bound() + wrong + dispersion*max(x-readerMargin-a.clock.at, 0))
 	v.dispersion = float32(dispersion)
 }
@@ -1414,10 +1417,11 @@ func (o *outgoing) at(x, skew float64) float64 { return o.delta - skew*(x-o.x) }
 // ---- The clock ----
 
 const (
-	priorSkew = 100e-6       // two crystals of 50 ppm
-	slewSkew  = 500e-6       // NTP's fastest slew
-	maxSkew   = 1000e-6      // no computer's clock is as wrong
-	skewDrift = 0.1e-6 / 1e6 // a skew changes so fast, per microsecond: temperature
+	priorSkew = 100e-6         // two crystals of 50 ppm
+	slewSkew  = 500e-6         // NTP's fastest slew
+	slewed    = 2e6 * slewSkew // us: so far from where it was is a clock until the next report, at most
+	maxSkew   = 1000e-6        // no computer's clock is as wrong
+	skewDrift = 0.1e-6 / 1e6   // a skew changes so fast, per microsecond: temperature
 )
 
 // gaussian is what is known of a rate. A variance of 0: nothing.
@@ -1658,12 +1662,16 @@ func (i *interval) take(d int, from, x, slack float64) (news bool) {
 		i.slack[d], i.fresh[d], news = slack, true, true
 	}
 	i.slack[d] = min(i.slack[d], slack)
-	if -i.slack[in] > i.slack[out] { // nothing is left: a clock was set
+	switch gap := -i.slack[in] - i.slack[out]; {
+	case gap <= 0:
+		return news
+	case gap < slewed: // nothing is left, but one slewed clock may be so far from where it was
+		i.slack[1-d] += slewed
+	default: // a clock was set
 		i.clockStep(x)
 		i.slack[1-d] = maxOffset
-		return true
 	}
-	return news
+	return true
 }
 
 // ---- The floor of one way ----
