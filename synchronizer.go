@@ -1140,9 +1140,9 @@ func (a *association) slewed(d int, s sample) {
 	w.late.add(s, w.residual, lack)
 	by, t := min(w.late.by, lack), max(w.late.lasted(), 2*second)
 	switch {
-	case lack < leastSlew, a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
+	case lack < leastSlew+2*a.steps.joint(), a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
 		return
-	case w.late.by > 2*lack+4*w.spread || by > slewSkew*t: // rule: a slew is late by what lacks, a queue by more
+	case w.late.by > 2*lack+4*w.spread || by > slewSkew*w.late.lasted(): // rule: a slew is late by what lacks, a queue by more
 		return
 	}
 	w.raise(by)
@@ -2209,12 +2209,15 @@ func secant(points []point) (slope, span float64) {
 
 // ---- Coarse clocks ----
 
-const maxResolution = 16e3 // us: no system's clock is coarser
+const (
+	maxResolution = 16e3 // us: no system's clock is coarser
+	surelyCoarse  = 8    // so many differences in a row are hardly multiples of one number by chance
+)
 
 // resolution learns of what deltas are multiples where both clocks are coarse.
 type resolution struct {
 	candidate uint16 // us: it may be that
-	hits      uint8  // differences that were multiples of it, at most longRun; one that is none begins anew
+	hits      uint8  // differences that were multiples of it, at most longRun; one that is none halves them
 }
 
 // learn takes by how much two datagrams of about the same moment differ: by 0 or a multiple of the resolution, but for the
@@ -2226,17 +2229,19 @@ func (r *resolution) learn(d int64) {
 	}
 	candidate := int64(r.candidate)
 	rest := d % max(candidate, 1)
-	if candidate <= 6*alike || min(rest, candidate-rest) > alike {
+	switch {
+	case candidate > 6*alike && min(rest, candidate-rest) <= alike:
+		r.hits = min(r.hits+1, longRun)
+	case r.hits >= surelyCoarse: // a clock that is steered or set as the two came
+		r.hits /= 2
+	default:
 		*r = resolution{uint16(d), 1}
-		return
 	}
-	r.hits = min(r.hits+1, longRun)
 }
 
-// joint returns the resolution of both clocks together, us: 0 where one of them is not coarse. Eight differences in a row
-// are hardly multiples of one number by chance.
+// joint returns the resolution of both clocks together, us: 0 where one of them is not coarse.
 func (r *resolution) joint() float64 {
-	if r.hits < 8 || r.candidate <= hostJitter {
+	if r.hits < surelyCoarse || r.candidate <= hostJitter {
 		return 0
 	}
 	return float64(r.candidate) // rule: both clocks may be coarse
