@@ -104,7 +104,6 @@
 // Faster slews are clock steps. The bound does not hold where one way becomes slowly longer as the other
 // becomes shorter by as much: two ends cannot tell that from a difference of the rates. Whoever can delay
 // datagrams can move the time so, and the bound with it, by up to half of what they add to the round trip.
-// How often an answer was beyond the bound is in lab/results/ACCURACY.md.
 //
 // Stalls, short queues, and paths that become longer do not widen the bound. A path that is long from
 // the start does, since the bound is at least half the round trip. How often the bound holds is in
