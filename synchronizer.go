@@ -335,17 +335,21 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()
 
 // MinDeltaTS24 returns what to report to the peer at localUsec: the least receive time minus send
 // stamp of all datagrams since the last report, as of now, in units of 8 us modulo 2^24. Send it in the
-// next datagram. ok is false before the first datagram.
+// next datagram. ok is false before the first datagram. A result of 0 with ok tells the peer that nothing
+// has come since.
 //
-// Reading a report ends its interval as soon as another bucket of 0.2 s has ended. Until then another
-// call, from any goroutine, returns the same again. If nothing has arrived for a second since the last
-// call, it returns 0, which tells the peer so. A report that is lost, or that nobody sends, takes with
-// it what was least in its own interval and nothing else: who reads each 0.2 s and sends each second
-// tells the peer the fastest of the last 0.2 s only.
+// Reading a report ends its interval, so read one only to send it. Each datagram counts in one report.
+// One that came in the last 0.2 s may count in the next report.
 //
-// The remainder of a report by 3 is 0 or 1. That of an original may be 2: one such report, and the peer
-// counts as an original until 64 reports, each unlike the one before, had another. An original is
-// told the delay floor, by every call. A report is at most 13 us off.
+//   - A repeated call returns the same number until another datagram counts, or from a second later
+//     on 0. The peer takes a number that comes twice within a second as one report. So several
+//     goroutines may read and send reports.
+//   - A report that is lost, or that is read and not sent, takes with it what was least in its own
+//     interval, and nothing else. Read it each second, and the peer misses one second.
+//
+// Where the peer is an original, which believes the last report as it is, each call returns the
+// delay floor. The remainder of a report by 3 is 0 or 1. That of an original may be 2: one such report, and the peer
+// counts as an original until 64 reports, each unlike the one before, had another. A report is at most 13 us off.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	_, r := s.published.clockMap()
 	return s.published.report.tell(localUsec, r)
@@ -1337,7 +1341,7 @@ func (a *association) dispersion() float64 {
 
 // toReport returns the delta that the next report tells, as of x.
 func (a *association) toReport(x float64) float64 {
-	if a.peer.isOriginal() || !a.outgoing.some {
+	if a.peer.isOriginal() { // it believes the last report as it is
 		return a.delta(in, x)
 	}
 	return a.outgoing.at(x, a.clock.skew)
@@ -2379,6 +2383,7 @@ const (
 	reportOnce  = 1 // it becomes told
 	reportTold  = 2 // it was told, and no datagram came since
 	reportAgain = 3 // an original is told it again and again, as of now
+	reportNone  = 4 // what came is of before a level shift
 )
 
 // set sets the delta at localUsec. isNew says that a datagram came since the last one was told.
@@ -2389,6 +2394,8 @@ func (r *ownReport) set(delta float64, localUsec uint64, again, isNew bool) {
 		kind = reportAgain
 	case !isNew && r.isTold():
 		return
+	case !isNew:
+		kind = reportNone
 	}
 	fine := uint32(int64(ring(delta, deltaBits) * (1 << (32 - deltaBits))))
 	r.word.Store(uint64(fine)<<32 | uint64(uint32(localUsec>>reportUnit)<<3) | kind)
@@ -2406,7 +2413,7 @@ func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, 
 		switch {
 		case kind == 0:
 			return 0, false
-		case kind == reportTold && abs(age) > second:
+		case kind == reportNone, kind == reportTold && abs(age) > second:
 			return 0, true
 		case kind == reportTold:
 			return NewCounter24(uint64(level >> 8)), true
