@@ -126,10 +126,10 @@ const (
 var (
 	ErrMalformed  = errors.New("session: not an announcement")
 	ErrIdentity   = errors.New("session: the peer has this member's identity")
-	ErrOld        = errors.New("session: another host counts more")
-	ErrGeneration = errors.New("session: the generation is impossibly late")
+	ErrOld        = errors.New("session: the present host takes precedence")
+	ErrGeneration = errors.New("session: the generation is implausibly high")
 	ErrClock      = errors.New("session: the host's clock is unknown, or does not match the announcement")
-	ErrChanged    = errors.New("session: the host announces another session time than before")
+	ErrChanged    = errors.New("session: the host has changed the session time it announced")
 	ErrNone       = errors.New("session: the member is in no session")
 	ErrKnown      = errors.New("session: the member is already in a session")
 )

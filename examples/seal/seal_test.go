@@ -172,8 +172,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// unwanted returns what an attacker without the key can send to b, by name. Each function makes such a
-// datagram from a genuine one.
+// unwanted returns what an attacker without the key can send to b, by name. Each function makes
+// such a datagram from a genuine one.
 func unwanted(a, b *End, payload []byte, now uint64) map[string]func(genuine []byte) []byte {
 	recorded := New(testKey, 0).Seal(nil, payload, now)
 	replayed := a.Seal(nil, payload, now)
@@ -182,7 +182,7 @@ func unwanted(a, b *End, payload []byte, now uint64) map[string]func(genuine []b
 		"a changed tag":                func(g []byte) []byte { g[len(g)-1] ^= 1; return g },
 		"a changed header":             func(g []byte) []byte { g[0] ^= 4; return g },
 		"a changed payload":            func(g []byte) []byte { g[headerLen+5] ^= 1; return g },
-		"a tag alone":                  func(g []byte) []byte { return append(g[:0], replayed[len(replayed)-tagLen:]...) },
+		"a tag alone":                  func(g []byte) []byte { return append(g[:0], g[len(g)-tagLen:]...) },
 		"cut short":                    func(g []byte) []byte { return g[:len(g)-1] },
 		"nothing":                      func(g []byte) []byte { return g[:0] },
 		"a replay":                     func(g []byte) []byte { return append(g[:0], replayed...) },
