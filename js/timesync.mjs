@@ -367,11 +367,12 @@ export class Ping extends Remote {
 /** Reads a Welcome, or null. sent: by the server's clock, which was at origin at game time 0. early: of the ticks newest,
  *  newest-1, ... by how many units of 0.1 ms the input came early, -32768 if none came. @param {Uint8Array} b */
 export function readWelcome(b) {
-	const v = view(b), n = b.length > 42 ? b[42] : 0, flags = b[33];
-	if (b.length < 34 || b[0] !== 2 || flags > 7 || b.length !== (flags & 4 ? 43 + 2 * n : 34) || flags & 4 && (n < 1 || n > 64)) return null;
+	const v = view(b), n = b.length > 44 ? b[44] : 0, flags = b[33];
+	if (b.length < 36 || b[0] !== 4 || flags > 7 || b.length !== (flags & 4 ? 45 + 2 * n : 36) || flags & 4 && (n < 1 || n > 64)) return null;
 	const w = {epoch: v.getBigUint64(1, true), num: v.getUint32(9, true), den: v.getUint32(13, true), origin: v.getBigUint64(17, true),
 		tick: v.getBigInt64(25, true), heard: (flags & 1) !== 0, paused: (flags & 2) !== 0,
-		newest: n ? v.getBigInt64(34, true) : 0n, early: Array.from({length: n}, (_, i) => v.getInt16(43 + 2 * i, true))};
+		debt: v.getUint16(34, true), // by how many ticks the server is behind
+		newest: n ? v.getBigInt64(36, true) : 0n, early: Array.from({length: n}, (_, i) => v.getInt16(45 + 2 * i, true))};
 	if (w.epoch < 1n || w.epoch >= 1n << 63n || w.num === 0 || w.num > 1e9 * w.den) return null;
 	const start = startNs(w.tick, w);
 	return start > 1n << 61n || start < -(1n << 61n) ? null : {...w, sent: u64(w.origin + floorDiv(start, 1000n))};
@@ -436,7 +437,7 @@ export class TickClient {
 	hello(now) {
 		if (!this.last || this.last.heard || this.remote.remoteTime(now) === null) return null;
 		const b = new Uint8Array(17), v = view(b);
-		b[0] = 1; v.setBigUint64(1, this.last.epoch, true); v.setUint32(9, this.last.num, true); v.setUint32(13, this.last.den, true);
+		b[0] = 3; v.setBigUint64(1, this.last.epoch, true); v.setUint32(9, this.last.num, true); v.setUint32(13, this.last.den, true);
 		return b;
 	}
 	/** The three times, and how far off each may be while no clock is set. They are slewed by 1 %. Jumps, which steps counts:

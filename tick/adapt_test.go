@@ -22,6 +22,10 @@ type host struct {
 	every        Tick                       // a state is sent each so many ticks
 	frame, draws uint64                     // how long frames of the server and the client are, us
 	stopped      func(now uint64) bool      // the server does nothing
+	cost         func(now uint64) uint64    // how long the server takes for a tick, us
+	busy         uint64                     // until when it is
+	silent       bool                       // the server does not tell its debt
+	welcomes     map[uint64][]Welcome       // of a server that is behind, under way
 	longer       func(now uint64) uint64    // by how much the way of a state is longer, us
 	states       map[uint64][]Tick          // under way, by when they arrive
 	inputs       map[uint64][]Tick          // so
@@ -32,10 +36,17 @@ type host struct {
 
 func newHost(seed uint64, every Tick, frame, draws uint64) *host {
 	h := &host{every: every, frame: frame, draws: draws}
-	h.states, h.inputs = map[uint64][]Tick{}, map[uint64][]Tick{}
+	h.states, h.inputs, h.welcomes = map[uint64][]Tick{}, map[uint64][]Tick{}, map[uint64][]Welcome{}
 	rng := rand.New(rand.NewPCG(seed, 1))
 	h.server = startServer(ServerConfig{Epoch: 1, Handlers: Handlers{Tick: func(i Update) {
 		at := h.now + 30_000 + rng.Uint64N(5)*1000
+		if h.cost != nil { // it is sent when its tick is done
+			h.busy = max(h.busy, h.now) + h.cost(h.now)
+			at += (h.busy - h.now) / 1000 * 1000
+			if w, _ := h.server.Announce(1, h.busy); w.Debt > 0 && !h.silent {
+				h.welcomes[at] = append(h.welcomes[at], w)
+			}
+		}
 		if h.longer != nil {
 			at += h.longer(h.now)
 		}
@@ -70,11 +81,18 @@ func (h *host) run(until uint64) {
 		}
 		delete(h.states, h.now)
 		delete(h.inputs, h.now)
-		if h.now%h.frame < 1000 && (h.stopped == nil || !h.stopped(h.now)) {
+		if h.now%h.frame < 1000 && h.now >= h.busy && (h.stopped == nil || !h.stopped(h.now)) {
 			h.server.Advance(h.now)
 		}
+		for _, w := range h.welcomes[h.now] {
+			_ = h.client.OnWelcome(w, h.now)
+		}
+		delete(h.welcomes, h.now)
 		if h.now%200_000 == 0 {
 			w, _ := h.server.Announce(1, h.now)
+			if h.silent {
+				w.Debt = 0
+			}
 			_ = h.client.OnWelcome(w, h.now)
 		}
 		if h.now%h.draws < 1000 {
@@ -119,6 +137,45 @@ func TestDelayAfterStop(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A server whose ticks take too long for a while says that it is behind. Its states come later and later meanwhile, and the
+// client takes that for no longer path: when the server has caught up, all is as before. Where it stays behind, or does
+// not say so, the delay follows.
+func TestServerBehind(t *testing.T) {
+	const begin = 20e6
+	play := func(slow time.Duration, silent bool, d time.Duration) (before, after time.Duration, h *host) {
+		h = newHost(3, 1, 1000, 16_000)
+		h.silent = silent
+		h.cost = func(now uint64) uint64 {
+			if now > begin && now < begin+usec(slow) {
+				return 24_000
+			}
+			return 4000
+		}
+		h.run(begin)
+		before = h.delay()
+		h.run(begin + usec(d))
+		return before, h.delay(), h
+	}
+	for _, slow := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+		before, after, _ := play(slow, false, slow+2*sec)
+		if grown := after - before; grown > Hz(60).Duration(1) {
+			t.Errorf("behind for %v: the delay grows from %v to %v", slow, before, after)
+		}
+		before, after, _ = play(slow, true, slow+ms(100))
+		if grown := after - before; grown < ms(50) {
+			t.Errorf("behind for %v, and it is not told: the delay grows from %v to %v only", slow, before, after)
+		}
+	}
+	_, _, h := play(time.Minute, false, 500*time.Millisecond)
+	if timing, _ := h.client.Timing(); timing.ServerDebt < 5 {
+		t.Errorf("behind: %+v", timing)
+	}
+	before, after, _ := play(time.Minute, false, 10*sec)
+	if grown := after - before; grown < ms(100) {
+		t.Errorf("behind for good: the delay grows from %v to %v only", before, after)
 	}
 }
 

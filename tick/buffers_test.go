@@ -639,6 +639,50 @@ func TestInputsAreTold(t *testing.T) {
 	check(t, s.Stats(), Stats{Debt: 1}, "of the next life")
 }
 
+// A server knows of each peer how many of its inputs are late, how many are refused as too early, when it was heard last,
+// and that it is silent.
+func TestPeer(t *testing.T) {
+	s := startServer(ServerConfig{Epoch: 5})
+	if _, ok := s.Peer(1); ok {
+		t.Error("a peer is known that was never heard")
+	}
+	must(t, s.OnHello(1, Hello{Epoch: 5}))
+	got, ok := s.Peer(1)
+	check(t, got, PeerTiming{Synced: true}, "after a Hello")
+	check(t, ok, true, "known")
+	now := uint64(0)
+	for range 1000 {
+		now += 16_667
+		s.Advance(now)
+		n := Hz(60).Ticks(time.Duration(now) * us)
+		s.AcceptInput(1, 5, n+2, now)
+		if n%10 == 0 {
+			s.AcceptInput(2, 5, n-1, now)    // just too late
+			s.AcceptInput(2, 5, n-60*9, now) // and refused for it
+			s.AcceptInput(2, 5, n+60*2, now)
+			s.AcceptInput(2, 4, n, now) // of another epoch
+		} else {
+			s.AcceptInput(2, 5, n+1, now)
+		}
+	}
+	got, _ = s.Peer(1)
+	check(t, got, PeerTiming{Synced: true, HeardUsec: now}, "one that is in time")
+	got, _ = s.Peer(2)
+	if d := got.LateInputs - 200./1100; d < -0.01 || d > 0.01 {
+		t.Errorf("%v are late", got.LateInputs)
+	}
+	got.LateInputs = 0
+	check(t, got, PeerTiming{TooEarly: 100, HeardUsec: now}, "one that is not")
+	for end := now + 4_000_000; now < end; now += 10_000 {
+		s.Advance(now)
+	}
+	got, _ = s.Peer(1)
+	check(t, got.Silent, true, "silent")
+	s.Forget(1)
+	_, ok = s.Peer(1)
+	check(t, ok, false, "known after Forget")
+}
+
 // Any order of ticks is kept as a slow reference has it.
 func FuzzArrivals(f *testing.F) {
 	f.Add([]byte{1, 2})

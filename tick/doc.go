@@ -73,14 +73,20 @@
 // still until they are in time. Client.Timing says how the clocks are set and how much comes late,
 // for logs.
 //
-// A path that stops, or a server, changes no buffer if it does so every 5 s or more seldom. The lead also has the length of
-// the client's frames, since a tick is played by the frame after its start: a client of 10 frames a second
-// plays 0.1 s further ahead. One slow frame changes nothing. The delay also has the interval between two states, so that the
-// later of the two around ServerTime has come, too; a States finds them. States that waited while the
-// client's own program hung count for nothing.
+// A path that stops, or a server, changes no buffer if it does so every 5 s or more seldom. A server that
+// is behind with its ticks says so in its Welcomes (Debt); send one with each state then. The states are late because
+// of the server, and count for nothing for up to 3 s.
 //
-// When the program was suspended, its socket may be full of datagrams that say nothing of the present. WasAway reports
-// that: drop what is read then.
+// The lead also has the length of the client's frames, since a tick is played by the frame after its start: a
+// client of 10 frames a second plays 0.1 s further ahead. One slow frame changes nothing. The delay also has
+// the interval between two states, so that the later of the two around ServerTime has come, too; a States finds
+// them. States that waited while the client's own program hung count for nothing.
+//
+// When the program was suspended, its socket may be full of datagrams that say nothing of the present. WasAway
+// reports that: drop what is read then.
+//
+// Server.Peer says for each peer how many of its inputs come too late or much too early, and when it was heard
+// last. Show it beside the player's name, or drop who is silent.
 //
 // # Ticks
 //
@@ -131,8 +137,8 @@
 //
 // No tick runs before the client is synchronized, and that takes datagrams both ways. So a client that
 // sends in its Tick handler also sends without ticks, four times a second, while Snapshot knows nothing.
-// A Welcome has 34 to 171 bytes and must be read whole: put it last in a datagram, or its length
-// before it.
+// A Welcome has 36 to 173 bytes and must be read whole: put it last in a datagram, or its length
+// before it. Both sides need the same version of the messages: one of another version is ErrVersion.
 //
 // Once the client is synchronized, it says Hello, again and again until a Welcome says that the
 // server heard it (Hello, OnHello). Both messages carry the tick rate of their side; AppendBinary

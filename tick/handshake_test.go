@@ -299,6 +299,36 @@ func TestRateMismatch(t *testing.T) {
 	}
 }
 
+// A message of the version before, or of a later one, is an error of its own, whatever is in it. That of a later one may have
+// any length.
+func TestVersions(t *testing.T) {
+	hello, _ := Hello{7, Hz(60)}.AppendBinary(nil)
+	welcome, _ := Welcome{Epoch: 7, Debt: 9}.AppendBinary(nil)
+	for kind := range 256 {
+		for _, b := range [][]byte{hello, welcome, welcome[:34], welcome[:1]} {
+			b = append([]byte{byte(kind)}, b[1:]...)
+			want := ErrMessage
+			if 1 <= kind && kind <= 16 && kind != kindHello && kind != kindWelcome {
+				want = ErrVersion
+			}
+			var h Hello
+			var w Welcome
+			errHello, errWelcome := h.UnmarshalBinary(b), w.UnmarshalBinary(b)
+			if kind == kindHello && len(b) == len(hello) {
+				check(t, errHello, nil, "a Hello")
+				errHello = want
+			}
+			if kind == kindWelcome && len(b) == len(welcome) {
+				check(t, errWelcome, nil, "a Welcome")
+				check(t, w.Debt, 9, "its debt")
+				errWelcome = want
+			}
+			check(t, errHello, want, "as a Hello: % x", b)
+			check(t, errWelcome, want, "as a Welcome: % x", b)
+		}
+	}
+}
+
 // No rate that a server tells makes a client run on and on: above MaxRate it goes on with its own, and one frame
 // has a bounded number of ticks, whatever is due.
 func TestMaxRate(t *testing.T) {

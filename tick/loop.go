@@ -155,6 +155,16 @@ func (l *loop) Stats() Stats {
 	return s
 }
 
+// debt returns how many ticks are due at nowUsec beyond those of a frame as most are.
+func (l *loop) debt(nowUsec uint64) Tick {
+	if !l.now.known || l.now.paused {
+		return 0
+	}
+	due := l.now.rate.Ticks(l.now.read(predicted, nowUsec)) - l.nextTick() + 1
+	frame := l.now.rate.Ticks(l.frames.median()) + 1
+	return max(due-frame, 0)
+}
+
 // reach moves the last input to nowUsec, unless that is past.
 func (l *loop) reach(nowUsec uint64) {
 	if int64(nowUsec-l.atUsec) <= 0 {

@@ -4,6 +4,7 @@ package tick
 
 import (
 	"cmp"
+	"math"
 	"time"
 )
 
@@ -31,6 +32,8 @@ type player struct {
 	synced, refused bool     // it has said Hello, or was refused for its rate
 	arrivals        arrivals // of its inputs
 	heard           vitals   // since there was an input
+	tally           tally    // of its inputs
+	tooEarly        uint64   // of those that were refused
 }
 
 // NewServer returns a server, stopped. The error says what is wrong with cfg.
@@ -158,10 +161,13 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p := s.peers[peer]
 	if !s.Accept(epoch, n, nowUsec) {
+		if known := s.started && epoch == s.epoch; known && p != nil {
+			s.refuse(p, n, nowUsec)
+		}
 		return false, false
 	}
-	p := s.peers[peer]
 	if p == nil {
 		p = &player{}
 		s.peers[peer] = p
@@ -177,15 +183,55 @@ func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	if late {
 		early = min(early, -earlyUnit)
 	}
+	p.tally.count(late)
 	if !s.now.paused { // else nobody can say by how much it is early
 		p.arrivals.add(n, early)
 	}
 	return !late, late
 }
 
+// refuse counts an input for a tick that is out of the window.
+func (s *Server) refuse(p *player, n Tick, nowUsec uint64) {
+	if s.now.rate.Duration(n) > s.now.read(predicted, nowUsec) {
+		p.tooEarly++
+	} else {
+		p.tally.count(true)
+	}
+}
+
+// PeerTiming is how well the inputs of a peer come in time, as Timing is for a client. A peer without late inputs
+// whose HeardUsec is long ago sends none; one with many TooEarly has another idea of the time.
+type PeerTiming struct {
+	LateInputs float64 // share of the last 2000 to 4000 inputs that came too late, those included that were refused for it
+	TooEarly   uint64  // inputs that were refused since their tick is further ahead than Config.AcceptAhead
+
+	Synced    bool   // it has said Hello
+	HeardUsec uint64 // when an input or, after the first one, a Hello came last, reading of the local clock; 0 if none has
+	Silent    bool   // that is longer ago than 3 s
+}
+
+// Peer returns how well the inputs of a peer come in time. ok is false if there was neither a Hello nor an input of
+// it since Start, or since Forget.
+func (s *Server) Peer(peer uint64) (t PeerTiming, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.peers[peer]
+	if p == nil {
+		return PeerTiming{}, false
+	}
+	return PeerTiming{
+		LateInputs: p.tally.share(),
+		TooEarly:   p.tooEarly,
+		Synced:     p.synced,
+		HeardUsec:  p.heard.atUsec,
+		Silent:     p.heard.silent,
+	}, true
+}
+
 // Announce returns the Welcome to send to a peer now: when it has come, after each Hello, once a
 // second, and after inputs that came too late: one Welcome for all of them, with the next state.
-// Inputs that were held up on the way come in hundreds. ok is false while the server is stopped.
+// Inputs that were held up on the way come in hundreds. While its Debt is above 0, send one with each state: the
+// clients then know that the states are late because of the server. ok is false while the server is stopped.
 func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,6 +250,7 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 		Epoch: s.epoch, Rate: s.now.rate,
 		OriginUsec: zero, Tick: s.now.rate.Ticks(at),
 		Heard: p.synced, Paused: s.now.paused,
+		Debt:   min(s.debt(nowUsec), math.MaxUint16),
 		inputs: p.arrivals,
 	}, true
 }

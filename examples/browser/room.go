@@ -102,8 +102,10 @@ func (r *room) tick(s tick.Update) {
 	b := state.Append(nil)
 	for _, v := range r.seats {
 		v.send(b)
-		// Who does not know yet which tick that is, is told each time, the others once a second.
-		if w, _ := r.game.Announce(uint64(v.player), r.clock()); !w.Heard || s.Tick%tick.Tick(r.hz) == 0 {
+		// Who does not know yet which tick that is, is told each time, and all are while we are behind with
+		// our ticks; else once a second.
+		w, _ := r.game.Announce(uint64(v.player), r.clock())
+		if !w.Heard || w.Debt > 0 || s.Tick%tick.Tick(r.hz) == 0 {
 			b, _ := w.AppendBinary([]byte{game.KindWelcome}) // which never fails
 			v.send(b)
 		}

@@ -95,14 +95,14 @@ func (g *game) tick(i tick.Update) {
 	}
 	for _, p := range g.players {
 		p.send(state)
-		if p.tell {
+		if welcome, _ := g.server.Announce(p.id, clock.Now()); p.tell || welcome.Debt > 0 {
 			g.announce(p)
 		}
 	}
 }
 
 // announce tells a player the time of the game, and when its inputs came: when it comes, after a Hello, once a second,
-// and once with the next state after inputs that came too late.
+// once with the next state after inputs that came too late, and with each state while the server is behind.
 func (g *game) announce(p *player) {
 	if welcome, ok := g.server.Announce(p.id, clock.Now()); ok {
 		b, _ := welcome.AppendBinary(nil)

@@ -21,7 +21,7 @@ export class Play {
 		socket.onmessage = e => {
 			const now = receivedUsec(), b = new Uint8Array(e.data); // the time before anything else
 			if (b[0] === 0x71) ping.reply(b, now);
-			if (b[0] === 2) game.welcome(b, now);
+			if (b[0] === 4) game.welcome(b, now);
 			if (b[0] === 0x11) this.state(b, now);
 			this.work(); // timers are slow while the page is hidden
 		};
