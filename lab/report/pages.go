@@ -63,6 +63,11 @@ func (f *figures) pages() []results.Page {
 			},
 			Pictures: map[string][]*results.Chart{"inputs": {inputChart()}},
 		},
+		{
+			Path:     "lab/results/JITTER.md",
+			Parts:    map[string]string{"waits": waitTable()},
+			Pictures: map[string][]*results.Chart{"waits": {waitChart()}},
+		},
 	}
 }
 
