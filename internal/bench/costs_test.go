@@ -123,7 +123,7 @@ type cost struct {
 
 // costs returns all calls but those that the compiler inlines, see TestInlined of internal/repotest. One is also compared with a datagram of the original, which takes 24
 // ns where atomic stores are slow (Xeon) and 7 to 8 ns where they are not (EPYC): there ours
-// takes as long. All are compared with a call of words.sum, which takes 1 ns at 3.6 GHz, so
+// takes as long. All but those of forgedCosts are compared with a call of words.sum, which takes 1 ns at 3.6 GHz, so
 // their limits are nanoseconds there. It does what they do, only less, so whoever else uses
 // the core slows both alike.
 func costs(t testing.TB) []cost {
@@ -181,7 +181,7 @@ func costs(t testing.TB) []cost {
 	call := func(name string, limit float64, ours func(n int)) cost {
 		return cost{name, limit, duel{calls: calls, prepare: prepare, base: sums, ours: ours}}
 	}
-	return []cost{
+	all := []cost{
 		call("OnAuthenticatedDatagramTimestamp", 12, received), // 7 to 10, by processor and by how busy it is
 		// 0.5 to 1.2, by processor: the baseline's stores cost 7 to 24 ns.
 		{"OnAuthenticatedDatagramTimestamp/windowed minimum", 1.5, duel{calls: calls, prepare: prepare, base: datagrams, ours: received}},
@@ -217,6 +217,7 @@ func costs(t testing.TB) []cost {
 			each(n, func(i uint64) uint64 { delta, _ := ours.MinDeltaTS24(now + i<<8); return uint64(delta) })
 		}),
 	}
+	return append(all, forgedCosts(t)...)
 }
 
 // BenchmarkCosts prints what each call costs, as a multiple of its baseline, and what it may

@@ -25,7 +25,9 @@ import (
 const root = "../.."
 
 // packages are what users import.
-var packages = []string{".", "clock", "clock/rxtime", "jitter", "link", "ping", "record", "session", "tick"}
+var packages = []string{
+	".", "clock", "clock/rtptime", "clock/rxtime", "jitter", "jitter/playout", "js", "link", "ping", "record", "session", "tick",
+}
 
 // oldestGo is what the files need that are copied: ranges over integers.
 const oldestGo = "1.22"
@@ -189,7 +191,7 @@ func (c *consumer) runs(args ...string) {
 func TestCopies(t *testing.T) {
 	const copied = "example.com/game/net"
 	c := newConsumer(t, "go "+oldestGo+"\n", copied)
-	for _, dir := range append([]string{"examples/seal", "examples/voice/playout", "examples/voice/chat"}, packages...) {
+	for _, dir := range append([]string{"examples/seal", "examples/voice/chat"}, packages...) {
 		c.copy(dir, filepath.Join("net", dir), `"`+module(t)+`"`, `"`+copied+`"`, `"`+module(t)+`/`, `"`+copied+`/`)
 	}
 	goCommand(t, c.dir, "vet", "./...")

@@ -68,6 +68,11 @@ func (f *figures) pages() []results.Page {
 			Parts:    map[string]string{"waits": waitTable()},
 			Pictures: map[string][]*results.Chart{"waits": {waitChart()}},
 		},
+		{
+			Path:     "lab/results/PLAYOUT.md",
+			Parts:    map[string]string{"playout": f.playoutTable()},
+			Pictures: map[string][]*results.Chart{"playout": f.playoutCharts()},
+		},
 	}
 }
 
