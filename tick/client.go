@@ -20,6 +20,7 @@ import (
 // of receipt, clock.Now for all others. It need not run while the machine sleeps.
 type Client struct {
 	loop
+	readers
 	conf     ClientConfig
 	welcomes welcomes // what the server says of its game time
 	remote   remote   // what its clock shows
@@ -46,8 +47,9 @@ func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
 	if err := cmp.Or(cfg.complete(), c.remote.follow(remote)); err != nil {
 		return nil, err
 	}
+	cfg.Provider = cmp.Or[Provider](cfg.Provider, &clientProvider{ClientConfig: cfg})
 	c.conf, c.neverBack = cfg, cfg.NeverBack
-	c.loop.init(c, cfg.Config, cfg.Handlers)
+	c.loop.init(c, &c.readers, cfg.Config, cfg.Handlers)
 	return c, nil
 }
 

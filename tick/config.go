@@ -207,7 +207,6 @@ func (c *ClientConfig) complete() error {
 	c.SlewPPM = cmp.Or(c.SlewPPM, 10_000)
 	c.DeadBand = cmp.Or(c.DeadBand, 20*time.Millisecond)
 	c.HardThreshold = cmp.Or(c.HardThreshold, 200*time.Millisecond)
-	c.Provider = cmp.Or[Provider](c.Provider, &clientProvider{ClientConfig: *c})
 	longest := max(c.ClientBuffer, c.ServerBuffer)
 	return cmp.Or(
 		c.Config.complete(),

@@ -23,6 +23,18 @@ const maxAhead = maxStart / 1000
 // a clock's pace begins so long after the input that caused it.
 const readerMargin = 20_000
 
+// Pace is how a clock goes on. The zero Pace is the rate of the local clock.
+type Pace struct {
+	SkewPPB int64         // its rate minus that of the local clock, in parts in 10^9, from -10^9 to 10^9
+	Slew    time.Duration // a correction, positive forward
+	SlewPPM int64         // of Slew so many microseconds are made in each second, up to 10^6, until nothing is left
+}
+
+// limited returns what p may be: no clock goes back.
+func (p Pace) limited() Pace {
+	return Pace{min(max(p.SkewPPB, -billion), billion), cut(p.Slew), min(max(p.SlewPPM, 0), 1_000_000)}
+}
+
 // course is one clock over the local clock: the pieces that count from 20 ms before the last
 // input on, oldest first. Each goes on until the next begins. Readers share it: it is replaced,
 // never changed.

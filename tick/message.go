@@ -19,9 +19,6 @@ var (
 	// its epoch is not the present one, or there is none, before Start and after Stop. It was
 	// ignored.
 	ErrEpoch = errors.New("tick: message is out of date")
-	// ErrRate says that tick rates differ: those of two Times that were to be added, or a peer's
-	// from the server's, whose OnMismatch is MismatchDisconnect: the peer is to be disconnected.
-	ErrRate = errors.New("tick: tick rate differs")
 )
 
 // Welcome is what a server tells a client: on approval, at every change (Resume) and

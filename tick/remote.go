@@ -3,6 +3,7 @@
 package tick
 
 import (
+	"errors"
 	"math"
 	"time"
 )
@@ -56,6 +57,8 @@ const (
 	roundUsec = 2
 )
 
+var errNoClock = errors.New("tick: the remote clock is nil")
+
 // remote is the server's clock as a client reads it.
 type remote struct {
 	clock RemoteClock
@@ -73,10 +76,11 @@ func (r reading) at(nowUsec uint64) uint64 { return r.usec + (nowUsec - r.atUsec
 
 // follow reads another clock from now on. The error says that it is nil, and nothing has changed.
 func (r *remote) follow(clock RemoteClock) error {
-	if clock != nil {
-		*r = remote{clock: clock, near: r.near}
+	if clock == nil {
+		return errNoClock
 	}
-	return refuse(clock == nil, "the remote clock is nil")
+	*r = remote{clock: clock, near: r.near}
+	return nil
 }
 
 // read reads the clock at nowUsec: of the readings that are a multiple of ringUsec apart, the one

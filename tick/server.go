@@ -21,6 +21,7 @@ import (
 // of package clock. Pass clock.Received for the time of receipt, clock.Now for all others.
 type Server struct {
 	loop
+	readers
 	conf   ServerConfig
 	epoch  uint64             // of the last Start
 	peers  map[uint64]*player // those of which there was a Hello or an input
@@ -42,7 +43,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{conf: cfg}
-	s.loop.init(s, cfg.Config, cfg.Handlers)
+	s.loop.init(s, &s.readers, cfg.Config, cfg.Handlers)
 	return s, nil
 }
 
