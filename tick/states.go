@@ -3,7 +3,8 @@
 package tick
 
 // States keeps the last states of a server, or of one thing in its world, so that a client can show what is
-// between two of them. The zero value is empty. It must not be used by several goroutines at once.
+// between two of them. The zero value is empty; begin with another one at EventEpochChanged, since ticks are then
+// counted anew. It must not be used by several goroutines at once.
 type States[S any] struct {
 	ticks  []Tick // the oldest first
 	states []S
