@@ -1,5 +1,5 @@
-// What players of other engines have reported: a buffer that grows after one stop, catching up that takes minutes, states
-// that are sent seldom, slow frames, clocks that are set back.
+// What players of other engines have reported: a buffer that grows after one stop, catching up
+// that takes minutes, states that are sent seldom, slow frames, clocks that are set back.
 
 package tick
 
@@ -12,8 +12,8 @@ import (
 	"timesync/link"
 )
 
-// host is a server that sends states, and a client that shows them, each with frames of its own. Each way takes
-// 30 ms, and the states up to 5 ms more.
+// host is a server that sends states, and a client that shows them, each with frames of its own.
+// Each way takes 30 ms, and the states up to 5 ms more.
 type host struct {
 	now          uint64
 	server       *Server
@@ -110,8 +110,8 @@ func (h *host) delay() time.Duration {
 	return t.Delay
 }
 
-// A host that stops once, for 0.3 to 0.9 s, at any age of the session, and catches up in frames of its own, lets the delay
-// grow by a tick at most.
+// A host that stops once, for 0.3 to 0.9 s, at any age of the session, and catches up in frames
+// of its own, lets the delay grow by a tick at most.
 func TestDelayAfterStop(t *testing.T) {
 	for _, frame := range []uint64{16_000, 33_000} {
 		for _, age := range []uint64{4, 8, 20, 60, 120, 200} {
@@ -140,9 +140,9 @@ func TestDelayAfterStop(t *testing.T) {
 	}
 }
 
-// A server whose ticks take too long for a while says that it is behind. Its states come later and later meanwhile, and the
-// client takes that for no longer path: when the server has caught up, all is as before. Where it stays behind, or does
-// not say so, the delay follows.
+// A server whose ticks take too long for a while says that it is behind. Its states come later
+// and later meanwhile, and the client takes that for no longer path: when the server has caught
+// up, all is as before. Where it stays behind, or does not say so, the delay follows.
 func TestServerBehind(t *testing.T) {
 	const begin = 20e6
 	play := func(slow time.Duration, silent bool, d time.Duration) (before, after time.Duration, h *host) {
@@ -179,7 +179,8 @@ func TestServerBehind(t *testing.T) {
 	}
 }
 
-// A delay that is 0.9 s too long is made up for within 10 s, at a speed of at most 25 % more, and 1 % within 50 ms.
+// A delay that is 0.9 s too long is made up for within 10 s, at a speed of at most 25 % more, and
+// 1 % within 50 ms.
 func TestFarOff(t *testing.T) {
 	h := newHost(1, 1, 1000, 16_000)
 	h.longer = func(now uint64) uint64 {
@@ -209,8 +210,8 @@ func TestFarOff(t *testing.T) {
 	}
 }
 
-// At each rate of states, in hardly any frame the state after the shown time is missing, and the delay is no longer than
-// that takes.
+// At each rate of states, in hardly any frame the state after the shown time is missing, and the
+// delay is no longer than that takes.
 func TestSeldomStates(t *testing.T) {
 	for _, every := range []Tick{1, 2, 3, 6} {
 		h := newHost(uint64(every), every, 1000, 16_000)
@@ -231,8 +232,8 @@ func TestSeldomStates(t *testing.T) {
 	}
 }
 
-// A client with slow frames plays so far ahead as a frame needs, carries no debt for ever, and is told how many of its inputs
-// were late.
+// A client with slow frames plays so far ahead as a frame needs, carries no debt for ever, and is
+// told how many of its inputs were late.
 func TestSlowFrames(t *testing.T) {
 	for frame, most := range map[uint64]time.Duration{83_000: ms(125), 143_000: ms(180), 200_000: ms(180), 500_000: ms(180)} {
 		h := newHost(1, 1, 1000, frame)
@@ -248,7 +249,8 @@ func TestSlowFrames(t *testing.T) {
 	}
 }
 
-// Where the local clock is set back, by an hour or a second and a half, an event says so, and ticks and clocks go on.
+// Where the local clock is set back, by an hour or a second and a half, an event says so, and
+// ticks and clocks go on.
 func TestClockSetBack(t *testing.T) {
 	for _, back := range []time.Duration{1500 * time.Millisecond, time.Hour} {
 		var server recorder
@@ -350,8 +352,9 @@ func TestWasAway(t *testing.T) {
 	check(t, dropped, 200, "dropped")
 }
 
-// A client that starts while its server hangs is right as soon as its link is: what the first datagrams said wrong is set,
-// not slewed for seconds. It sends four datagrams a second until the clocks are known, and then one in each tick.
+// A client that starts while its server hangs is right as soon as its link is: what the first
+// datagrams said wrong is set, not slewed for seconds. It sends four datagrams a second until the
+// clocks are known, and then one in each tick.
 func TestStartWhileServerHangs(t *testing.T) {
 	for _, hang := range []uint64{100_000, 200_000} {
 		for _, begin := range []uint64{1, 20_000, 40_000, 100_000} { // after the client's first datagram

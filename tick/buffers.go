@@ -39,10 +39,11 @@ type hitch struct {
 }
 
 const (
-	// hitchMost is how long a server may be behind until that is how its states come, and no hitch.
+	// hitchMost is how long a server may be behind until that is how its states come, and no
+	// hitch.
 	hitchMost = 3 * time.Second
-	// hitchAlone is for how long a server must have kept up before it is a new hitch. In those that come
-	// more often states are late again and again, as on a path with jitter.
+	// hitchAlone is for how long a server must have kept up before it is a new hitch. In those
+	// that come more often states are late again and again, as on a path with jitter.
 	hitchAlone = 5 * time.Second
 )
 
@@ -64,8 +65,8 @@ func (h *hitch) delayed(n Tick, nowUsec uint64) bool {
 	return h.known && elapsed(h.began, nowUsec) < hitchMost && (h.lasts || n <= h.last)
 }
 
-// sent is an input of a client for a tick: when it was sent, and how far ahead of the reference the tick
-// began then.
+// sent is an input of a client for a tick: when it was sent, and how far ahead of the reference
+// the tick began then.
 type sent struct {
 	arrival // as if it had come just in time
 	tick    Tick
@@ -78,8 +79,8 @@ func (b *buffers) reference(nowUsec uint64) time.Duration {
 	return b.ref + d + time.Duration(parts(int64(d), b.skew))
 }
 
-// inputSent takes that the input for tick n, which starts at a time, is sent. How long after that does not
-// count: a client knows its own frames.
+// inputSent takes that the input for tick n, which starts at a time, is sent. How long after that
+// does not count: a client knows its own frames.
 func (b *buffers) inputSent(n Tick, start time.Duration, nowUsec uint64) {
 	if b.sent != nil {
 		ref := b.reference(nowUsec)
@@ -106,9 +107,10 @@ func (b *buffers) inputsArrived(a *arrivals, nowUsec uint64) {
 	}
 }
 
-// stateArrived takes that the state for tick n, of a time, came when the server clock showed another time. It
-// is late if what is between it and the state before was shown already. Of a tick the first one counts. waited
-// says that it may have waited on this machine. In a hitch of the server it says nothing of the path.
+// stateArrived takes that the state for tick n, of a time, came when the server clock showed
+// another time. It is late if what is between it and the state before was shown already. Of a
+// tick the first one counts. waited says that it may have waited on this machine. In a hitch of
+// the server it says nothing of the path.
 func (b *buffers) stateArrived(n Tick, at, shown time.Duration, waited bool, nowUsec uint64) {
 	if b.states.add(n, 0) && !b.rebase && !waited {
 		late := shown > at-b.every
@@ -123,10 +125,10 @@ func (b *buffers) stateArrived(n Tick, at, shown time.Duration, waited bool, now
 	}
 }
 
-// track lets the reference go on at a rate to nowUsec, when the remote clock puts the shared clock
-// at at. If that has jumped by more than hard, a clock was set, and the path is what it was. The
-// same holds after a pause, which rebase says. Arrivals may have shown the jump before the remote clock
-// did; whether the inputs that are under way come before it, nobody knows.
+// track lets the reference go on at a rate to nowUsec, when the remote clock puts the shared
+// clock at at. If that has jumped by more than hard, a clock was set, and the path is what it
+// was. The same holds after a pause, which rebase says. Arrivals may have shown the jump before
+// the remote clock did; whether the inputs that are under way come before it, nobody knows.
 func (b *buffers) track(at time.Duration, skewPPB int64, hard time.Duration, nowUsec uint64) {
 	b.ref, b.refAt, b.skew = b.reference(nowUsec), nowUsec, skewPPB
 	gap := at - b.ref
@@ -141,8 +143,8 @@ func (b *buffers) track(at time.Duration, skewPPB int64, hard time.Duration, now
 	b.gap, b.rebase = gap, false
 }
 
-// driven takes that the provider has been asked. After a jump, inputs for the ticks before next say
-// nothing of where the clock is now.
+// driven takes that the provider has been asked. After a jump, inputs for the ticks before next
+// say nothing of where the clock is now.
 func (b *buffers) driven(next Tick) {
 	if b.ahead.jump {
 		b.jumped, b.ahead.row = next, 0

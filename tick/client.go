@@ -32,8 +32,8 @@ type Client struct {
 	counts   uint64   // from when on the arrival of a state says something of the path
 	wide     vitals   // since when nothing but the error bound is in the way of the first synchronization
 
-	// Where clocks should have been at the last Advance: the predicted clock, and both without buffers,
-	// by the remote clock.
+	// Where clocks should have been at the last Advance: the predicted clock, and both without
+	// buffers, by the remote clock.
 	goal, fastestFrom, fastestTo time.Duration
 }
 
@@ -210,8 +210,8 @@ func (c *Client) Hello() (h Hello, ok bool) {
 // tick only the first state counts. It also tells that the server is alive, see EventSilent. It
 // takes a lock.
 //
-// A state that comes 0.25 s after the last Advance, or later, or within 0.25 s of such an Advance, says
-// nothing of the path: while the program hung, it may have waited on this machine.
+// A state that comes 0.25 s after the last Advance, or later, or within 0.25 s of such an
+// Advance, says nothing of the path: while the program hung, it may have waited on this machine.
 func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -338,7 +338,8 @@ func (c *Client) target(at, early, late time.Duration) {
 		s.ServerTime.Late = b.behind.jumps(c.latest(server) - s.ServerTime.Target)
 	}
 	if c.conf.ServerBuffer == 0 {
-		// A tick is played by the frame after its start, and of more than MaxTicks the oldest are skipped.
+		// A tick is played by the frame after its start, and of more than MaxTicks the oldest are
+		// skipped.
 		frame := min(c.frames.usual(), rate.Duration(Tick(c.cfg.MaxTicks)))
 		ahead := b.ahead.distance(late-b.ref, rate.Duration(2), frame, share, now)
 		s.PredictedTime = Steered{Target: b.ref + ahead, Measured: b.ahead.tally.all > 0}
@@ -373,8 +374,8 @@ type Timing struct {
 	Lead  time.Duration // predicted clock minus shared clock
 	Delay time.Duration // shared clock minus server clock
 
-	// ServerBuffer and ClientBuffer are what Lead and Delay have beyond the shortest delays that the
-	// remote clock knows. Negative where it overestimates them.
+	// ServerBuffer and ClientBuffer are what Lead and Delay have beyond the shortest delays that
+	// the remote clock knows. Negative where it overestimates them.
 	ServerBuffer, ClientBuffer time.Duration
 	// Error is where the predicted clock should be, minus where it is: what is still to be slewed.
 	Error time.Duration

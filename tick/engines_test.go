@@ -1,5 +1,5 @@
-// Ten properties that the tests of other engines hold, in our words: Unity's NetworkTime and time system, netfox's tick
-// loop, lightyear's timelines, Mirror's snapshot interpolation.
+// Ten properties that the tests of other engines hold, in our words: Unity's NetworkTime and time
+// system, netfox's tick loop, lightyear's timelines, Mirror's snapshot interpolation.
 
 package tick
 
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Unity, NetworkTime: time that is advanced in many small steps is the same as in one large one, at the same tick and
-// offset.
+// Unity, NetworkTime: time that is advanced in many small steps is the same as in one large one,
+// at the same tick and offset.
 func TestEngineTimeAdvances(t *testing.T) {
 	for _, r := range []Rate{Hz(10), Hz(30), Hz(60), {60000, 1001}} {
 		at := r.At(0, 0)
@@ -25,8 +25,8 @@ func TestEngineTimeAdvances(t *testing.T) {
 	}
 }
 
-// Unity, NetworkTime: the tick of a time is the last one that has started, also of negative times, and from a tick
-// to its time and back nothing is lost.
+// Unity, NetworkTime: the tick of a time is the last one that has started, also of negative
+// times, and from a tick to its time and back nothing is lost.
 func TestEngineTickOfTime(t *testing.T) {
 	for _, r := range []Rate{Hz(24), Hz(30), Hz(60), Hz(64), Hz(128), {60000, 1001}} {
 		for _, n := range []Tick{-1_000_003, -31, -1, 0, 1, 7, 31, 8192, 15_361, 16_381, 10_000_000} {
@@ -38,7 +38,8 @@ func TestEngineTickOfTime(t *testing.T) {
 	}
 }
 
-// Unity, NetworkTime: adding a span and taking it away again is nothing; offsets of more than a tick carry.
+// Unity, NetworkTime: adding a span and taking it away again is nothing; offsets of more than a
+// tick carry.
 func TestEngineTimeArithmetic(t *testing.T) {
 	r := Hz(30)
 	for _, d := range []time.Duration{-time.Hour, -ms(40), -1, 0, 1, ms(40), time.Hour} {
@@ -49,7 +50,8 @@ func TestEngineTimeArithmetic(t *testing.T) {
 	}
 }
 
-// Unity, NetworkTickSystem: whatever the frames are, each tick is run once, in order, as many as the time has.
+// Unity, NetworkTickSystem: whatever the frames are, each tick is run once, in order, as many as
+// the time has.
 func TestEngineTicksOfFrames(t *testing.T) {
 	random := newRand(t)
 	for range 20 {
@@ -65,8 +67,8 @@ func TestEngineTicksOfFrames(t *testing.T) {
 	}
 }
 
-// Unity, NetworkTimeSystem: on a steady network the client's clocks keep their distances to the server's time, and
-// nothing is reset. A jump of its server's clock resets them once.
+// Unity, NetworkTimeSystem: on a steady network the client's clocks keep their distances to the
+// server's time, and nothing is reset. A jump of its server's clock resets them once.
 func TestEngineSteadyNetwork(t *testing.T) {
 	w := newWay(t, ClientConfig{})
 	w.run(10 * sec)
@@ -88,7 +90,8 @@ func TestEngineSteadyNetwork(t *testing.T) {
 	check(t, ours.Sub(theirs), 0, "apart")
 }
 
-// netfox, NetworkTime: a loop has its brackets around it and around each tick, and a frame without ticks has none.
+// netfox, NetworkTime: a loop has its brackets around it and around each tick, and a frame
+// without ticks has none.
 func TestEngineLoopOrder(t *testing.T) {
 	var calls []string
 	note := func(what string) { calls = append(calls, what) }
@@ -105,7 +108,8 @@ func TestEngineLoopOrder(t *testing.T) {
 	check(t, strings.Join(calls, ", "), want, "the calls")
 }
 
-// netfox, NetworkTime: the tick factor goes evenly from 0 at a tick to 1 at the next, so that what is drawn moves evenly.
+// netfox, NetworkTime: the tick factor goes evenly from 0 at a tick to 1 at the next, so that
+// what is drawn moves evenly.
 func TestEngineTickFactor(t *testing.T) {
 	s := startServer(ServerConfig{Config: Config{Rate: Hz(10)}})
 	for now := uint64(0); now < 1_000_000; now += 10_000 {
@@ -117,8 +121,8 @@ func TestEngineTickFactor(t *testing.T) {
 	}
 }
 
-// netfox, NetworkTime: a loop that is started twice runs each tick once, one that is stopped none, and one that is
-// started again begins anew.
+// netfox, NetworkTime: a loop that is started twice runs each tick once, one that is stopped
+// none, and one that is started again begins anew.
 func TestEngineStartStop(t *testing.T) {
 	ran := 0
 	s := startServer(ServerConfig{Handlers: Handlers{Tick: func(Update) { ran++ }}})
@@ -134,9 +138,10 @@ func TestEngineStartStop(t *testing.T) {
 	check(t, ran, 14, "started again")
 }
 
-// lightyear, InputTimeline: when an input arrives, the server has not yet run its tick, and the client is not further ahead
-// than the path and the jitter take. That is so again within seconds after the round trip has grown or shrunk. While it is
-// approached, the client's time runs at most a quarter faster or slower.
+// lightyear, InputTimeline: when an input arrives, the server has not yet run its tick, and the
+// client is not further ahead than the path and the jitter take. That is so again within seconds
+// after the round trip has grown or shrunk. While it is approached, the client's time runs at
+// most a quarter faster or slower.
 func TestEngineInputTimeline(t *testing.T) {
 	w := newWay(t, ClientConfig{})
 	w.run(10 * sec)
@@ -163,7 +168,8 @@ func TestEngineInputTimeline(t *testing.T) {
 	}
 }
 
-// lightyear, a peer's ticks: one of the far future, or the far past, is refused, so that nothing is kept for it.
+// lightyear, a peer's ticks: one of the far future, or the far past, is refused, so that nothing
+// is kept for it.
 func TestEngineFarTicks(t *testing.T) {
 	s := startServer(ServerConfig{Epoch: 1})
 	s.Advance(500_000)
@@ -172,8 +178,8 @@ func TestEngineFarTicks(t *testing.T) {
 	}
 }
 
-// Mirror, snapshot interpolation: states that come twice, late and out of order never let what is shown go back, and what
-// is shown lies between the two states around its time.
+// Mirror, snapshot interpolation: states that come twice, late and out of order never let what is
+// shown go back, and what is shown lies between the two states around its time.
 func TestEngineSnapshots(t *testing.T) {
 	random := newRand(t)
 	var states States[float64]

@@ -19,10 +19,12 @@ const (
 	// adaptLeast is the least margin, for what the clocks err while they are slewed.
 	adaptLeast = 500 * time.Microsecond
 	// rowLeast is how many must be late in a row until a clock is set at once: so many move the
-	// median of the last 7 delays. What is off by less than jumpLeast, or than the jitter, is slewed.
+	// median of the last 7 delays. What is off by less than jumpLeast, or than the jitter, is
+	// slewed.
 	rowLeast  = 4
 	jumpLeast = 2 * time.Millisecond
-	// debtLeast is by how much earlier than usual an input is for a server whose ticks are late, too.
+	// debtLeast is by how much earlier than usual an input is for a server whose ticks are late,
+	// too.
 	debtLeast = 20 * time.Millisecond
 )
 
@@ -56,7 +58,8 @@ func (f *follower) add(a arrival, nowUsec uint64) {
 	if f.tally.all == 0 || a.sent < f.batch.sent || !together {
 		f.batch = a
 	}
-	// What a server that was stopped has found waiting is early for it, since its ticks are late, too.
+	// What a server that was stopped has found waiting is early for it, since its ticks are late,
+	// too.
 	if f.batch != a && a.distance < f.jitter.Level()-debtLeast {
 		return
 	}
@@ -93,16 +96,16 @@ func (f *follower) distance(fastest, buffer, more time.Duration, share float64, 
 	return fastest + f.buffer
 }
 
-// jumps reports whether the clock is to be set at once, since it is off by so much that arrivals come too late: the path
-// has become longer.
+// jumps reports whether the clock is to be set at once, since it is off by so much that arrivals
+// come too late: the path has become longer.
 func (f *follower) jumps(off time.Duration) bool {
 	wait, _ := f.jitter.Wait()
 	f.jump = f.row >= rowLeast && off > jumpLeast+wait-f.jitter.Level()
 	return f.jump
 }
 
-// shift says that the reference counts from another time: all distances are longer by d, unless they
-// show it already, or all are to.
+// shift says that the reference counts from another time: all distances are longer by d, unless
+// they show it already, or all are to.
 func (f *follower) shift(d time.Duration, all bool) {
 	wait, known := f.jitter.Wait()
 	if off := wait - f.remote; known && (all || off.Abs() <= (off-d).Abs()) {

@@ -18,10 +18,12 @@ const maxEvents = 1024
 // the first synchronization, a Welcome, a step.
 const maxWait = 50 * time.Millisecond
 
-// setBack is by how much earlier than the last one a time must be to say that the local clock was set back.
+// setBack is by how much earlier than the last one a time must be to say that the local clock was
+// set back.
 const setBack = time.Second
 
-// loop is what a Server and a Client have in common: a life from Start to Stop, the clocks and the ticks.
+// loop is what a Server and a Client have in common: a life from Start to Stop, the clocks and
+// the ticks.
 type loop struct {
 	role      role
 	reads     *readers // what readers see of it
@@ -152,8 +154,9 @@ func (l *loop) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// wait returns how long Run waits: until the next tick starts, but not long while nobody knows when that will be: in a
-// pause, while the handlers of another Advance run, or while the clocks are not known.
+// wait returns how long Run waits: until the next tick starts, but not long while nobody knows
+// when that will be: in a pause, while the handlers of another Advance run, or while the clocks
+// are not known.
 func (l *loop) wait(nowUsec uint64) time.Duration {
 	if s := l.reads.snap.Load(); s.known && !s.paused && !l.busy.Load() {
 		until := s.rate.Duration(l.reads.nextTick()) - s.read(predicted, nowUsec)
@@ -162,9 +165,10 @@ func (l *loop) wait(nowUsec uint64) time.Duration {
 	return maxWait / 10
 }
 
-// WasAway reports whether the program did not call Advance for longer than Config.StallThreshold, or 1 s: it hung, or was
-// suspended. What it reads then, until its next Advance, has waited on this machine for nobody knows how long.
-// Drop it unread: its time of receipt is wrong, and what it says is out of date.
+// WasAway reports whether the program did not call Advance for longer than Config.StallThreshold,
+// or 1 s: it hung, or was suspended. What it reads then, until its next Advance, has waited on
+// this machine for nobody knows how long. Drop it unread: its time of receipt is wrong, and what
+// it says is out of date.
 //
 //	if client.WasAway(clock.Now()) {
 //		continue // with the next datagram
@@ -243,8 +247,8 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 	return l.plan(gap, single)
 }
 
-// clockSetBack lets the clocks and ticks go on where they are if the local clock has been set back, so that a time is
-// earlier than the last one by more than a late reading can be.
+// clockSetBack lets the clocks and ticks go on where they are if the local clock has been set
+// back, so that a time is earlier than the last one by more than a late reading can be.
 func (l *loop) clockSetBack(nowUsec uint64) {
 	back := -elapsed(l.atUsec, nowUsec)
 	if back <= setBack {

@@ -13,7 +13,8 @@ import (
 var (
 	// ErrMessage says that bytes are not the message that they should be.
 	ErrMessage = errors.New("tick: malformed message")
-	// ErrVersion says that bytes are a message of another version of the format. Both sides need the same.
+	// ErrVersion says that bytes are a message of another version of the format. Both sides need
+	// the same.
 	ErrVersion = errors.New("tick: message of another version")
 	// ErrEpoch says that a message is out of date: a later one of the same epoch has come, or
 	// its epoch is not the present one, or there is none, before Start and after Stop. It was
@@ -33,8 +34,8 @@ type Welcome struct {
 	Heard      bool   // the server has had this client's Hello
 	Paused     bool   // the server's game time stands still: OriginUsec is that of now, and moves
 
-	// Debt is how many ticks the server is behind: those that are due beyond the ticks of a frame as most of its
-	// last 16 are. It is at most 65,535, and 0 while the server keeps up.
+	// Debt is how many ticks the server is behind: those that are due beyond the ticks of a frame
+	// as most of its last 16 are. It is at most 65,535, and 0 while the server keeps up.
 	Debt Tick
 
 	// inputs says when those of this client came, where the server was told by AcceptInput.
@@ -54,8 +55,8 @@ type Hello struct {
 //	Inputs   Newest 8  N 1  and N times 2: by how many units of 0.1 ms the input for tick Newest,
 //	         Newest-1, ... came early, negative for late, or -32768 if none has come
 //
-// Inputs follow a Welcome where the server was told of some. Each version of the format has two kinds: 1 and 2
-// were those of the first, which had no Debt. 5 to 16 are kept for those to come.
+// Inputs follow a Welcome where the server was told of some. Each version of the format has two
+// kinds: 1 and 2 were those of the first, which had no Debt. 5 to 16 are kept for those to come.
 const (
 	helloSize   = 1 + 8 + 4 + 4
 	welcomeSize = helloSize + 8 + 8 + 1 + 2
@@ -68,7 +69,8 @@ const (
 	flagInputs  = 4
 )
 
-// refusal returns why b is not a message of a kind: because of its version, if its first byte says so.
+// refusal returns why b is not a message of a kind: because of its version, if its first byte
+// says so.
 func refusal(b []byte) error {
 	if len(b) > 0 && 0 < b[0] && b[0] <= kindMost && b[0] != kindHello && b[0] != kindWelcome {
 		return ErrVersion
@@ -82,8 +84,8 @@ func appendHead(b []byte, kind byte, epoch uint64, r Rate) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, r.Num), r.Den)
 }
 
-// readHead reads what appendHead appends. Whether b is a message, what is read says: it is, if that is written in the
-// same bytes.
+// readHead reads what appendHead appends. Whether b is a message, what is read says: it is, if
+// that is written in the same bytes.
 func readHead(b []byte) (epoch uint64, r Rate) {
 	r = Rate{binary.LittleEndian.Uint32(b[9:]), binary.LittleEndian.Uint32(b[13:])}
 	return binary.LittleEndian.Uint64(b[1:]), r
@@ -94,8 +96,9 @@ func (h Hello) AppendBinary(b []byte) ([]byte, error) {
 	return appendHead(b, kindHello, h.Epoch, h.Rate), nil
 }
 
-// UnmarshalBinary reads a message of exactly 17 bytes. If it returns an error it leaves h alone: ErrVersion
-// for a message of another version, ErrMessage if b is none or its rate cannot be used.
+// UnmarshalBinary reads a message of exactly 17 bytes. If it returns an error it leaves h alone:
+// ErrVersion for a message of another version, ErrMessage if b is none or its rate cannot be
+// used.
 func (h *Hello) UnmarshalBinary(b []byte) error {
 	if len(b) != helloSize {
 		return refusal(b)
@@ -126,9 +129,9 @@ func flag(set bool, f byte) byte {
 	return 0
 }
 
-// UnmarshalBinary reads a message, which must be all of b: 36 to 173 bytes. If it returns an error it leaves w
-// alone: ErrVersion for a message of another version, ErrMessage if b is none, its epoch is 0 or 2^63 or more,
-// its rate cannot be used or its tick is too far from tick 0.
+// UnmarshalBinary reads a message, which must be all of b: 36 to 173 bytes. If it returns an
+// error it leaves w alone: ErrVersion for a message of another version, ErrMessage if b is none,
+// its epoch is 0 or 2^63 or more, its rate cannot be used or its tick is too far from tick 0.
 func (w *Welcome) UnmarshalBinary(b []byte) error {
 	if len(b) < welcomeSize {
 		return refusal(b)

@@ -96,8 +96,8 @@ func (r *readers) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
 		return false
 	}
 	// A retransmission or a stall of seconds is over, and what waits for its tick is little: in
-	// lightyear a tick of the far future exhausted the memory. At any rate there is room besides for
-	// the two ticks that a client plays ahead, the one under way, and one more.
+	// lightyear a tick of the far future exhausted the memory. At any rate there is room besides
+	// for the two ticks that a client plays ahead, the one under way, and one more.
 	window := s.rate.Duration(4)
 	past := cmp.Or(r.behind, satAdd(4*time.Second, window))
 	future := cmp.Or(r.ahead, satAdd(time.Second, window))

@@ -149,8 +149,8 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 //	false  false  drop it: of another epoch, or not within Config.AcceptBehind and AcceptAhead, as Accept says
 //
 // A second input for the same tick is answered as the first; which one to keep is up to the game.
-// In time is not played: after a stall ticks are skipped. To count what was played, count in the Tick
-// handler.
+// In time is not played: after a stall ticks are skipped. To count what was played, count in the
+// Tick handler.
 //
 // Keep what is in time before Advance can run its tick. So call AcceptInput, and keep the input,
 // either in the goroutine that calls Advance, or under a mutex that the Tick handler locks, too.
@@ -200,8 +200,9 @@ func (s *Server) refuse(p *player, n Tick, nowUsec uint64) {
 	}
 }
 
-// PeerTiming is how well the inputs of a peer come in time, as Timing is for a client. A peer without late inputs
-// whose HeardUsec is long ago sends none; one with many TooEarly has another idea of the time.
+// PeerTiming is how well the inputs of a peer come in time, as Timing is for a client. A peer
+// without late inputs whose HeardUsec is long ago sends none; one with many TooEarly has another
+// idea of the time.
 type PeerTiming struct {
 	LateInputs float64 // share of the last 2000 to 4000 inputs that came too late, those included that were refused for it
 	TooEarly   uint64  // inputs that were refused since their tick is further ahead than Config.AcceptAhead
@@ -211,8 +212,8 @@ type PeerTiming struct {
 	Silent    bool   // that is longer ago than 3 s
 }
 
-// Peer returns how well the inputs of a peer come in time. ok is false if there was neither a Hello nor an input of
-// it since Start, or since Forget.
+// Peer returns how well the inputs of a peer come in time. ok is false if there was neither a
+// Hello nor an input of it since Start, or since Forget.
 func (s *Server) Peer(peer uint64) (t PeerTiming, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,8 +232,9 @@ func (s *Server) Peer(peer uint64) (t PeerTiming, ok bool) {
 
 // Announce returns the Welcome to send to a peer now: when it has come, after each Hello, once a
 // second, and after inputs that came too late: one Welcome for all of them, with the next state.
-// Inputs that were held up on the way come in hundreds. While its Debt is above 0, send one with each state: the
-// clients then know that the states are late because of the server. ok is false while the server is stopped.
+// Inputs that were held up on the way come in hundreds. While its Debt is above 0, send one with
+// each state: the clients then know that the states are late because of the server. ok is false
+// while the server is stopped.
 func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,8 +258,8 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	}, true
 }
 
-// StartUsec returns what the local clock reads when tick n starts, or read when it started, if game
-// time goes on, and went before, as at nowUsec. ok is false while the server is stopped.
+// StartUsec returns what the local clock reads when tick n starts, or read when it started, if
+// game time goes on, and went before, as at nowUsec. ok is false while the server is stopped.
 func (s *Server) StartUsec(n Tick, nowUsec uint64) (localUsec uint64, ok bool) {
 	now := s.snap.Load()
 	zero, _ := now.origin(nowUsec)

@@ -19,15 +19,15 @@ const (
 	sharedBand = 500 * time.Microsecond
 	// standstill is the slew backward of a clock that stands still.
 	standstill = 1_000_000
-	// Within slewNear of its target a clock is slewed by SlewPPM. Each slewScale more doubles the speed of
-	// the clock, as it were: what is 0.9 s off is made up for in 10 s. More than slewMost is felt as another speed of
-	// the game.
+	// Within slewNear of its target a clock is slewed by SlewPPM. Each slewScale more doubles the
+	// speed of the clock, as it were: what is 0.9 s off is made up for in 10 s. More than
+	// slewMost is felt as another speed of the game.
 	slewNear  = 50 * time.Millisecond
 	slewScale = 500 * time.Millisecond
 	slewMost  = 250_000
-	// For warmUp after the clocks began they are set, not slewed, if the shared one is off by more than a tick or so.
-	// The first datagrams may have waited while the server hung, and the next reports of a link take up to two
-	// seconds. So early a step harms no game.
+	// For warmUp after the clocks began they are set, not slewed, if the shared one is off by
+	// more than a tick or so. The first datagrams may have waited while the server hung, and the
+	// next reports of a link take up to two seconds. So early a step harms no game.
 	warmUp     = 3 * time.Second
 	warmUpMost = 20 * time.Millisecond
 )
@@ -35,8 +35,8 @@ const (
 // InitializeClient ends all corrections: the clocks are at their targets.
 func (p *clientProvider) InitializeClient(*Steering) { p.slews = [3]int64{} }
 
-// AdvanceTime slews what is off. It sets all clocks if one is off by more than HardThreshold, and in the warm-up if
-// the shared one is off by more than warmUpMost.
+// AdvanceTime slews what is off. It sets all clocks if one is off by more than HardThreshold, and
+// in the warm-up if the shared one is off by more than warmUpMost.
 func (p *clientProvider) AdvanceTime(s *Steering) bool {
 	lead := &s.PredictedTime
 	off := s.SharedTime.Target - s.SharedTime.At

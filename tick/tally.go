@@ -2,7 +2,8 @@
 
 package tick
 
-// tallyMost is over how many arrivals a share of late ones is told: a minute's at 60 Hz, at least half of that.
+// tallyMost is over how many arrivals a share of late ones is told: a minute's at 60 Hz, at least
+// half of that.
 const tallyMost = 4096
 
 // tally counts arrivals and those of them that came late. It forgets slowly.

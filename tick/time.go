@@ -88,8 +88,8 @@ func (r Rate) At(n Tick, offset time.Duration) Time {
 // from the server's, whose OnMismatch is MismatchDisconnect: the peer is to be disconnected.
 var ErrRate = errors.New("tick: tick rate differs")
 
-// Time is an instant of game time: a tick and the offset inside it. The zero value is game time zero at
-// the default rate. Times are made by Rate.At.
+// Time is an instant of game time: a tick and the offset inside it. The zero value is game time
+// zero at the default rate. Times are made by Rate.At.
 type Time struct {
 	rate Rate
 	at   time.Duration // its game time
