@@ -78,7 +78,7 @@ class World {
 			r.set(b); r[0] = 0x71; v.setBigUint64(13, this.server, true); v.setBigUint64(21, this.server, true);
 			this.toClient(r);
 		}
-		if (b[0] === 1) this.heard = true;
+		if (b[0] === 3) this.heard = true;
 		if (b[0] !== 0x10 || new DataView(b.buffer, b.byteOffset).getBigUint64(1, true) !== this.epoch) return;
 		const n = new DataView(b.buffer, b.byteOffset).getBigInt64(9, true), early = ts.tickStart(n, RATE) - this.gameTime;
 		this.inputs++;
@@ -100,15 +100,15 @@ class World {
 	}
 	announce() {
 		if (this.hangs) return;
-		const n = Math.min(this.came.size, 64), b = new Uint8Array(n ? 43 + 2 * n : 34), v = new DataView(b.buffer);
-		b[0] = 2; v.setBigUint64(1, this.epoch, true); v.setUint32(9, 60, true); v.setUint32(13, 1, true);
+		const n = Math.min(this.came.size, 64), b = new Uint8Array(n ? 45 + 2 * n : 36), v = new DataView(b.buffer);
+		b[0] = 4; v.setBigUint64(1, this.epoch, true); v.setUint32(9, 60, true); v.setUint32(13, 1, true);
 		v.setBigUint64(17, BigInt(Math.floor(this.origin + AHEAD)), true);
 		v.setBigInt64(25, ts.tickAt(this.gameTime, RATE), true);
 		b[33] = (this.heard ? 1 : 0) | (n ? 4 : 0);
-		if (n) { v.setBigInt64(34, this.newest, true); b[42] = n; }
+		if (n) { v.setBigInt64(36, this.newest, true); b[44] = n; }
 		for (let i = 0; i < n; i++) {
 			const early = this.came.get(this.newest - BigInt(i));
-			v.setInt16(43 + 2 * i, early === undefined ? -32768 : Math.max(Math.floor(early / 100), -32767), true);
+			v.setInt16(45 + 2 * i, early === undefined ? -32768 : Math.max(Math.floor(early / 100), -32767), true);
 		}
 		this.toClient(b);
 	}
@@ -119,7 +119,7 @@ class World {
 			this.remote.reply(b, now);
 			this.answered++;
 		}
-		if (b[0] === 2) this.game.welcome(b, now);
+		if (b[0] === 4) this.game.welcome(b, now);
 		if (b[0] !== 0x11) return;
 		const v = new DataView(b.buffer, b.byteOffset), tick = v.getBigInt64(9, true), c = this.game.clocks(now);
 		if (c && c.epoch === this.epoch) {

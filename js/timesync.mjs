@@ -4176,10 +4176,13 @@ const stopLength = 250_000; // us: so far above the level comes what a stop held
 const stopAlone = 5 * second; // after the beginning of another stop one comes alone
 const stopLasts = 250_000; // us: a program may take some frames to catch up
 const batchLasts = second; // after its first one, things are held up together for so long
-const aimGain = 1 / 30; // by this part of itself a late one lowers the share that is aimed at
+const aimGain = 1 / 45; // by this part of what is asked a late one lowers the share that is aimed at,
+const heldGain = aimGain / 2; // and by this one that was held up together with it
 const aimLeast = 0.1;
+const aimMost = 1.3;
 const longestDelay = 24 * 3600 * second; // one that differs by more is of another clock
 const pendingLate = 8; // late ones that are not counted yet
+const heldMost = 255; // what was held up with them
 
 /**
  * JitterEstimator learns from the arrivals of things that are sent at an even rate how long to
@@ -4207,6 +4210,7 @@ export class JitterEstimator {
 	#stop = {known: false, alone: false, began: 0, ended: 0}; // a time in which nothing came
 	/** @type {number[]} */
 	#pending = []; // the last late ones, which are not counted yet, as bins of the tail
+	#held = 0; // how many more were held up together with them
 	#before = 0; // the level before the first of them
 
 	/** @param {number} [share] */
@@ -4245,7 +4249,11 @@ export class JitterEstimator {
 		if (apart > 0) {
 			this.#batch.excess = Math.max(this.#batch.excess, delay);
 			const isStop = this.#batch.excess - this.#level >= stopLength;
-			if (isStop && this.#stopped(now) || apart >= oneTick) {
+			if (isStop && this.#stopped(now)) {
+				return;
+			}
+			if (apart >= oneTick) {
+				this.#held = Math.min(this.#held + 1, heldMost);
 				return;
 			}
 		} else if (!this.#batch.late || since < 0 || since >= oneTick) {
@@ -4299,6 +4307,7 @@ export class JitterEstimator {
 		this.#batch = {sent: 0, arrived: 0, excess: 0, late: false};
 		this.#stop = {known: false, alone: false, began: 0, ended: 0};
 		this.#pending = [];
+		this.#held = 0;
 		this.#before = 0;
 	}
 
@@ -4348,6 +4357,7 @@ export class JitterEstimator {
 		stop.ended = now;
 		if (stop.alone) {
 			this.#pending = [];
+			this.#held = 0;
 		}
 		return stop.alone;
 	}
@@ -4363,7 +4373,9 @@ export class JitterEstimator {
 			}
 			this.#aim = Math.max(this.#aim - aimGain, aimLeast);
 		}
+		this.#aim = Math.max(this.#aim - heldGain * this.#held, aimLeast);
 		this.#pending = [];
+		this.#held = 0;
 	}
 
 	/**
@@ -4379,7 +4391,7 @@ export class JitterEstimator {
 		const before = this.#level;
 		const bin = binOf(delay - before);
 		this.#level = this.#recent.add(delay);
-		this.#aim = Math.min(this.#aim + aimGain * share, 1);
+		this.#aim = Math.min(this.#aim + aimGain * share, aimMost);
 		if (!late) {
 			this.#tail.count(bin, share);
 		} else if (this.#pending.length < pendingLate) {
@@ -4462,7 +4474,7 @@ class Sending {
 const bins = 128;
 const finest = 32; // us: bins are as wide up to 16 of them, and then a share of an octave
 const perOctave = 8;
-const halfShares = 15; // one half of the counts takes so many times 1/share
+const halfShares = 20; // one half of the counts takes so many times 1/share
 
 /**
  * Returns the bin of what is so far above the level.
@@ -4525,12 +4537,12 @@ class Tail {
 	}
 
 	/**
-	 * Returns what no more than a share of the counted is above, and of one more, since the next
-	 * may be longer than all.
+	 * Returns what no more than a share of the counted is above, and half an observation more: the
+	 * median estimate.
 	 * @param {number} share
 	 */
 	quantile(share) {
-		const may = share * (this.#totals[0] + this.#totals[1] + 1);
+		const may = share * (this.#totals[0] + this.#totals[1]) + 0.5;
 		while (this.#at < bins - 1 && this.#beyond > may) {
 			this.#at++;
 			this.#beyond -= this.#in(this.#at);
@@ -4551,9 +4563,11 @@ class Tail {
 // ---- Game time: WIRE.md, "tick: Welcome and Hello" ----
 
 const helloSize = 17;
-const welcomeSize = 34;
-const kindHello = 1;
-const kindWelcome = 2;
+const flagsAt = 33;
+const debtAt = 34;
+const welcomeSize = 36;
+const kindHello = 3; // 1 and 2 were those of the first version
+const kindWelcome = 4;
 const flagHeard = 1;
 const flagPaused = 2;
 const flagInputs = 4;
@@ -4575,6 +4589,7 @@ const maxStart = 1n << 61n; // ns: 73 years
  * @property {bigint} tick now, on the server
  * @property {boolean} heard the server has had a Hello
  * @property {boolean} paused
+ * @property {number} debt by how many ticks the server is behind
  * @property {bigint} newest of which inputs it tells: this one,
  * @property {number[]} early newest - 1 and so on: by how many units of 0.1 ms each came early,
  *   below 0 late, -32768 if none came
@@ -4591,7 +4606,7 @@ export function readWelcome(bytes) {
 		return null;
 	}
 	const b = viewOf(bytes);
-	const flags = bytes[welcomeSize - 1];
+	const flags = bytes[flagsAt];
 	const epoch = b.getBigUint64(1, true);
 	const num = b.getUint32(9, true);
 	const den = b.getUint32(13, true);
@@ -4614,6 +4629,7 @@ export function readWelcome(bytes) {
 		tick,
 		heard: (flags & flagHeard) !== 0,
 		paused: (flags & flagPaused) !== 0,
+		debt: b.getUint16(debtAt, true),
 		newest: inputs.newest,
 		early: inputs.early,
 		sent: u64(origin + floorDivide(start, 1000n)),
@@ -4855,6 +4871,48 @@ class FrameTimes {
 	}
 }
 
+const hitchMost = 3 * second; // a server that is behind for longer is a longer path
+const hitchAlone = 5 * second; // one that comes sooner after another is the same
+
+/** Hitch is a time in which the server is behind with its ticks, and so are its states. */
+class Hitch {
+	#known = false;
+	#lasts = false;
+	#beganAt = 0n;
+	#endedAt = 0n;
+	#last = 0n; // of one that is over: states up to this tick may be late because of it
+
+	/**
+	 * Takes a Welcome.
+	 * @param {Welcome} welcome
+	 * @param {Usec} now
+	 */
+	told(welcome, now) {
+		const isBehind = welcome.debt > 0;
+		if (isBehind && !this.#lasts) {
+			if (!this.#known || since(now, this.#endedAt) >= hitchAlone) {
+				this.#beganAt = now;
+			}
+			this.#known = true;
+			this.#lasts = true;
+		} else if (!isBehind && this.#lasts) {
+			this.#lasts = false;
+			this.#endedAt = now;
+			this.#last = welcome.tick;
+		}
+	}
+
+	/**
+	 * Returns whether a state is late because of it.
+	 * @param {bigint} tick
+	 * @param {Usec} now when it came
+	 */
+	delays(tick, now) {
+		const isShort = this.#known && since(now, this.#beganAt) < hitchMost;
+		return isShort && (this.#lasts || tick <= this.#last);
+	}
+}
+
 const sentMost = 1024; // ticks of which is known when their inputs were sent
 const statesMost = 128; // more than a second at 60 Hz
 
@@ -4868,6 +4926,7 @@ class Buffers {
 	ahead = new Follower(); // the predicted clock, by the server's word of inputs
 	behind = new Follower(); // the server clock, by states
 	every = 0; // us: how long it is from one state to the next; 0 is not known
+	hitch = new Hitch(); // of the server
 	reference = 0; // us of game time
 	#referenceAt = 0n;
 	#skew = 0;
@@ -4995,6 +5054,10 @@ class Buffers {
 		}
 		const start = tickStart(tick, rate);
 		const late = shown > start - this.every;
+		if (this.hitch.delays(tick, now)) {
+			this.behind.count(late);
+			return;
+		}
 		this.behind.add({sent: start, distance: this.#read(now) - start}, now);
 		this.every = this.behind.interval || this.every;
 		this.behind.count(late);
@@ -5045,6 +5108,8 @@ const slewRate = 0.01; // at 60 Hz 1 % is not seen
 const slewNear = 50_000; // us: what is farther off is slewed faster
 const slewScale = 500_000; // us: each of these doubles the speed of the clock, as it were
 const slewMost = 0.25; // more is felt as another speed of the game
+const gameWarmUp = 3 * second; // the first datagrams may have waited while the server hung, so
+const warmUpMost = 20_000; // us: from this error on clocks are set meanwhile
 const longestFrame = 8; // ticks
 
 /**
@@ -5078,6 +5143,7 @@ export class TickClient {
 	#shown = null; // as clocks() found them
 	#countsFrom = 0n; // what arrived before may have waited on this machine
 	#stands = false; // the server clock does, until it is right
+	#beganAt = 0n; // when the clocks did
 
 	/**
 	 * @param {RemoteClock} remote a Link, or a Ping
@@ -5112,6 +5178,7 @@ export class TickClient {
 		this.#welcome = next;
 		this.#heardAt = now;
 		this.#aliveAt = now;
+		this.#own.hitch.told(next, now);
 		if (this.clocks(now) !== null) {
 			this.#own.inputsCame(next, now);
 		}
@@ -5281,6 +5348,7 @@ export class TickClient {
 		}
 		if (shown === null) {
 			this.#countsFrom = now;
+			this.#beganAt = now;
 		} else if (passed > hang) { // the page hung
 			this.#countsFrom = later(now, hang);
 		}
@@ -5297,7 +5365,7 @@ export class TickClient {
 			shared: goal.shared - was.shared,
 			predicted: goal.predicted - was.predicted,
 		};
-		if (this.#isFar(off)) {
+		if (this.#isFar(off, since(now, this.#beganAt))) {
 			this.steps++;
 			this.#stands = false;
 			own.jumped(tickAt(goal.predicted, welcome) + 1n);
@@ -5328,12 +5396,13 @@ export class TickClient {
 	 * Returns whether the clocks are to be set. One that follows arrivals needs no step of its
 	 * own.
 	 * @param {Times} off
+	 * @param {number} age us: how long ago the clocks began
 	 */
-	#isFar(off) {
+	#isFar(off, age) {
 		const {clientBuffer, serverBuffer} = this.buffers;
 		const follows = clientBuffer === undefined && this.#own.behind.isMeasured;
 		const leads = serverBuffer === undefined && this.#own.ahead.isMeasured;
-		return Math.abs(off.shared) > hardThreshold ||
+		return Math.abs(off.shared) > (age < gameWarmUp ? warmUpMost : hardThreshold) ||
 			!follows && Math.abs(off.server) > hardThreshold ||
 			!leads && Math.abs(off.predicted) > hardThreshold;
 	}

@@ -98,7 +98,8 @@ export function run(ts, say = console.log) {
 			const now = BigInt(l.now ?? 0);
 			if (l.event === 'welcome' || l.event === 'announce') {
 				const w = ts.readWelcome(unhex(l.hex)), early = (l.early ?? []).map(v => v ?? -32768);
-				check((w === null) === (l.error ?? false), l, w);
+				check((w === null) === (l.error !== undefined), l, w);
+				if (w) check(w.debt === Number(l.debt ?? 0), l, w.debt);
 				if (w) check(w.newest === BigInt(l.newest ?? 0) && `${w.early}` === `${early}`, l, w.newest, w.early);
 				if (w && !l.error && l.event === 'welcome') {
 					check(w.epoch === BigInt(l.epoch) && w.num === l.num && w.den === l.den && w.origin === BigInt(l.origin ?? 0) &&

@@ -6,7 +6,7 @@
 import {Link, PageWatch, States, TickClient, readWelcome, since, tickAt, tickStart} from './timesync.mjs';
 import {connect} from './transport.mjs';
 
-const WELCOME = 2, INPUT = 0x10, STATE = 0x11; // the first byte of a message
+const WELCOME = 4, INPUT = 0x10, STATE = 0x11; // the first byte of a message
 const NONE_CAME = -32768; // for a tick, in a Welcome
 const RETRY_AFTER = 300; // ms
 const HELLO_EVERY = 200_000, STAMP_EVERY = 30_000; // us
