@@ -150,11 +150,11 @@ func TestCardFaults(t *testing.T) {
 		}
 		w.run(60 * second)
 		before := w.buffer.Latency()
-		if s := w.card.State(reading(w.now)); s != Playing {
+		if s := w.card.State(w.reading(w.now)); s != Playing {
 			t.Errorf("%s: before: %v", c.name, s)
 		}
 		c.fault(w)
-		if s := w.card.State(reading(w.now)); s != c.state {
+		if s := w.card.State(w.reading(w.now)); s != c.state {
 			t.Errorf("%s: %v, want %v", c.name, s, c.state)
 		}
 		switch c.name {
@@ -178,7 +178,7 @@ func TestCardFaults(t *testing.T) {
 		counts = true
 		w.run(60 * second)
 		after := w.buffer.Latency()
-		s := w.card.State(reading(w.now))
+		s := w.card.State(w.reading(w.now))
 		const format = "%s: latency %v before, %v after; then %v, off by %v at most, %d of 3000 frames"
 		t.Logf(format, c.name, before, after, s, worst, frames)
 		if s != Playing || worst > 5*ms || frames < 2990 || after > before+10*ms {
@@ -291,4 +291,33 @@ func FuzzCard(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestCardClockSet: our own clock is set, forward or back, and the link knows 2 s later. Sound is back at once
+// then, and in step.
+func TestCardClockSet(t *testing.T) {
+	for _, set := range []time.Duration{300 * ms, -300 * ms, 5 * second, -5 * second} {
+		w := newCall(t, Config{}, 100)
+		w.run(30 * second)
+		before := w.buffer.Latency()
+		w.set = set
+		w.untold = set // frames are stamped by what the link knew
+		w.run(2 * second)
+		w.untold = 0
+		w.buffer.Steps(1)
+		var worst time.Duration
+		frames := 0
+		w.run(second)
+		w.heard = func(captured, heard time.Duration, _ int) {
+			frames++
+			worst = max(worst, (heard - captured - w.buffer.Latency()).Abs())
+		}
+		w.run(30 * second)
+		t.Logf("set by %v: latency %v before, %v after; off by %v at most, %d of 1500 frames",
+			set, before, w.buffer.Latency(), worst, frames)
+		longer := w.buffer.Latency() - before
+		if worst > 5*ms || frames < 1480 || longer > 10*ms {
+			t.Errorf("set by %v: off by %v, %d of 1500 frames, latency %v longer", set, worst, frames, longer)
+		}
+	}
 }

@@ -42,9 +42,6 @@ func (s *stream) frames(n int, delay func() time.Duration) {
 // after is always the same delay.
 func after(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
-// reading is what the clock shows.
-func reading(now time.Duration) uint64 { return start + uint64(now.Microseconds()) }
-
 // Each frame of a call has this length, and a program asks the card so often.
 const frameTime, askEach = 20 * ms, 4 * ms
 
@@ -59,6 +56,8 @@ type call struct {
 	delay  func(captured time.Duration) time.Duration
 	lost   func(captured time.Duration) bool
 	coming []time.Duration // when frames on their way were captured, in the order of arrival
+	set    time.Duration   // by how much the clock was set
+	untold time.Duration   // by how much of that the link does not know yet
 	// heard is called for each frame that is played.
 	heard func(captured, heard time.Duration, samples int)
 }
@@ -76,6 +75,11 @@ func newCall(t testing.TB, c Config, ppm float64) *call {
 	w.delay = func(time.Duration) time.Duration { return 45 * ms }
 	w.heard = func(time.Duration, time.Duration, int) {}
 	return w
+}
+
+// reading is what the clock shows.
+func (w *call) reading(now time.Duration) uint64 {
+	return start + uint64((now + w.set).Microseconds())
 }
 
 // run lets time pass.
@@ -98,20 +102,20 @@ func (w *call) arrive() {
 			kept = append(kept, captured)
 			continue
 		}
-		w.buffer.Push(reading(captured), reading(w.now), []byte{1})
+		w.buffer.Push(w.reading(captured-w.untold), w.reading(w.now), []byte{1})
 	}
 	w.coming = kept
 }
 
 func (w *call) play() {
 	for {
-		sound := w.card.Next(nil, reading(w.now), w.device.Queued(w.now))
+		sound := w.card.Next(nil, w.reading(w.now), w.device.Queued(w.now))
 		if sound.Samples == 0 {
 			return
 		}
 		heard := w.device.Write(w.now, sound.Samples)
 		if sound.Payload != nil {
-			captured := time.Duration(sound.CapturedUsec-start) * time.Microsecond
+			captured := time.Duration(sound.CapturedUsec-start)*time.Microsecond - w.set
 			w.heard(captured, heard, sound.Samples)
 		}
 	}
