@@ -155,8 +155,8 @@ func (c *Card) Next(dst []byte, nowUsec uint64, queued int) Sound {
 		return Sound{}
 	}
 	c.buffer.followBack(nowUsec, c.buffer.conf.Overdue.Microseconds())
-	queued = min(max(queued, 0), mostQueued*c.conf.Rate)
-	c.measure(nowUsec, int64(queued))
+	most := mostQueued * int64(c.conf.Rate)
+	c.measure(nowUsec, min(max(int64(queued), 0), most))
 	if c.conf.Queue > 0 && queued >= c.samples(c.conf.Queue) {
 		return Sound{}
 	}
