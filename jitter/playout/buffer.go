@@ -302,8 +302,8 @@ func (b *Buffer) Drop() {
 	b.frames = nil
 }
 
-// SetOutput changes Config.Output, as when somebody takes other headphones. The error says why New
-// would refuse it.
+// SetOutput changes Config.Output, as when somebody takes other headphones. The error says why
+// New would refuse it.
 func (b *Buffer) SetOutput(output time.Duration) error {
 	b.group.mu.Lock()
 	defer b.group.mu.Unlock()

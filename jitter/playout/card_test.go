@@ -96,7 +96,7 @@ func TestCorrections(t *testing.T) {
 				changed = max(changed, pitch)
 			}
 		}
-		const format = "jitter %v, path %v: pitch off by %.2f %%, after a change %.2f; latency %v, %+v"
+		const format = "jitter %v, path %v: pitch off by %.2f %%, then %.2f; latency %v, %+v"
 		args := []any{
 			c.jitter, c.change, 100 * steady, 100 * changed, w.buffer.Latency(), w.card.Stats(),
 		}
@@ -179,7 +179,7 @@ func TestCardFaults(t *testing.T) {
 		w.run(60 * second)
 		after := w.buffer.Latency()
 		s := w.card.State(w.reading(w.now))
-		const format = "%s: latency %v before, %v after; then %v, off by %v at most, %d of 3000 frames"
+		const format = "%s: latency %v, %v after; %v, off by %v at most, %d of 3000 frames"
 		t.Logf(format, c.name, before, after, s, worst, frames)
 		if s != Playing || worst > 5*ms || frames < 2990 || after > before+10*ms {
 			t.Errorf(format, c.name, before, after, s, worst, frames)
@@ -293,8 +293,8 @@ func FuzzCard(f *testing.F) {
 	})
 }
 
-// TestCardClockSet: our own clock is set, forward or back, and the link knows 2 s later. Sound is back at once
-// then, and in step.
+// TestCardClockSet: our own clock is set, forward or back, and the link knows 2 s later. Sound
+// is back at once then, and in step.
 func TestCardClockSet(t *testing.T) {
 	for _, set := range []time.Duration{300 * ms, -300 * ms, 5 * second, -5 * second} {
 		w := newCall(t, Config{}, 100)
@@ -313,11 +313,11 @@ func TestCardClockSet(t *testing.T) {
 			worst = max(worst, (heard - captured - w.buffer.Latency()).Abs())
 		}
 		w.run(30 * second)
-		t.Logf("set by %v: latency %v before, %v after; off by %v at most, %d of 1500 frames",
-			set, before, w.buffer.Latency(), worst, frames)
+		const format = "set by %v: latency %v longer, off by %v at most, %d of 1500 frames"
 		longer := w.buffer.Latency() - before
+		t.Logf(format, set, longer, worst, frames)
 		if worst > 5*ms || frames < 1480 || longer > 10*ms {
-			t.Errorf("set by %v: off by %v, %d of 1500 frames, latency %v longer", set, worst, frames, longer)
+			t.Errorf(format, set, longer, worst, frames)
 		}
 	}
 }

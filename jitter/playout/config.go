@@ -79,7 +79,7 @@ func (c *Config) check() error {
 	case c.Least > c.Most:
 		return fmt.Errorf("playout: Least %v is longer than Most %v", c.Least, c.Most)
 	case c.DropLate && c.Output >= c.Most:
-		return fmt.Errorf("playout: Output %v, latency %v at most: all would be dropped", c.Output, c.Most)
+		return fmt.Errorf("playout: Output %v, latency %v: all would be dropped", c.Output, c.Most)
 	case c.Interval < time.Millisecond || c.Interval > time.Second:
 		return fmt.Errorf("playout: Interval %v: must be from 1 ms to 1 s", c.Interval)
 	case !(c.Share > 0 && c.Share < 1):

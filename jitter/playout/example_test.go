@@ -7,7 +7,8 @@ import (
 	"timesync/jitter/playout"
 )
 
-// resample makes so many samples of a frame: each lies on a straight line between two of the frame.
+// resample makes so many samples of a frame: each lies on a straight line between two of the
+// frame.
 func resample(frame []float32, samples int) []float32 {
 	out := make([]float32, samples)
 	for i := range out {
@@ -20,8 +21,8 @@ func resample(frame []float32, samples int) []float32 {
 	return out
 }
 
-// A sound card that plays 300 ppm slower than the clock. Its driver says how many samples wait before
-// it. Without a Card sound would be 0.18 s later after 10 minutes.
+// A sound card that plays 300 ppm slower than the clock. Its driver says how many samples wait
+// before it. Without a Card sound would be 0.18 s later after 10 minutes.
 func ExampleCard() {
 	buffer, err := playout.New(playout.Config{Latency: 100 * time.Millisecond})
 	if err != nil {
@@ -68,8 +69,8 @@ func ExampleCard() {
 	// 0.0003 of the samples were left out
 }
 
-// Sound takes 30 ms to arrive, and pictures 80 ms. Both are played at the same time after capture, also
-// with headphones that take 150 ms.
+// Sound takes 30 ms to arrive, and pictures 80 ms. Both are played at the same time after
+// capture, also with headphones that take 150 ms.
 func ExampleGroup() {
 	var together playout.Group
 	link := new(int) // the *link.Link of the speaker, over which both come
