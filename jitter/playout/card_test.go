@@ -13,12 +13,17 @@ import (
 	"timesync/internal/testkit"
 )
 
-// TestCardHours: cards that are up to 300 ppm off are heard within the latency and 5 ms, for
-// hours.
+// TestCardHours: cards that are up to 300 ppm off are heard within the latency and 5 ms, for hours.
+// The path takes 40 to 50 ms.
 func TestCardHours(t *testing.T) {
+	const seed = 75_000_000
+	rng := rand.New(rand.NewPCG(seed, 'h'))
 	lasting := testkit.Sized(10*time.Minute, time.Hour, 3*time.Hour)
 	for _, ppm := range []float64{0, 30, -30, 100, -100, 300, -300} {
 		w := newCall(t, Config{}, ppm)
+		w.delay = drawnOnce(func() time.Duration {
+			return 40*ms + time.Duration(rng.Int64N(int64(10*ms)))
+		})
 		var worst time.Duration
 		frames := 0
 		w.heard = func(captured, heard time.Duration, samples int) {
@@ -73,18 +78,14 @@ func TestCorrections(t *testing.T) {
 		{5 * ms, 250 * ms}, {5 * ms, -250 * ms},
 	} {
 		w := newCall(t, Config{}, 100)
-		delays := map[time.Duration]time.Duration{}
 		const changes, ends = 2 * time.Minute, 6 * time.Minute
-		w.delay = func(captured time.Duration) time.Duration {
-			if _, known := delays[captured]; !known {
-				delay := 20*ms + max(-c.change, 0)
-				if captured > changes {
-					delay += c.change
-				}
-				delays[captured] = delay + time.Duration(rng.ExpFloat64()*float64(c.jitter)/3)
+		w.delay = drawnOnce(func() time.Duration {
+			delay := 20*ms + max(-c.change, 0)
+			if w.now > changes {
+				delay += c.change
 			}
-			return delays[captured]
-		}
+			return delay + time.Duration(rng.ExpFloat64()*float64(c.jitter)/3)
+		})
 		var p pitches
 		steady, changed := 0.0, 0.0
 		w.heard = func(_, _ time.Duration, samples int) { p.add(w.now, samples) }
@@ -318,6 +319,40 @@ func TestCardClockSet(t *testing.T) {
 		t.Logf(format, set, longer, worst, frames)
 		if worst > 5*ms || frames < 1480 || longer > 10*ms {
 			t.Errorf(format, set, longer, worst, frames)
+		}
+	}
+}
+
+// TestCardTooLate: what comes later than a fixed latency is heard late, in step and without gaps; or it is
+// dropped, and the state says so, although each frame arrives before it is due.
+func TestCardTooLate(t *testing.T) {
+	for _, c := range []struct {
+		takes time.Duration
+		drop  bool
+		state State
+	}{
+		{20 * ms, false, Playing}, {70 * ms, false, PlayingLate}, {540 * ms, false, PlayingLate},
+		{20 * ms, true, Playing}, {70 * ms, true, TooLate}, {540 * ms, true, TooLate},
+	} {
+		w := newCall(t, Config{Latency: 85 * ms, DropLate: c.drop}, 100)
+		w.delay = func(time.Duration) time.Duration { return c.takes }
+		w.run(10 * second)
+		before := w.card.Stats().Gaps
+		frames := 0
+		var worst time.Duration
+		w.heard = func(captured, heard time.Duration, _ int) {
+			frames++
+			worst = max(worst, (heard - captured - w.buffer.Latency()).Abs())
+		}
+		w.run(60 * second)
+		gaps := w.card.Stats().Gaps - before
+		state := w.card.State(w.reading(w.now))
+		heard := c.state != TooLate
+		const format = "%+v: %v, %d of 3000 frames, %d gaps, off by %v at most"
+		t.Logf(format, c, state, frames, gaps, worst)
+		wrong := heard && (frames < 2990 || gaps > 0 || worst > 5*ms) || !heard && frames > 0
+		if wrong || state != c.state {
+			t.Errorf(format, c, state, frames, gaps, worst)
 		}
 	}
 }

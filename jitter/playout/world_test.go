@@ -95,6 +95,18 @@ func (w *call) run(lasting time.Duration) {
 	}
 }
 
+// drawnOnce returns a delay that is drawn for each frame, when it is asked for first.
+func drawnOnce(draw func() time.Duration) func(captured time.Duration) time.Duration {
+	drawn := map[time.Duration]time.Duration{}
+	return func(captured time.Duration) time.Duration {
+		if _, known := drawn[captured]; !known {
+			drawn[captured] = draw()
+			delete(drawn, captured-10*second) // it has arrived
+		}
+		return drawn[captured]
+	}
+}
+
 func (w *call) arrive() {
 	kept := w.coming[:0]
 	for _, captured := range w.coming {
