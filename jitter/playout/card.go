@@ -28,7 +28,7 @@ const (
 
 	// silencePart is the part of a frame that silence takes where nothing waits: what arrives
 	// next should not have to wait for the end of it.
-	silencePart = 4
+	silencePart = 8
 
 	// A frame should be there when a part in readyPart of Queue waits before the card. If it is
 	// not, it may still come: silence is given only when less than a part in dryPart waits.
