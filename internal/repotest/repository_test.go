@@ -170,9 +170,15 @@ func (c *consumer) write(name, content string) {
 	must(c.t, os.WriteFile(name, []byte(content), 0o666))
 }
 
-// copy copies the files of a folder that are not tests, and the license, and replaces texts in them.
+// copy copies the files of a folder that are not tests, what they embed, and the license, and replaces
+// texts in them.
 func (c *consumer) copy(from, to string, replace ...string) {
-	for _, name := range append(sources(c.t, from), root+"/LICENSE") {
+	names := append(sources(c.t, from), root+"/LICENSE")
+	embedded := goCommand(c.t, filepath.Join(root, from), "list", "-f", `{{join .EmbedFiles " "}}`)
+	for _, name := range strings.Fields(string(embedded)) {
+		names = append(names, filepath.Join(root, from, name))
+	}
+	for _, name := range names {
 		text := strings.NewReplacer(replace...).Replace(string(read(c.t, name)))
 		c.write(filepath.Join(to, filepath.Base(name)), text)
 	}
