@@ -19,7 +19,7 @@ func TestConfig(t *testing.T) {
 		{Interval: -1}, {Interval: 1}, {Interval: 2 * second},
 		{Output: -1}, {Output: 500 * ms, DropLate: true},
 		{Latency: 80 * ms, Output: 80 * ms, DropLate: true},
-		{Least: 30 * ms, Most: 20 * ms},
+		{Least: 30 * ms, Most: 20 * ms}, {Link: []int{1}},
 	} {
 		if b, err := New(c); err == nil || b != nil {
 			t.Errorf("%+v is accepted", c)

@@ -13,8 +13,9 @@ import (
 	"timesync/internal/testkit"
 )
 
-// TestCardHours: cards that are up to 300 ppm off are heard within the latency and 5 ms, for hours.
-// The path takes 40 to 50 ms. Sound is early only while it follows a latency that has become longer.
+// TestCardHours: cards that are up to 300 ppm off are heard within the latency and 5 ms, for
+// hours. The path takes 40 to 50 ms. Sound is early only while it follows a latency that has
+// become longer.
 func TestCardHours(t *testing.T) {
 	const seed = 75_000_000
 	rng := rand.New(rand.NewPCG(seed, 'h'))
@@ -326,8 +327,8 @@ func TestCardClockSet(t *testing.T) {
 	}
 }
 
-// TestCardTooLate: what comes later than a fixed latency is heard late, in step and without gaps; or it is
-// dropped, and the state says so, although each frame arrives before it is due.
+// TestCardTooLate: what comes later than a fixed latency is heard late, in step and without
+// gaps; or it is dropped, and the state says so, although each frame arrives before it is due.
 func TestCardTooLate(t *testing.T) {
 	for _, c := range []struct {
 		takes time.Duration
@@ -357,5 +358,70 @@ func TestCardTooLate(t *testing.T) {
 		if wrong || state != c.state {
 			t.Errorf(format, c, state, frames, gaps, worst)
 		}
+	}
+}
+
+// TestLipSync: sound on a card that is off and pictures that need longer are heard and seen
+// together, also while the latency falls. ITU-R BT.1359: people notice 45 ms. Only where the
+// latency grows at once are some pictures later than their sound, which was heard already.
+func TestLipSync(t *testing.T) {
+	const seed, display, lasting = 75_000_002, 30 * ms, 6 * time.Minute
+	rng := rand.New(rand.NewPCG(seed, 'l'))
+	var together Group
+	w := newCall(t, Config{Group: &together}, -100)
+	w.delay = func(time.Duration) time.Duration { return 30 * ms }
+	pictures := mustNew(t, Config{Group: &together, Output: display})
+	heardAt, seenAt := map[time.Duration]time.Duration{}, map[time.Duration]time.Duration{}
+	w.heard = func(captured, heard time.Duration, _ int) {
+		heardAt[captured] = heard
+	}
+	var coming []time.Duration // when a picture arrives
+	var sent []time.Duration
+	for next := time.Duration(0); w.now < lasting; {
+		for ; next <= w.now; next += 2 * frameTime {
+			takes := 60*ms + time.Duration(rng.Int64N(int64(60*ms)))
+			if next > 2*time.Minute && next < 4*time.Minute {
+				takes += 100 * ms // another path
+			}
+			sent = append(sent, next)
+			coming = append(coming, next+takes)
+		}
+		for i := 0; i < len(coming); {
+			if coming[i] > w.now {
+				i++
+				continue
+			}
+			pictures.Push(w.reading(sent[i]), w.reading(w.now), nil)
+			sent = append(sent[:i], sent[i+1:]...)
+			coming = append(coming[:i], coming[i+1:]...)
+		}
+		for {
+			_, captured, ok := pictures.Pop(nil, w.reading(w.now))
+			if !ok {
+				break
+			}
+			seenAt[time.Duration(captured-start)*time.Microsecond] = w.now + display
+		}
+		w.run(askEach)
+	}
+	both, apart := 0, []time.Duration{}
+	for captured, seen := range seenAt {
+		if heard, ok := heardAt[captured]; ok && captured > 10*second {
+			both++
+			apart = append(apart, (seen - heard).Abs())
+		}
+	}
+	p99 := testkit.Quantile(apart, 0.99)
+	noticed := 0
+	for _, off := range apart {
+		if off > 45*ms {
+			noticed++
+		}
+	}
+	const format = "seed %d: %d pictures, p99 %v apart, %d by more than 45 ms; latency %v"
+	args := []any{seed, both, p99, noticed, w.buffer.Latency()}
+	t.Logf(format, args...)
+	if both < 8500 || p99 > 25*ms || noticed > 10 {
+		t.Errorf(format, args...)
 	}
 }

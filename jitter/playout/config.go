@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 )
 
@@ -84,6 +85,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("playout: Interval %v: must be from 1 ms to 1 s", c.Interval)
 	case !(c.Share > 0 && c.Share < 1):
 		return fmt.Errorf("playout: Share %v: must be above 0 and below 1", c.Share)
+	case c.Link != nil && !reflect.ValueOf(c.Link).Comparable():
+		return fmt.Errorf("playout: Link is a %T: must be a pointer", c.Link)
 	}
 	return nil
 }
