@@ -92,8 +92,9 @@ func (c *chat) take(d seal.Datagram, err error) {
 	if err != nil || len(d.Payload) != eventLen+frameLen {
 		return
 	}
-	s, _ := c.end.Link.Snapshot(d.RecvUsec)
-	c.buffer.Steps(s.Steps) // where a clock was set the latency begins anew
+	if s, ok := c.end.Link.Snapshot(d.RecvUsec); ok {
+		c.buffer.Steps(s.Steps) // after a clock was set the latency is what it was before
+	}
 	captured, err := c.end.Link.ReadEvent(d.RecvUsec, d.Payload, time.Second)
 	if err == nil || errors.Is(err, link.ErrBefore) {
 		_ = c.buffer.Push(captured, clock.Now(), d.Payload[eventLen:]) // Stats count what it refuses
@@ -127,7 +128,8 @@ func (c *chat) speak(microphone io.Reader) error {
 			continue
 		}
 		payload := append(link.AppendEvent(nil, captured), sound...)
-		if _, err := c.udp.WriteToUDPAddrPort(c.end.Seal(nil, payload, clock.Now()), to); err != nil {
+		datagram := c.end.Seal(nil, payload, clock.Now())
+		if _, err := c.udp.WriteToUDPAddrPort(datagram, to); err != nil {
 			c.end.Link.SendFailed()
 		}
 	}
