@@ -82,9 +82,8 @@ import (
 type TimeSynchronizer struct {
 	bucket    bucket // under way
 	both      association
-	base      uint64 // local time, us, at which x is 0
-	published published
-	_         [8]byte // it ends a cache line: neighbours in a slice share none
+	base      uint64    // local time, us, at which x is 0
+	published published // it ends a cache line: neighbours in a slice share none
 }
 
 const (
@@ -148,6 +147,7 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time
 // endBucket ends the bucket under way at x.
 func (s *TimeSynchronizer) endBucket(x float64) {
 	b := &s.bucket
+	s.published.setJitter(uint32(b.jitter))
 	if s.both.endBucket(x, b) {
 		s.published.late.Store(s.published.late.Load() + 1)
 	}
@@ -262,6 +262,7 @@ func (s *TimeSynchronizer) Reset() {
 	s.published.show(&view{steps: v.steps})
 	s.published.datagrams.Store(0)
 	s.published.late.Store(0)
+	s.published.setJitter(0)
 	s.published.report.word.Store(0)
 }
 
@@ -447,8 +448,8 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 // ErrorBound returns how far RemoteTime may be off at localUsec, whatever the asymmetry of the
 // path, while no clock is set and their rates differ by at most 500 ppm: half the round trip, plus what
 // the clocks may have drifted apart since the last useful datagram and report. Stalls, short queues and
-// paths that become longer do not widen it. For up to Settled after a clock was set it may be wrong, or
-// longer if the path became another one at the same moment; Snapshot.Undisturbed says when that was last
+// paths that become longer do not widen it. For up to SettleTime after a clock was set it may be wrong, or
+// longer if the path became another one at the same moment; Snapshot.SinceStep says when that was last
 // noticed. It is at most 33.6 s, since datagrams show the offset modulo 67.1 s. ok is false while the
 // offset is not known.
 func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
@@ -466,17 +467,19 @@ type Snapshot struct {
 	ErrorBound         time.Duration // of the two, see TimeSynchronizer.ErrorBound; 0 in the zero value only
 	MinimumOneWayDelay time.Duration // shortest one-way delay recently, from the peer
 	MinimumDelayToPeer time.Duration // shortest one-way delay recently, to the peer
-	Jitter             time.Duration // mean distance of fast datagrams from the shortest delay, if JitterKnown
+	Jitter             time.Duration // interarrival jitter of RFC 3550, section 6.4.1; up to 0.2 s late
+	FloorScatter       time.Duration // mean distance of the fastest datagrams from the shortest delay; 0 until it is known
 	Age                time.Duration // since the last report
-	Undisturbed        time.Duration // since a clock step was last noticed, or since the first datagram
+	SinceStep          time.Duration // since a clock step was last noticed, or since the first datagram
 	Skew               float64       // remote minus local rate, parts per million, however well it is known
 	SkewError          float64       // by how much Skew may be off, parts per million: 6 standard errors, and what rates change by
 	Steps              uint32        // jumps of the remote time so far, of which one event may make several; the first synchronization does not count
-	Disturbed          bool          // a clock step was noticed since the first datagram
-	JitterKnown        bool          // there were enough datagrams to tell the jitter
-
-	more uint8 // mappings that Then put behind the first one
+	StepSeen           bool          // a clock step was noticed since the first datagram
+	Hops               uint8         // mappings that Then put behind the first one
 }
+
+// Known reports whether the snapshot knows anything. The zero value does not.
+func (s Snapshot) Known() bool { return s.ErrorBound != 0 } // else it is more than that
 
 // Snapshot returns what is known at localUsec. ok is false while the offset is not known.
 func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok bool) {
@@ -492,30 +495,30 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		ErrorBound:         micros(v.boundAt(x)),
 		MinimumOneWayDelay: micros(float64(v.delay)),
 		MinimumDelayToPeer: micros(float64(v.toPeer)),
-		JitterKnown:        v.jitter < second,
+		Jitter:             time.Duration(v.jitter>>jitterBits) * time.Microsecond,
 		Age:                micros(max(float64(int64(localUsec-s.published.heard.Load())), 0)),
-		Undisturbed:        micros(max(float64(v.undisturbed)+float64(x), 0)),
+		SinceStep:          micros(max(float64(v.undisturbed)+float64(x), 0)),
 		Skew:               v.ppm(),
 		SkewError:          (float64(v.dispersion) + skewDrift*abs(float64(x)+readerMargin)) * 1e6, // as fast as boundAt grows there
 		Steps:              v.steps,
-		Disturbed:          v.state&disturbed != 0,
+		StepSeen:           v.state&disturbed != 0,
 	}
-	if snapshot.JitterKnown {
-		snapshot.Jitter = micros(float64(v.jitter))
+	if v.scatter < second {
+		snapshot.FloorScatter = micros(float64(v.scatter))
 	}
 	return snapshot, true
 }
 
-// Settled is how long a time is not to be relied on after a clock was noticed to have been set: by
+// SettleTime is how long a time is not to be relied on after a clock was noticed to have been set: by
 // then both ends have seen that and told each other. A peer that was silent for as long may have
 // set its own clock meanwhile.
-const Settled = 15 * time.Second
+const SettleTime = 15 * time.Second
 
 // What Within returns. Compare with errors.Is.
 var (
 	ErrUnsynchronized = errors.New("timesync: the remote clock is not known yet")
 	ErrSilent         = errors.New("timesync: no report from the peer for 15 s")
-	ErrDisturbed      = errors.New("timesync: a clock was set less than 15 s ago")
+	ErrStepped        = errors.New("timesync: a clock was set less than 15 s ago")
 	ErrWide           = errors.New("timesync: the error bound is wider than tolerable")
 )
 
@@ -524,8 +527,8 @@ var (
 // says why not. It is the first that applies, in the order in which a program can ask the fields:
 //
 //	ErrUnsynchronized  the offset is not known; the snapshot is the zero value
-//	ErrSilent          Age is Settled or more: the peer was silent for too long
-//	ErrDisturbed       Disturbed, and Undisturbed is less than Settled: a clock was set
+//	ErrSilent          Age is SettleTime or more: the peer was silent for too long
+//	ErrStepped         StepSeen, and SinceStep is less than SettleTime: a clock was set
 //	ErrWide            ErrorBound is above tolerable; it is half the round trip at least
 //
 // A clock step is noticed after the next datagram, or the next datagram and report: with package
@@ -533,12 +536,12 @@ var (
 // as before.
 func (s Snapshot) Within(tolerable time.Duration) error {
 	switch {
-	case s.ErrorBound == 0: // else it is more than that
+	case !s.Known():
 		return ErrUnsynchronized
-	case s.Age >= Settled:
+	case s.Age >= SettleTime:
 		return ErrSilent
-	case s.Disturbed && s.Undisturbed < Settled:
-		return ErrDisturbed
+	case s.StepSeen && s.SinceStep < SettleTime:
+		return ErrStepped
 	case s.ErrorBound > tolerable:
 		return ErrWide
 	}
@@ -547,41 +550,39 @@ func (s Snapshot) Within(tolerable time.Duration) error {
 
 // String returns the snapshot in a line for logs.
 func (s Snapshot) String() string {
-	if s.ErrorBound == 0 {
+	if !s.Known() {
 		return "not synchronized"
 	}
-	jitter, since := "unknown", "the start"
-	if s.JitterKnown {
-		jitter = s.Jitter.String()
+	scatter, since := "unknown", "the start"
+	if s.FloorScatter > 0 {
+		scatter = s.FloorScatter.String()
 	}
-	if s.Disturbed {
+	if s.StepSeen {
 		since = "a clock was set"
 	}
-	return fmt.Sprintf("offset %d us +-%v, skew %.3f+-%.3f ppm, delay %v in, %v out, jitter %s, report %v ago, %v since %s, %d steps",
-		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError, s.MinimumOneWayDelay, s.MinimumDelayToPeer, jitter, s.Age, s.Undisturbed, since, s.Steps)
+	return fmt.Sprintf("offset %d us +-%v, skew %.3f+-%.3f ppm, delay %v in, %v out, jitter %v, scatter %s, report %v ago, %v since %s, %d steps, %d hops",
+		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError, s.MinimumOneWayDelay, s.MinimumDelayToPeer, s.Jitter, scatter, s.Age, s.SinceStep, since, s.Steps, s.Hops)
 }
 
-// LogValue returns the snapshot for package log/slog, with durations in seconds.
+// LogValue returns the snapshot for package log/slog: a group of always the same attributes. They are 0 where known
+// is false.
 func (s Snapshot) LogValue() slog.Value {
-	if s.ErrorBound == 0 {
-		return slog.StringValue(s.String())
-	}
-	attrs := []slog.Attr{
+	return slog.GroupValue(
+		slog.Bool("known", s.Known()),
 		slog.Int64("offset_us", s.OffsetUsec),
-		slog.Float64("error_bound_s", s.ErrorBound.Seconds()),
+		slog.Duration("error_bound", s.ErrorBound),
 		slog.Float64("skew_ppm", s.Skew),
 		slog.Float64("skew_error_ppm", s.SkewError),
-		slog.Float64("min_one_way_delay_s", s.MinimumOneWayDelay.Seconds()),
-		slog.Float64("min_delay_to_peer_s", s.MinimumDelayToPeer.Seconds()),
-		slog.Float64("age_s", s.Age.Seconds()),
-		slog.Float64("undisturbed_s", s.Undisturbed.Seconds()),
-		slog.Bool("disturbed", s.Disturbed),
+		slog.Duration("min_one_way_delay", s.MinimumOneWayDelay),
+		slog.Duration("min_delay_to_peer", s.MinimumDelayToPeer),
+		slog.Duration("jitter", s.Jitter),
+		slog.Duration("floor_scatter", s.FloorScatter),
+		slog.Duration("age", s.Age),
+		slog.Duration("since_step", s.SinceStep),
+		slog.Bool("step_seen", s.StepSeen),
 		slog.Uint64("steps", uint64(s.Steps)),
-	}
-	if s.JitterKnown {
-		attrs = append(attrs, slog.Float64("jitter_s", s.Jitter.Seconds()))
-	}
-	return slog.GroupValue(attrs...)
+		slog.Uint64("hops", uint64(s.Hops)),
+	)
 }
 
 // localUsec returns when the snapshot was taken, on the local clock.
@@ -598,16 +599,16 @@ func (s Snapshot) widening(away float64) float64 {
 	return (s.SkewError*1e-6 + s.skewDrift()/2*away) * away
 }
 
-func (s Snapshot) skewDrift() float64 { return skewDrift * (1 + float64(s.more)) }
+func (s Snapshot) skewDrift() float64 { return skewDrift * (1 + float64(s.Hops)) }
 
 // At returns what the snapshot says of another local time, later or earlier: RemoteUsec,
-// OffsetUsec, ErrorBound, Age, Undisturbed and SkewError as of then. The remote time goes on at
+// OffsetUsec, ErrorBound, Age, SinceStep and SkewError as of then. The remote time goes on at
 // the rate that Skew says. ErrorBound becomes wider in both directions, by SkewError and by the
 // most that rates change. Unlike a TimeSynchronizer it does not see what happens to the clocks
 // after it was taken.
 func (s Snapshot) At(localUsec uint64) Snapshot {
 	x := int64(localUsec - s.localUsec())
-	if s.ErrorBound == 0 || x == 0 {
+	if !s.Known() || x == 0 {
 		return s
 	}
 	away := abs(float64(x))
@@ -615,7 +616,7 @@ func (s Snapshot) At(localUsec uint64) Snapshot {
 	s.OffsetUsec = int64(s.RemoteUsec - localUsec)
 	s.ErrorBound = wider(s.ErrorBound, s.widening(away)+1) // 1 us: the remote time is rounded
 	s.SkewError += s.skewDrift() * away * 1e6
-	s.Age, s.Undisturbed = later(s.Age, x), later(s.Undisturbed, x)
+	s.Age, s.SinceStep = later(s.Age, x), later(s.SinceStep, x)
 	return s
 }
 
@@ -652,7 +653,7 @@ func (s Snapshot) LocalTime(remoteUsec uint64) (localUsec uint64) {
 // allows; At(localUsec).Interval() does for another local time. Of the zero value they are 0 and
 // the largest number, for all times.
 func (s Snapshot) Interval() (earliestUsec, latestUsec uint64) {
-	if s.ErrorBound == 0 {
+	if !s.Known() {
 		return 0, math.MaxUint64
 	}
 	bound := uint64((s.ErrorBound-1)/time.Microsecond) + 1
@@ -666,11 +667,11 @@ func (s Snapshot) Interval() (earliestUsec, latestUsec uint64) {
 // second computer started anew, an earlier next is about another one.
 //
 // Offsets, rates, delays and jitters add up, and so do their errors. Age is the longer one,
-// Undisturbed the shorter one, and Disturbed says whether Within is to wait for that. Steps is no
+// SinceStep the shorter one, and StepSeen says whether Within is to wait for that. Steps is no
 // count any more; it changes when one of both does. If one mapping is the zero value, so is the
 // result.
 func (s Snapshot) Then(next Snapshot) Snapshot {
-	if s.ErrorBound == 0 || next.ErrorBound == 0 {
+	if !s.Known() || !next.Known() {
 		return Snapshot{}
 	}
 	next = next.At(s.RemoteUsec)
@@ -682,43 +683,46 @@ func (s Snapshot) Then(next Snapshot) Snapshot {
 		ErrorBound:         wider(next.ErrorBound, off+next.widening(off)+abs(next.Skew)*1e-6*off),
 		MinimumOneWayDelay: s.MinimumOneWayDelay + next.MinimumOneWayDelay,
 		MinimumDelayToPeer: s.MinimumDelayToPeer + next.MinimumDelayToPeer,
+		Jitter:             s.Jitter + next.Jitter,
 		Age:                max(s.Age, next.Age),
-		Undisturbed:        min(s.Undisturbed, next.Undisturbed),
+		SinceStep:          min(s.SinceStep, next.SinceStep),
 		Skew:               s.Skew + next.Skew + s.Skew*next.Skew*1e-6,
 		SkewError:          s.SkewError + next.SkewError + (s.SkewError*(abs(next.Skew)+next.SkewError)+next.SkewError*abs(s.Skew))*1e-6,
 		Steps:              31*s.Steps + next.Steps, // a sum would hide that one started anew, which is a step for the other
-		Disturbed:          s.Disturbed,
-		JitterKnown:        s.JitterKnown && next.JitterKnown,
-		more:               uint8(min(int(s.more)+int(next.more)+1, math.MaxUint8)),
+		StepSeen:           s.StepSeen,
+		Hops:               uint8(min(int(s.Hops)+int(next.Hops)+1, math.MaxUint8)),
 	}
-	if next.Undisturbed < s.Undisturbed {
-		both.Disturbed = next.Disturbed // that one began later, or its clock was set later
+	if next.SinceStep < s.SinceStep {
+		both.StepSeen = next.StepSeen // that one began later, or its clock was set later
 	}
 	for _, one := range [...]Snapshot{s, next} {
-		both.Disturbed = both.Disturbed || one.Disturbed && one.Undisturbed < Settled
+		both.StepSeen = both.StepSeen || one.StepSeen && one.SinceStep < SettleTime
 	}
-	if both.JitterKnown {
-		both.Jitter = s.Jitter + next.Jitter
+	if s.FloorScatter > 0 && next.FloorScatter > 0 {
+		both.FloorScatter = s.FloorScatter + next.FloorScatter
 	}
 	return both
 }
 
+const snapshotLen = 59 // bytes: AppendBinary has the format
+
 var errSnapshot = errors.New("timesync: not a snapshot, or one of a version that is not known")
 
-// AppendBinary appends the 55 bytes of a Snapshot that travels. The error is always nil. Integers
+// AppendBinary appends the 59 bytes of a Snapshot that travels. The error is always nil. Integers
 // are little-endian:
 //
 //	version             1 byte: 1
-//	flags               1 byte: 1 Disturbed, 2 JitterKnown; the other bits are 0
-//	mappings            1 byte: how many Then put behind the first one
+//	flags               1 byte: 1 StepSeen; the other bits are 0
+//	Hops                1 byte
 //	local clock         8 bytes, us: when it was taken
 //	RemoteUsec          8 bytes
 //	ErrorBound          4 bytes, us, rounded up
 //	MinimumOneWayDelay  4 bytes, us, as the two that follow
 //	MinimumDelayToPeer  4 bytes
 //	Jitter              4 bytes
+//	FloorScatter        4 bytes
 //	Age                 4 bytes, ms, rounded up
-//	Undisturbed         4 bytes, ms, rounded down
+//	SinceStep         4 bytes, ms, rounded down
 //	Skew                4 bytes, 2^-32, signed
 //	SkewError           4 bytes, 2^-32, rounded up
 //	Steps               4 bytes
@@ -741,22 +745,16 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 	if !(abs(rate) <= math.MaxInt32 && off >= 0 && off <= math.MaxUint32 && s.ErrorBound > 0 && s.ErrorBound <= math.MaxUint32*time.Microsecond) {
 		s, rate, off = Snapshot{}, 0, 0
 	}
-	if !s.JitterKnown {
-		s.Jitter = 0
-	}
 	flags := byte(0)
-	if s.Disturbed {
+	if s.StepSeen {
 		flags |= 1
 	}
-	if s.JitterKnown {
-		flags |= 2
-	}
-	b = append(b, 1, flags, s.more)
+	b = append(b, 1, flags, s.Hops)
 	b = binary.LittleEndian.AppendUint64(b, s.localUsec())
 	b = binary.LittleEndian.AppendUint64(b, s.RemoteUsec)
 	for _, n := range [...]uint32{
 		up(s.ErrorBound, time.Microsecond), down(s.MinimumOneWayDelay, time.Microsecond), down(s.MinimumDelayToPeer, time.Microsecond),
-		down(s.Jitter, time.Microsecond), up(s.Age, time.Millisecond), down(s.Undisturbed, time.Millisecond),
+		down(s.Jitter, time.Microsecond), down(s.FloorScatter, time.Microsecond), up(s.Age, time.Millisecond), down(s.SinceStep, time.Millisecond),
 		uint32(int32(rate)), uint32(off), s.Steps,
 	} {
 		b = binary.LittleEndian.AppendUint32(b, n)
@@ -764,15 +762,18 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 	return b, nil
 }
 
+// MarshalBinary returns what AppendBinary appends.
+func (s Snapshot) MarshalBinary() (data []byte, err error) { return s.AppendBinary(nil) }
+
 // UnmarshalBinary sets s to what AppendBinary appended, which must be all of data. The error is
 // ErrLength, or another one if data is no Snapshot; s is what it was then. Whoever could forge data
 // can move the clock, as with a stamp.
 func (s *Snapshot) UnmarshalBinary(data []byte) error {
-	if len(data) != 55 { // AppendBinary has the format
+	if len(data) != snapshotLen {
 		return ErrLength
 	}
 	flags, local, remote := data[1], binary.LittleEndian.Uint64(data[3:]), binary.LittleEndian.Uint64(data[11:])
-	var n [9]uint32
+	var n [10]uint32
 	for i := range n {
 		n[i] = binary.LittleEndian.Uint32(data[19+4*i:])
 	}
@@ -783,18 +784,17 @@ func (s *Snapshot) UnmarshalBinary(data []byte) error {
 		MinimumOneWayDelay: time.Duration(n[1]) * time.Microsecond,
 		MinimumDelayToPeer: time.Duration(n[2]) * time.Microsecond,
 		Jitter:             time.Duration(n[3]) * time.Microsecond,
-		Age:                time.Duration(n[4]) * time.Millisecond,
-		Undisturbed:        time.Duration(n[5]) * time.Millisecond,
-		Skew:               float64(int32(n[6])) * 1e6 / (1 << 32),
-		SkewError:          float64(n[7]) * 1e6 / (1 << 32),
-		Steps:              n[8],
-		Disturbed:          flags&1 != 0,
-		JitterKnown:        flags&2 != 0,
-		more:               data[2],
+		FloorScatter:       time.Duration(n[4]) * time.Microsecond,
+		Age:                time.Duration(n[5]) * time.Millisecond,
+		SinceStep:          time.Duration(n[6]) * time.Millisecond,
+		Skew:               float64(int32(n[7])) * 1e6 / (1 << 32),
+		SkewError:          float64(n[8]) * 1e6 / (1 << 32),
+		Steps:              n[9],
+		StepSeen:           flags&1 != 0,
+		Hops:               data[2],
 	}
 	switch {
-	case data[0] != 1, flags&^(1|2) != 0,
-		got.ErrorBound == 0 && got != Snapshot{}, got.Jitter != 0 && !got.JitterKnown, int32(n[6]) == math.MinInt32:
+	case data[0] != 1, flags&^1 != 0, !got.Known() && got != Snapshot{}, int32(n[7]) == math.MinInt32:
 		return errSnapshot
 	}
 	*s = got
@@ -804,12 +804,20 @@ func (s *Snapshot) UnmarshalBinary(data []byte) error {
 // Stats counts since the start or Reset. It is up to 5 s late, and where datagrams end, until the next one.
 type Stats struct {
 	Datagrams   uint64 // taken
-	LateBuckets uint32 // spans of 0.2 s or more in which all datagrams queued
+	QueuedSpans uint32 // spans of 0.2 s or more in which all datagrams queued
+}
+
+// LogValue returns the counts for package log/slog: a group of always the same attributes.
+func (s Stats) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.Uint64("datagrams", s.Datagrams),
+		slog.Uint64("queued_spans", uint64(s.QueuedSpans)),
+	)
 }
 
 // Stats returns what was counted.
 func (s *TimeSynchronizer) Stats() Stats {
-	return Stats{Datagrams: s.published.datagrams.Load(), LateBuckets: s.published.late.Load()}
+	return Stats{Datagrams: s.published.datagrams.Load(), QueuedSpans: s.published.late.Load()}
 }
 
 // ---- The association: both ways together ----
@@ -1324,7 +1332,7 @@ func (a *association) toReport(x float64) float64 {
 // view sets v to what readers are to see at x. The offset is the one nearest to near.
 func (a *association) view(v *view, x float64, near uint64) {
 	*v = view{clockMap: clockMap{whole: near}}
-	v.undisturbed, v.jitter = float32(a.interval.undisturbed(x)), float32(a.ways[in].meanResidual)
+	v.undisturbed, v.scatter = float32(a.interval.undisturbed(x)), float32(a.ways[in].meanResidual)
 	skew := uint32(int32(a.clock.skew * (1 << 32)))
 	v.rates = join(skew, skew)
 	if a.interval.stepped() {
@@ -1486,7 +1494,7 @@ func (c *clock) learn(i, o gaussian) (turn float64) {
 
 const (
 	warmUp       = 6e6   // us: the first datagrams may all have queued
-	settledTime  = 15e6  // us: by then both ends have seen and told, be the other an original; Settled
+	settledTime  = 15e6  // us: by then both ends have seen and told, be the other an original; SettleTime
 	longestQueue = 220e6 // us: an asymmetry that was right is kept through a queue of three minutes and a half
 )
 
@@ -1673,7 +1681,11 @@ type bucket struct {
 	span     uint32  // us: from at until the bucket ends; 0: every datagram takes the slow path
 	delay    int32   // us: minimum one-way delay
 	count    uint32  // datagrams
+	last     int32   // us: the last datagram was so far above the floor
+	jitter   int32   // 2^-jitterBits us: mean difference of two datagrams in a row
 }
+
+const jitterBits = 4 // RFC 3550: the jitter moves by a sixteenth of each difference
 
 // begin begins a bucket at x.
 func (b *bucket) begin(x float64) {
@@ -1684,6 +1696,8 @@ func (b *bucket) begin(x float64) {
 func (b *bucket) add(y int32) {
 	first := b.fastest
 	b.fastest, b.runnerUp = min(first, y), min(b.runnerUp, max(first, y))
+	b.jitter += min(abs(y-b.last), second) - (b.jitter+1<<(jitterBits-1))>>jitterBits
+	b.last = y
 }
 
 // single reports whether less than two datagrams came.
@@ -1694,6 +1708,7 @@ func (b *bucket) many() bool { return b.count > fitPoints+1 }
 
 // rise says that the floor rose by d.
 func (b *bucket) rise(d float64) {
+	b.last = int32(min(max(float64(b.last)-d, math.MinInt32/2), math.MaxInt32/2))
 	for _, y := range []*int32{&b.fastest, &b.runnerUp} {
 		if *y < math.MaxInt32 {
 			*y = int32(min(max(float64(*y)-d, 0), math.MaxInt32-1))
@@ -2195,7 +2210,8 @@ type view struct {
 	bound       float32 // us: of the offset's error readerMargin before from, without slew
 	dispersion  float32 // by which bound grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event, or the start
-	jitter      float32 // us: mean distance of fast datagrams from the floor
+	scatter     float32 // us: mean distance of fast datagrams from the floor
+	jitter      uint32  // 2^-jitterBits us: as the fast path counts it, whenever that was
 	state       uint32  // what is known: the bits synced and disturbed
 }
 
@@ -2264,11 +2280,18 @@ func (s *published) show(v *view) {
 	s.words[1].Store(v.whole)
 	s.words[2].Store(v.rates)
 	s.words[3].Store(v.rest)
-	s.words[4].Store(uint64(v.steps))
+	jitter, _ := split(s.words[4].Load())
+	s.words[4].Store(join(jitter, v.steps))
 	s.words[5].Store(joinFloats(v.delay, v.toPeer))
 	s.words[6].Store(joinFloats(v.bound, v.dispersion))
-	s.words[7].Store(joinFloats(v.undisturbed, v.jitter))
+	s.words[7].Store(joinFloats(v.undisturbed, v.scatter))
 	s.seq.Store((seq+2)<<2>>2 | v.state)
+}
+
+// setJitter shows the jitter, which no view counts.
+func (s *published) setJitter(jitter uint32) {
+	_, steps := split(s.words[4].Load())
+	s.words[4].Store(join(jitter, steps))
 }
 
 // load takes what is shown; ok is false while the offset is not known.
@@ -2276,10 +2299,10 @@ func (s *published) load(v *view) (ok bool) {
 	for {
 		seq, r := s.clockMap()
 		v.clockMap, v.state = r, seq>>30<<30
-		v.steps = uint32(s.words[4].Load())
+		v.jitter, v.steps = split(s.words[4].Load())
 		v.delay, v.toPeer = splitFloats(s.words[5].Load())
 		v.bound, v.dispersion = splitFloats(s.words[6].Load())
-		v.undisturbed, v.jitter = splitFloats(s.words[7].Load())
+		v.undisturbed, v.scatter = splitFloats(s.words[7].Load())
 		if s.seq.Load() == seq {
 			return seq&synced != 0
 		}
@@ -2372,4 +2395,4 @@ func micros(us float64) time.Duration {
 	return time.Duration(us) * time.Microsecond
 }
 
-func abs[T float32 | float64 | int64](v T) T { return max(v, -v) }
+func abs[T float32 | float64 | int32 | int64](v T) T { return max(v, -v) }

@@ -652,7 +652,7 @@ func TestSlewedClock(t *testing.T) {
 				}
 			}
 			for i, end := range w.ends() {
-				if s, _ := end.s.Snapshot(end.local); s.Disturbed {
+				if s, _ := end.s.Snapshot(end.local); s.StepSeen {
 					t.Errorf("seed %d, %v ppm more, end %d: %v", seed, ppm, i, s)
 				}
 			}
@@ -829,13 +829,13 @@ func TestSnapshot(t *testing.T) {
 		return s, w.a.Stats()
 	}
 	after(0)
-	if s, n := after(datagrams * 50 * time.Millisecond); n.Datagrams > datagrams || n.Datagrams < datagrams-5 || s.Disturbed {
+	if s, n := after(datagrams * 50 * time.Millisecond); n.Datagrams > datagrams || n.Datagrams < datagrams-5 || s.StepSeen {
 		t.Errorf("after %d datagrams: %+v, %#v", datagrams, n, s)
 	}
 	w.offset += 300_000
 	set, _ := after(10 * time.Second)
 	w.a.Reset()
-	if _, n := after(0); n != (Stats{}) || !set.Disturbed {
+	if _, n := after(0); n != (Stats{}) || !set.StepSeen {
 		t.Errorf("a step of 300 ms: %v; after Reset: %+v", set, n)
 	}
 	if anew, _ := after(time.Second); anew.Steps != set.Steps+1 {
@@ -940,7 +940,7 @@ func TestUnheardSteps(t *testing.T) {
 		w.run(2 * time.Second)
 		off, _ := w.ends()[0].off()
 		off = off.Abs()
-		if s, _ := w.a.Snapshot(w.now); off > s.ErrorBound || off < time.Second && s.Undisturbed > 3*time.Second {
+		if s, _ := w.a.Snapshot(w.now); off > s.ErrorBound || off < time.Second && s.SinceStep > 3*time.Second {
 			t.Errorf("%v off: %v", off, s)
 		}
 	}
@@ -1068,7 +1068,7 @@ func TestReadersSeeOneState(t *testing.T) {
 			bound:       float32(n),
 			dispersion:  float32(n) * 1e-6,
 			undisturbed: float32(n << 30),
-			jitter:      float32(n),
+			scatter:     float32(n),
 		}
 		s.published.show(&v)
 		states, want = append(states, v), append(want, read(&s))

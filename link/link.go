@@ -343,7 +343,7 @@ func (l *Link) overtaken(stamp timesync.Counter24, recvUsec uint64) bool {
 //
 // This is how to know soon that the peer is gone: it is, if it is silent for several times the
 // longest gap that it leaves between two datagrams. Snapshot.Within is for the time, which goes on
-// while the peer is silent, and fails after Settled. If our own clock is set forward, the peer seems
+// while the peer is silent, and fails after SettleTime. If our own clock is set forward, the peer seems
 // silent until its next datagram.
 func (l *Link) SinceHeard(nowUsec uint64) (ago time.Duration, ok bool) {
 	l.mu.Lock()

@@ -157,14 +157,14 @@ func (c *Client) Sample(raw uint64, unixUsec float64) map[string]any {
 
 // reading returns what is known of the server's clock, which shows truth. Times are microseconds.
 func reading(k timesync.Snapshot, truth float64) any {
-	if k.ErrorBound == 0 {
+	if !k.Known() {
 		return nil
 	}
 	return map[string]any{
 		"error": float64(k.RemoteUsec) - truth,
 		"bound": us(k.ErrorBound),
 		// On average of late: of datagrams, or half of 8 round trips.
-		"delay": us(k.MinimumOneWayDelay + k.Jitter),
+		"delay": us(k.MinimumOneWayDelay + k.FloorScatter),
 		// How often the reading was allowed to jump.
 		"steps": k.Steps,
 	}
