@@ -92,15 +92,15 @@ const (
 	// The first reports say most: the offset is known to a millisecond after a few. Later ones
 	// follow clocks that are steered: with one in 2 s recorded paths are a fifth further off, with
 	// two a second no nearer.
-	soon     = 500_000    // us: time between two reports at first
-	later    = 1_000_000  // us: and after that
-	soonOver = 20_000_000 // us: so long is at first
+	firstReportEvery = 500_000    // us: time between two reports at the start of a session
+	reportEvery      = 1_000_000  // us: and after that
+	firstReports     = 20_000_000 // us: the start of a session lasts this long
 
 	// A datagram that carries an anchor was under way for at most anchorAge, a quarter of
-	// the 67.1 s by which readings could be confused, and is at most early faster than the
+	// the 67.1 s by which readings could be confused, and is at most fromFuture faster than the
 	// path allows: if it seems to be, a clock was set, and that is to be seen first.
-	anchorAge = 16 * time.Second
-	early     = time.Second
+	anchorAge  = 16 * time.Second
+	fromFuture = time.Second
 
 	// An anchor that lies back may have been held up on its way. A newer one comes within a
 	// round trip then, since we ask for it.
@@ -108,7 +108,7 @@ const (
 
 	// A peer that knew our clock and asks again has started anew, unless its datagrams were
 	// held up since its first start: then others come between them, which do not ask.
-	sure = 50_000 // us: more than neighbouring datagrams overtake each other by
+	restartTakes = 50_000 // us: more than neighbouring datagrams overtake each other by
 
 	// A report that a later one overtook is passed over for so long only: the stamps of a peer whose clock was set
 	// back look the same.
@@ -224,7 +224,7 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	dst, _ = timesync.LocalTimeToDatagramTS24(sendUsec).AppendBinary(dst) // which never fails
 	known := l.sync.IsSynchronized()
 	reports := false
-	if l.spoke && l.anew.over(sendUsec, sure) && l.due(sendUsec) {
+	if l.spoke && l.anew.over(sendUsec, restartTakes) && l.due(sendUsec) {
 		var minDelta timesync.Counter24 // reading it ends its interval
 		if minDelta, reports = l.input().MinDeltaTS24(sendUsec); reports {
 			dst[at] |= flagReport
@@ -250,14 +250,14 @@ func (l *Link) due(nowUsec uint64) bool {
 		l.reporting, l.reportedAt, l.reportDue = true, nowUsec, nowUsec
 	}
 	ahead := int64(l.reportDue - nowUsec)
-	if ahead > 0 && ahead <= later && !l.owed {
+	if ahead > 0 && ahead <= reportEvery && !l.owed {
 		return false
 	}
 	// It is time, or the clock was set back, or the peer has asked.
 	l.owed = false
-	l.reportDue = nowUsec + soon
-	if nowUsec-l.reportedAt >= soonOver {
-		l.reportDue = nowUsec + later
+	l.reportDue = nowUsec + firstReportEvery
+	if nowUsec-l.reportedAt >= firstReports {
+		l.reportDue = nowUsec + reportEvery
 	}
 	return true
 }
@@ -323,7 +323,7 @@ func (l *Link) recent(anchor, recvUsec uint64) bool {
 	const ringBits = 26 // of the offset datagrams show so many: 2^26 us are 67.1 s
 	remote, _ := l.sync.RemoteTime(recvUsec)
 	age := time.Duration(int64((remote-anchor)<<(64-ringBits))>>(64-ringBits)) * time.Microsecond
-	return age >= -early && age <= anchorAge
+	return age >= -fromFuture && age <= anchorAge
 }
 
 // overtaken reports whether a datagram with a report was sent before the one whose report was taken last, less than a
@@ -388,7 +388,7 @@ func (l *Link) Wait(ctx context.Context, tolerable time.Duration) error {
 // whose last datagrams may still arrive, too.
 func (l *Link) startedAnew(asks bool, recvUsec uint64) bool {
 	l.knewUs = l.knewUs || !asks && l.sync.IsSynchronized()
-	return l.anew.add(asks && l.knewUs, recvUsec, sure)
+	return l.anew.add(asks && l.knewUs, recvUsec, restartTakes)
 }
 
 // takeAnchor takes the peer's whole clock, as it was when a datagram left that arrived at
@@ -458,9 +458,6 @@ func (l *Link) reset() {
 	l.knewUs, l.behind, l.anew, l.told = false, streak{}, streak{}, 0
 }
 
-// IsSynchronized is that of timesync.TimeSynchronizer.
-func (l *Link) IsSynchronized() bool { return l.sync.IsSynchronized() }
-
 // RemoteTime returns the peer's clock at localUsec, both in microseconds. It is the full
 // reading, because the peer's anchor came with its first datagrams. See
 // timesync.TimeSynchronizer.
@@ -468,22 +465,10 @@ func (l *Link) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	return l.sync.RemoteTime(localUsec)
 }
 
-// LocalTime is the inverse of RemoteTime: the local time at which the peer's clock reads
-// remoteUsec. See timesync.TimeSynchronizer.
-func (l *Link) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
-	return l.sync.LocalTime(remoteUsec)
-}
-
 // ToRemoteTime23 is that of timesync.TimeSynchronizer: the peer's clock at localUsec, for
 // a payload.
 func (l *Link) ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool) {
 	return l.sync.ToRemoteTime23(localUsec)
-}
-
-// ToRemoteTime16 is that of timesync.TimeSynchronizer: the peer's clock at localUsec, for
-// a payload.
-func (l *Link) ToRemoteTime16(localUsec uint64) (timesync.Counter16, bool) {
-	return l.sync.ToRemoteTime16(localUsec)
 }
 
 // MinimumOneWayDelay is that of timesync.TimeSynchronizer.

@@ -173,7 +173,8 @@ func (l *wireEnd) tell(e *wireEvent) {
 		return
 	}
 	ts23, known := l.ToRemoteTime23(*e.Tell)
-	ts16, _ := l.ToRemoteTime16(*e.Tell)
+	remote, _ := l.RemoteTime(*e.Tell)
+	ts16 := timesync.NewCounter16((remote + 1<<8) >> 9) // to the nearest unit of 512 us
 	told23, told16 := uint32(ts23), uint32(ts16)
 	switch {
 	case !known:
