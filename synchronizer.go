@@ -848,6 +848,7 @@ type association struct {
 	before   float64 // us: that round trip
 	fellFrom float64 // us: the round trip until a floor fell in warm-up; 0: none
 	fellAt   float64 // x when it did
+	fellWay  uint8   // the way whose floor it was
 	awake    float64 // x when the last silence ended
 	drifted  float64 // us: how far the clocks may have run apart in it
 	dirty    bool    // readers are to be told something
@@ -1037,6 +1038,9 @@ func (a *association) take(d int, s sample) (congested bool) {
 	}
 	a.limit(d, s)
 	a.arbiter.jumped = a.arbiter.jumped || s.to-s.from > congestedTime // nobody watched
+	if d != int(a.fellWay) && s.from >= a.fellAt && s.least < (a.fellFrom-a.roundTrip())/2 {
+		a.fellFrom = 0 // a clock would have made it late
+	}
 	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.steps.joint()))
 	if !congested {
 		w.points.add(point{s.at, a.delta(d, s.at) + s.least}, sign(d)*a.clock.skew)
@@ -1063,7 +1067,7 @@ func (a *association) fall(d int, x, by float64) {
 	before, dead := a.roundTrip(), a.deadBand()
 	if !a.peer.known || before+by > -dead || a.arbiter.reference < -dead {
 		if by < -dead && a.arbiter.warmingUp() { // rule: what passes for a shorter path may be a clock
-			a.fellFrom, a.fellAt = before, x
+			a.fellFrom, a.fellAt, a.fellWay = before, x, uint8(d)
 		}
 		a.shift(d, x, by)
 		return
