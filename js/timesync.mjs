@@ -66,7 +66,6 @@ class Remote { // what Link and Ping have in common
 /** What a peer's clock shows, from stamps and reports. */
 export class Synchronizer extends Remote {
 	synchronized = false; // a datagram and a report have come
-	fell = false; // the floor fell to another level, and the peer is to hear of it
 	near = 0n; // remote minus local clock, all 64 bits
 	heard = false; reported = false; // a datagram, a report
 	base = 0n; x = 0; // where x is 0, and x of the last datagram
@@ -79,10 +78,14 @@ export class Synchronizer extends Remote {
 	congestedFrom = Infinity; // x of the first congested bucket of a row
 	last = {x: 0, y: 0}; peer = {x: 0, y: 0}; // datagram; the peer's floor
 	jitter = 0; // mean of what reports differ from what they were expected to be
+	peers = /** @type {Point[]} */ ([]); // the recent ones: the peer's floor is the lowest of them
+	restarted = -Infinity; // x
 	high = {x: -Infinity, y: 0}; // the peer's floor before it fell
 	row = /** @type {Point[]} */ ([]); // datagrams that are late by half of what it fell since
 	below = /** @type {Point[]} */ ([]); above = /** @type {Point[]} */ ([]); // limits of the offset
 	told = {x: -Infinity, y: 0}; // the last report, as a limit
+	least = {x: 0, y: 0}; // the fastest datagram since our last report
+	leastTold = true; // it was, or there is none
 	event = -Infinity; // x when a clock was set
 	trip = 0; offset = 0; offsetAt = 0; // trip: the last one that was possible
 	/** @param {number} x */ floor(x) { return this.level + this.slope * (x - this.at); }
@@ -100,10 +103,12 @@ export class Synchronizer extends Remote {
 		const d = ring(raw - this.floor(x), DELTA), y = this.floor(x) + d;
 		this.last = {x, y};
 		if (x - this.bucket.from >= BUCKET) this.endBucket(x);
-		if (d < -this.under) this.restart(this.last), this.fell = true;
+		if (d < -this.under) this.restart(this.last);
 		if (y < this.bucket.y) Object.assign(this.bucket, this.last);
 		this.level += Math.min(y - this.floor(x), 0);
 		this.matchStep(d);
+		if (this.leastTold || y < this.least.y + this.slope * (x - this.least.x)) this.least = this.last;
+		this.leastTold = false;
 		this.height += (Math.max(d, 0) - this.height) / Math.min(++this.count, 64);
 		this.below = limited(this.below, {x, y: -y}); // it is on its way for 0 us or more
 		this.update(x);
@@ -125,7 +130,8 @@ export class Synchronizer extends Remote {
 	/** Forgets all points but one. The slope stays. @param {Point} p */
 	restart(p) {
 		this.prior = {slope: this.slope, sigma: Math.min(this.sigma + DRIFT, PRIOR)};
-		this.points = []; this.row = [];
+		this.restarted = this.last.x;
+		this.points = []; this.row = []; this.leastTold = true; // what was least was of before
 		this.level = p.y; this.at = p.x;
 		this.bucket = {from: this.last.x, ...p};
 		this.under = this.over = Infinity; this.congestedFrom = Infinity;
@@ -157,15 +163,19 @@ export class Synchronizer extends Remote {
 	}
 	/** Takes the peer's report, after the stamp of its datagram. @param {number} report @param {Usec} now */
 	report(report, now) {
-		if (report === 0) return;
+		this.heardAt = now;
+		if (report === 0) return; // nothing has arrived there since the last one
 		const x = this.heard ? since(now, this.base) : 0;
 		const d = this.reported ? ring(report * 8 - this.peerFloor(x), DELTA) : 0;
 		const y = this.reported ? this.peerFloor(x) + d : ring(report * 8, DELTA);
-		this.peer = {x, y: this.reported && Math.abs(d) < ROUNDING ? y - d * 7 / 8 : y};
+		const from = Math.min(Math.max(x - CONGESTED - BUCKET, this.restarted + 2 * SECOND), x); // a report tells up to 2 s before it
+		this.peers = [...this.peers.filter(p => p.x >= from && p.x < x), {x, y}];
+		const height = (/** @type {Point} */ p) => p.y + (this.unknown - this.slope) * (x - p.x);
+		this.peer = this.peers.reduce((a, b) => height(a) < height(b) ? a : b);
 		if (d < 0 && ring(y + this.floor(x), DELTA) < -2 * CONFIRMED) this.restart(this.last); // else the round trip is impossible
 		if (this.fallen(x) === 0) this.high = this.peer;
 		this.jitter += (Math.min(Math.abs(d), 500) - this.jitter) / 8;
-		this.reported = true; this.heardAt = now;
+		this.reported = true;
 		this.told = {x, y: y + CONFIRMED + ROUNDING};
 		this.above = limited(this.above, this.told);
 		this.update(x);
@@ -195,11 +205,14 @@ export class Synchronizer extends Remote {
 		this.below = [{x: this.last.x, y: -this.last.y}]; this.above = [];
 		if (this.told.x < this.last.x) this.told = {x: -Infinity, y: 0};
 	}
-	/** The report to send at now, or null before the first datagram. @param {Usec} now */
+	/** The report to send at now: the least delta since the last call, as of now. If nothing has come since, it is the
+	 *  same again, and 0 from a second after the last datagram on. null before the first. @param {Usec} now */
 	minDelta(now) {
 		if (!this.heard) return null;
 		const x = Math.max(since(now, this.base), this.x - SECOND);
-		return toReport(this.floor(x));
+		if (this.leastTold && x - this.x > SECOND) return 0;
+		this.leastTold = true;
+		return toReport(this.least.y + this.slope * (x - this.least.x));
 	}
 	/** The remote clock. It may go back by what is corrected, up to 50 ms. @param {Usec} now @returns {Usec|null} */
 	remoteTime(now) {
@@ -229,14 +242,14 @@ export class Link extends Synchronizer {
 	behind = {n: 0, from: 0n}; // anchors in a row
 	/** @param {Usec} now when the datagram is sent @returns {Uint8Array} what goes in front of the payload */
 	header(now) {
-		const known = this.synchronized, report = this.minDelta(now);
+		const known = this.synchronized;
 		const paused = this.asking.n > 0 || this.asking.last !== null && Math.abs(since(now, this.asking.last)) < SURE;
-		const reports = report !== null && !paused && this.reports(now);
+		const reports = this.heard && !paused && this.reports(now);
 		const anchors = reports || !known || !this.heardOfUs;
 		const b = new Uint8Array(4 + (reports ? 3 : 0) + (anchors ? 8 : 0)), v = view(b);
 		b[0] = VERSION | (reports ? REPORT : 0) | (anchors ? ANCHOR : 0) | (known && this.hasAnchor ? HAS_ANCHOR : 0) | (known ? 0 : ASKS);
 		put24(b, 1, toTS24(now));
-		if (reports) put24(b, 4, /** @type {number} */ (report));
+		if (reports) put24(b, 4, /** @type {number} */ (this.minDelta(now)));
 		if (anchors) v.setBigUint64(b.length - 8, now, true);
 		return b;
 	}
@@ -244,10 +257,10 @@ export class Link extends Synchronizer {
 	reports(now) {
 		if (this.first === null) this.first = this.due = now;
 		const ahead = since(this.due, now);
-		const scheduled = this.owed || ahead <= 0 || ahead > LATER, reports = scheduled || this.fell;
-		if (scheduled) this.due = u64(now + BigInt(u64(now - this.first) >= SOON_OVER ? LATER : SOON));
-		if (reports) this.owed = this.fell = false;
-		return reports;
+		if (!this.owed && ahead > 0 && ahead <= LATER) return false;
+		this.owed = false;
+		this.due = u64(now + BigInt(u64(now - this.first) >= SOON_OVER ? LATER : SOON));
+		return true;
 	}
 	/** Says that a datagram was not sent after all. */ sendFailed() { this.owed = true; }
 	/** Takes a datagram, proven to come from the peer, and new. delay is null while it is not known.

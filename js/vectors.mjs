@@ -138,7 +138,7 @@ export function run(ts, say = console.log) {
 				if (got[0] & 2) check(v.getBigUint64(got.length - 8, true) === now, where, 'anchor', hex(got));
 				const report = reports ? v.getUint16(4, true) | got[6] << 16 : 0;
 				if (reports) check(report % 3 !== 2, where, 'remainder', report % 3);
-				if (reports && e.floor !== undefined) check(near(8 * report, e.floor, 32, 27), where, 'report', report, e.floor / 8);
+				if (report !== 0 && e.floor !== undefined) check(near(8 * report, e.floor, 32, 27), where, 'report', report, e.floor / 8);
 			}
 			if (e.event === 'open') {
 				const r = link.open(unhex(e.hex), now);

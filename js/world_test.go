@@ -39,7 +39,7 @@ type outcome struct {
 	wrong        int // bounds
 	// heals is for how long it was wrong by over 2 ms after a happening.
 	heals time.Duration
-	// low is how far a report of quality 1 that came was below the peer's floor, us.
+	// low is how far a report that came was below the peer's floor, us.
 	low float64
 }
 
@@ -127,13 +127,13 @@ func (w *world) arrive(side int, datagram []byte) {
 	w.ends[side].open(datagram, now)
 }
 
-// lacking returns how far a report of quality 1 is below the floor, both in us, or 0 if there is none.
+// lacking returns how far a report is below the floor, both in us, or 0 if there is none.
 func lacking(datagram []byte, floor uint64) float64 {
 	if datagram[0]&1 == 0 {
 		return 0
 	}
 	report := uint64(timesync.ReadCounter24(datagram[4:]))
-	if report%3 != 1 {
+	if report == 0 {
 		return 0
 	}
 	return float64(int64((floor-8*report)<<37) >> 37) // modulo 2^27
@@ -168,7 +168,7 @@ func TestBesideGo(t *testing.T) {
 		wide, beside := testkit.Quantile(besideGo.bounds, .99)/1e3, testkit.Quantile(besideJS.bounds, .99)/1e3
 		check(wide <= 1.3*beside, "beside Go, the bound of a Go end is %.1f ms; beside JavaScript %.1f ms", wide, beside)
 		low := max(js.low, besideJS.low)
-		check(low <= 100+20, "a report of quality 1 was %.0f us too low", low) // 20: its rounding, and its way
+		check(low <= 100+20, "a report was %.0f us too low", low) // 20: its rounding, and its way
 		check(js.wrong == 0 && besideJS.wrong <= besideGo.wrong, "a bound is wrong")
 		longest := max(5*time.Second, besideGo.heals+time.Second)
 		check(max(js.heals, besideJS.heals) <= longest, "it takes over %v after something happened", longest)
