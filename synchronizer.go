@@ -260,17 +260,17 @@ func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 	var v view
 	if !s.published.load(&v) {
 		a.known = true
-		v.whole = remoteUsec - localUsec + middle // an anchor is as old as its message was under way
+		v.whole = remoteUsec - localUsec
 		s.published.show(&v)
 		return
 	}
 	x := float64(int64(localUsec - s.base))
 	was := *a
 	behind := int64(v.remote(localUsec) - remoteUsec)
-	if turns := a.take(x, behind, s.both.delay(in)); turns != 0 {
+	if turns := a.take(x, behind, s.both.delay(in), s.both.outliers.row > 0); turns != 0 {
 		v.whole -= uint64(turns) << offsetBits
 		v.steps++
-		if was.known {
+		if was.confirmed {
 			s.both.interval.clockStep(x)
 		}
 		s.published.show(&v)
@@ -898,13 +898,13 @@ func (s *TimeSynchronizer) Stats() Stats {
 
 const (
 	turn     = 1 << offsetBits // us: the offset is known modulo this
-	middle   = turn/2 - second // us: a message is under way for -1 to 66.1 s, and this is in the middle
 	heldTime = 2 * second      // us: more than any round trip, after which a newer anchor comes
 )
 
 // anchors decide by how many turns the offset is off.
 type anchors struct {
 	known     bool    // one has come
+	confirmed bool    // one has agreed since the offset is known
 	disagrees bool    // the last one contradicts what is known
 	row       uint8   // so many in a row are behind, by as much
 	behind    int64   // turns: by so much
@@ -913,26 +913,25 @@ type anchors struct {
 }
 
 // take takes an anchor at x, which is behind of the remote clock by so many us, and returns by how many turns that is
-// to be set back. A datagram on the floor is under way for delay.
-func (a *anchors) take(x float64, behind int64, delay float64) (turns int64) {
-	first := !a.known
+// to be set back. A datagram on the floor is under way for delay; that of this anchor was too early for it, or not.
+func (a *anchors) take(x float64, behind int64, delay float64, early bool) (turns int64) {
 	a.known = true
 	turns = (behind + second) >> offsetBits
 	a.disagrees = turns != 0
-	if turns == 0 {
-		a.row, a.agreed = 0, x
-		return 0
-	}
 	late := float64(behind-turns<<offsetBits) - delay
 	switch {
-	case first: // nothing was known of the turns
-	case late < -second || late > turn/2: // a clock was set: datagrams and reports are to tell that first
+	case turns == 0:
+	case early: // a clock was set: datagrams and reports are to tell that first
+		a.row = 0
+		return 0
+	case !a.confirmed: // nothing was known of the turns
+	case late < -second || late > turn/2: // a clock was set, as above
 		a.row = 0
 		return 0
 	case turns > 0 && !a.inARow(x, turns): // it may have been held up
 		return 0
 	}
-	a.disagrees, a.row, a.agreed = false, 0, x
+	a.confirmed, a.disagrees, a.row, a.agreed = true, false, 0, x
 	return turns
 }
 
@@ -1932,11 +1931,13 @@ const apart = 5e3
 // add takes one that arrives at x, y above the floor, and returns by how much the floor fell if it is believed. gate is
 // by how much their delays differ.
 func (o *outliers) add(x, y, gate float64) (by float64, believed bool) {
-	if y > o.y+second { // more than jitter: those before were of something else
-		o.row = 0
-	}
 	wait := x - o.x
-	if o.row > 0 && (wait < apart || y < o.y-wait-gate) { // rule: what was held up and arrives at once proves nothing
+	switch {
+	case y < o.y-wait-gate: // rule: what was held up and arrives at once proves nothing
+		o.row = 0
+	case y > o.y+second: // more than jitter: those before were of something else
+		o.row = 0
+	case o.row > 0 && wait < apart:
 		return 0, false
 	}
 	if o.row++; o.row == 1 || y < o.least {

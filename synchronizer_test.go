@@ -234,13 +234,13 @@ func TestFloor(t *testing.T) {
 			l.hears(-far, -far, l.jitter, -far)
 		}, func(l *lane) bool { return l.early == 3 && l.moved == 0 }, 0},
 		{"three early ones in a row", func(l *lane, far float64) {
-			for _, y := range []float64{-far, -2 * far, -1.5 * far} {
+			for _, y := range []float64{-far, -1.2 * far, -1.1 * far} {
 				l.hears(y)
 				l.x += 10e3
 			}
-			l.level -= 2 * far
+			l.level -= 1.2 * far
 			l.run(30)
-		}, func(l *lane) bool { return l.early == 2 && l.moved == 1 }, -2},
+		}, func(l *lane) bool { return l.early == 2 && l.moved == 1 }, -1.2},
 		{"200 early ones at once, as from a socket that nobody read", func(l *lane, far float64) {
 			for i := range 200 {
 				l.hears(-far - float64(200-i))

@@ -230,8 +230,8 @@ export class Synchronizer extends Remote {
 }
 
 // ---- The header of datagrams: WIRE.md, "The header of a datagram" ----
-const REPORT = 1, ANCHOR = 2, HAS_ANCHOR = 4, ASKS = 8, VERSION = 16, RESERVED = 0xe0; // flags
-const SOON = 500_000, LATER = 1_000_000, SOON_OVER = 20_000_000, SURE = 50_000, HELD_UP = 2_000_000, ANCHOR_AGE = 16e6;
+const REPORT = 1, ANCHOR = 2, HAS_ANCHOR = 4, ASKS = 8, VERSION = 16, RESERVED = 0xc0; // flags
+const SOON = 500_000, LATER = 1_000_000, SOON_OVER = 20_000_000, SURE = 50_000, HELD_UP = 2_000_000, TURN = 2 ** OFFSET;
 /** One end of a connection: a Synchronizer that reads and writes headers. For the next connection take a new one. */
 export class Link extends Synchronizer {
 	hasAnchor = false; heardOfUs = false; // each end's anchor is at the other
@@ -280,7 +280,7 @@ export class Link extends Synchronizer {
 		const t = this.newest, overtaken = t !== null && Math.abs(since(now, t.at)) < SECOND && ring(stamp - t.stamp, 24) < 0;
 		if (flags & REPORT && (knew || !(flags & HAS_ANCHOR)) && !overtaken) { this.newest = {stamp, at: now}; this.report(get24(datagram, 4), now); }
 		const age = anchor !== null && knew ? Number(BigInt.asIntN(OFFSET, /** @type {bigint} */ (this.remoteTime(now)) - anchor)) : NaN;
-		if (anchor !== null && age >= -SECOND && age <= ANCHOR_AGE) this.takeAnchor(anchor, now); // as the report leaves it
+		if (anchor !== null && age >= -SECOND) this.takeAnchor(anchor, now); // as the report leaves it
 		this.heardOfUs = (flags & HAS_ANCHOR) !== 0;
 		if (asks) { this.owed = true; this.hasAnchor = false; }
 		return {payload: datagram.subarray(size), delay: delay === null ? null : Math.max(delay, 0)};
@@ -296,14 +296,14 @@ export class Link extends Synchronizer {
 	/** Takes what the remote clock read, all of it, when it sent what arrived at now. @param {Usec} anchor @param {Usec} now */
 	takeAnchor(anchor, now) {
 		const b = this.behind, remote = this.remoteTime(now);
-		const back = remote !== null && since(remote, anchor) > ANCHOR_AGE; // it may have been held up
+		const turns = remote === null ? 0 : Math.floor((since(remote, anchor) + SECOND) / TURN); // it was under way for -1 to 66.1 s
+		const back = turns > 0; // it may have been held up
 		this.behind = {n: back ? b.n + 1 : 0, from: b.n === 0 ? now : b.from};
 		this.hasAnchor = !back || b.n >= 2 && u64(now - b.from) >= HELD_UP;
 		if (!this.hasAnchor) return;
-		const turns = remote === null ? 0n : expand(anchor, remote, OFFSET) - remote;
 		this.behind.n = 0;
-		this.near = remote === null ? u64(anchor - now) : u64(this.near + turns);
-		if (turns !== 0n) { this.steps++; this.setAt = now; }
+		this.near = remote === null ? u64(anchor - now) : u64(this.near - BigInt(turns * TURN));
+		if (turns !== 0) { this.steps++; this.setAt = now; }
 	}
 }
 

@@ -108,7 +108,7 @@ const (
 
 	// What asks with a reading that the peer's clock had before the peer knew ours may be from its first
 	// start, held up by somebody. It counts only if nothing else comes for so long.
-	heldUp = 2_000_000 // us: more than any round trip
+	heldUp = 500_000 // us: somebody on the path would have to hold up all else for as long
 
 	// After so long without a datagram the other end may have slept: then it needs a report and an anchor soon.
 	silence = uint64(timesync.SettleTime / time.Microsecond)
@@ -142,6 +142,7 @@ type Link struct {
 	owed       bool     // a report goes with the next datagram, whenever that is
 	reporting  bool     // a report was due
 	reportedAt uint64   // local time, us, of the first one
+	reportLast uint64   // of the last one
 	reportDue  uint64   // and of the next
 
 	told   uint64             // local time, us, of the peer's last report, 0 before the first
@@ -241,7 +242,7 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 		dst[at] |= flagAnchor
 		dst = binary.LittleEndian.AppendUint64(dst, sendUsec)
 	}
-	if l.hasAnchor && known {
+	if l.hasAnchor && known && !s.Ambiguous {
 		dst[at] |= flagHasAnchor
 	}
 	if checks {
@@ -265,17 +266,14 @@ func (l *Link) due(nowUsec uint64) bool {
 		l.reporting, l.reportedAt, l.reportDue = true, nowUsec, nowUsec
 	}
 	ahead := int64(l.reportDue - nowUsec)
-	if ahead > 0 && ahead <= reportEvery && !l.owed {
+	awaited := l.owed || l.peerChecks && nowUsec-l.reportLast >= checkEvery
+	if ahead > 0 && ahead <= reportEvery && !awaited {
 		return false
 	}
 	// It is time, or the clock was set back, or the peer has asked.
 	l.owed = false
-	switch {
-	case l.peerChecks:
-		l.reportDue = nowUsec + checkEvery
-	case nowUsec-l.reportedAt < firstReports:
-		l.reportDue = nowUsec + firstReportEvery
-	default:
+	l.reportLast, l.reportDue = nowUsec, nowUsec+firstReportEvery
+	if nowUsec-l.reportedAt >= firstReports {
 		l.reportDue = nowUsec + reportEvery
 	}
 	return true

@@ -246,3 +246,147 @@ func TestSuspended(t *testing.T) {
 		s.Run(woke + 20*time.Second)
 	}
 }
+
+// outage cuts both ways off for some time, and returns for how long after it the ends did not trust what they knew: the
+// one that took longer.
+func (s *sleepers) outage(from, lasting time.Duration) (untrusted time.Duration) {
+	over := from + lasting
+	for end := range s.ways {
+		s.ways[end].Loss = simnet.Silence(simnet.Window{From: from, To: over})
+	}
+	s.Run(over)
+	var first [2]time.Duration // a datagram after it
+	s.heard = func(end int) {
+		if first[end] == 0 {
+			first[end] = s.Now()
+		}
+	}
+	trusts := [2]time.Duration{-1, -1}
+	s.Every(time.Millisecond, over, func() {
+		for end := range s.links {
+			trust, _ := s.look(end)
+			switch {
+			case first[end] == 0:
+			case !trust:
+				trusts[end] = -1
+			case trusts[end] < 0:
+				trusts[end] = s.Now() - first[end]
+			}
+		}
+	})
+	s.Run(over + 10*time.Second)
+	if min(trusts[0], trusts[1]) < 0 {
+		return time.Hour
+	}
+	return max(trusts[0], trusts[1])
+}
+
+// TestOutage: at 60 a second trust comes back within 0.3 s of the first datagram after a silence of 15 s or more; after a
+// short stop nothing changes. No clock was set, and nobody says so.
+func TestOutage(t *testing.T) {
+	for _, c := range []struct {
+		from, to time.Duration
+		most     time.Duration
+	}{
+		{100 * time.Millisecond, 2 * time.Second, time.Millisecond}, // the grid
+		{16 * time.Second, 300 * time.Second, 300 * time.Millisecond},
+	} {
+		var waits []float64
+		stepped := 0
+		worlds := uint64(testkit.Sized(20, 60, 500))
+		for seed := *trustSeed; seed < *trustSeed+worlds; seed++ {
+			s := newSleepers(seed, 60)
+			dice := simnet.Dice{R: s.rng}
+			wait := s.outage(40*time.Second+dice.Span(0, time.Second), dice.Span(c.from, c.to))
+			waits = append(waits, wait.Seconds())
+			if known, _ := s.links[0].Snapshot(s.usec(0)); known.StepSeen {
+				stepped++
+			}
+			if wait > c.most {
+				t.Logf("seed %d, silent for %v to %v: not trusted for %v", seed, c.from, c.to, wait)
+			}
+		}
+		t.Logf("silent for %v to %v: not trusted for %.3f / %.3f s, median / most; %d of %d say that a clock was set",
+			c.from, c.to, testkit.Quantile(waits, 0.5), testkit.Quantile(waits, 1), stepped, worlds)
+		if late := testkit.Quantile(waits, 0.95); late > c.most.Seconds() {
+			t.Errorf("silent for %v to %v: 1 in 20 waits is longer than %.3f s, want %v", c.from, c.to, late, c.most)
+		}
+	}
+}
+
+// TestSeldom: a link that sends once a minute is not silent, once that is usual.
+func TestSeldom(t *testing.T) {
+	for seed := *trustSeed; seed < *trustSeed+10; seed++ {
+		s := newSleepers(seed, 1./60)
+		asked, trusted := 0, 0
+		s.Every(5*time.Second, 20*time.Minute, func() {
+			for end := range s.links {
+				asked++
+				if trusts, _ := s.look(end); trusts {
+					trusted++
+				}
+			}
+		})
+		s.Run(3 * time.Hour)
+		if trusted < asked*95/100 {
+			t.Errorf("seed %d: trusted %d times of %d", seed, trusted, asked)
+		}
+	}
+}
+
+// TestHeldAsks: somebody on the path holds the first datagrams of an end back, with which it asks, and delivers them half
+// a minute later, while he holds the others for some time. No link forgets its peer.
+func TestHeldAsks(t *testing.T) {
+	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(20, 100, 500)); seed++ {
+		s := newSleepers(seed, 60)
+		s.World = simnet.NewWorld(seed) // the ends do not send by themselves
+		dice := simnet.Dice{R: s.rng}
+		hold := dice.Span(60*time.Millisecond, 400*time.Millisecond)
+		most := 3 + s.rng.IntN(10)
+		var held, waiting [][]byte
+		holding := false
+		receive := func(datagram []byte) {
+			_, _, _, err := s.links[0].ReadHeader(datagram, s.usec(0))
+			testkit.Must(t, err)
+		}
+		s.Every(16*time.Millisecond, 0, func() {
+			fromOther := s.links[1].AppendHeader(nil, s.usec(1))
+			s.Pass(s.ways[1], s.rng, func() {
+				switch {
+				case len(held) < most && s.Now() < 2*time.Second:
+					held = append(held, fromOther)
+				case holding:
+					waiting = append(waiting, fromOther)
+				default:
+					receive(fromOther)
+				}
+			})
+			own := s.links[0].AppendHeader(nil, s.usec(0))
+			s.Pass(s.ways[0], s.rng, func() {
+				_, _, _, err := s.links[1].ReadHeader(own, s.usec(1))
+				testkit.Must(t, err)
+			})
+		})
+		s.Run(30 * time.Second)
+		holding = true
+		for i, datagram := range held {
+			s.At(s.Now()+hold*time.Duration(i)/time.Duration(len(held)), func() { receive(datagram) })
+		}
+		s.Run(s.Now() + hold)
+		holding = false
+		for _, datagram := range waiting {
+			receive(datagram)
+		}
+		s.Every(time.Millisecond, s.Now(), func() {
+			for end := range s.links {
+				local := s.usec(end)
+				known, ok := s.links[end].Snapshot(local)
+				off := time.Duration(int64(known.RemoteUsec-s.usec(1-end))) * time.Microsecond
+				if (!ok || known.SinceStep < 20*time.Second && !known.StepSeen || off.Abs() > known.ErrorBound) && !t.Failed() {
+					t.Errorf("seed %d, held for %v: end %d is off by %v, ok %v, %v", seed, hold, end, off, ok, known)
+				}
+			}
+		})
+		s.Run(s.Now() + 5*time.Second)
+	}
+}
