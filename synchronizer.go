@@ -254,7 +254,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 //
 // An anchor that contradicts what is known lets Within return ErrAmbiguous. It is taken at once if it is
 // ahead, since no message comes from the future. If it is behind, the message may have been held up: it
-// takes three of them in a row, over 2 s. That is a step.
+// takes three of them in a row, over 2 s. Either is a step.
 func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 	a := &s.both.anchors
 	var v view
@@ -265,22 +265,21 @@ func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 		return
 	}
 	x := float64(int64(localUsec - s.base))
-	was := *a
+	confirmed := a.confirmed
 	behind := int64(v.remote(localUsec) - remoteUsec)
-	if turns := a.take(x, behind, s.both.delay(in), s.both.outliers.row > 0); turns != 0 {
+	turns := a.take(x, behind, s.both.delay(in), s.both.outliers.row > 0)
+	if turns != 0 {
 		v.whole -= uint64(turns) << offsetBits
 		v.steps++
-		if was.confirmed {
-			s.both.interval.clockStep(x)
-		}
+		s.both.dirty = true
+	}
+	if i := &s.both.interval; turns != 0 && confirmed && i.undisturbed(x) > settledTime {
+		i.clockStep(x) // else this is part of the last one
+	}
+	if state := v.state&^(unchecked|ambiguous) | s.both.doubts(); turns != 0 || state != v.state {
+		v.state = state
 		s.published.show(&v)
-		s.both.dirty = true
 	}
-	since := s.both.interval.since
-	if a.disagrees != was.disagrees || was.agreed < since && a.agreed >= since {
-		s.both.dirty = true
-	}
-	s.publish(x)
 }
 
 // Reset forgets everything, as when the peer is replaced by another. Steps goes on; if the offset
@@ -928,7 +927,7 @@ func (a *anchors) take(x float64, behind int64, delay float64, early bool) (turn
 	case late < -second || late > turn/2: // a clock was set, as above
 		a.row = 0
 		return 0
-	case turns > 0 && !a.inARow(x, turns): // it may have been held up
+	case (turns > 0 || late > second) && !a.inARow(x, turns): // it may have been held up, or a clock was set, as above
 		return 0
 	}
 	a.confirmed, a.disagrees, a.row, a.agreed = true, false, 0, x
@@ -1131,16 +1130,17 @@ func (a *association) heardAgain(d int, x, silence float64) {
 	a.dirty = true
 }
 
-// checked reports whether both ways have told, since the last silence or clock step, what was known before, and the
-// anchor did, if there is one.
-func (a *association) checked() bool {
-	return a.interval.checked() && (!a.anchors.known || a.anchors.agreed >= a.interval.since)
-}
-
-// ambiguous reports whether the multiple of 67.1 s is in doubt. A round trip below 0 is one of 67.1 s or more, or a
+// doubts returns whether what is known is unchecked, or ambiguous. It is checked if both ways have told something since the
+// last silence or clock step, and the anchor has, if there is one. A round trip below 0 is one of 67.1 s or longer, or a
 // clock was set.
-func (a *association) ambiguous() bool {
-	return a.anchors.disagrees || a.roundTrip() < -second
+func (a *association) doubts() (state uint32) {
+	if !a.interval.checked() || a.anchors.known && a.anchors.agreed < a.interval.since {
+		state |= unchecked
+	}
+	if a.anchors.disagrees || a.roundTrip() < -second {
+		state |= ambiguous
+	}
+	return state
 }
 
 // learnResolution takes by how much the two fastest datagrams of a bucket differ.
@@ -1512,13 +1512,7 @@ func (a *association) view(v *view, x float64, near uint64) {
 	if !a.peer.known {
 		return
 	}
-	v.state |= synced
-	if !a.checked() {
-		v.state |= unchecked
-	}
-	if a.ambiguous() {
-		v.state |= ambiguous
-	}
+	v.state |= synced | a.doubts()
 	offset := ring(a.clock.offsetAt(x), offsetBits) + 1./4 // or rounding down could take a whole one
 	fine := int64(math.Floor(offset * (1 << 32)))
 	v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
