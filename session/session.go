@@ -210,7 +210,7 @@ func (m *Member) Create(localUsec, sessionUsec uint64) error {
 // waited for more than 16 s. A jump of the local clock, a sleep or a hang of the program also looks like
 // silence, of everybody at once: if the local clock advanced by over a second since you last looked,
 // count everybody as heard now. While Reading.Alone is true, or less than 15 s after a link's
-// ErrDisturbed, leave it to another member if there is one.
+// ErrStepped, leave it to another member if there is one.
 func (m *Member) BecomeHost(localUsec uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -137,7 +137,7 @@ func (w *world) table(out io.Writer) {
 // failure says what went wrong.
 func (w *world) failure() (err error) {
 	for _, j := range w.judges {
-		if !j.end.Link.IsSynchronized() {
+		if _, known := j.end.Link.Snapshot(j.clock.Now()); !known {
 			err = errors.Join(err, fmt.Errorf("%s: not synchronized", j.name))
 		}
 		if j.intruders > 0 {
