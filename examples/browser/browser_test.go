@@ -405,6 +405,23 @@ func TestSliders(t *testing.T) {
 	errorSizes(t, w.samples(from), tolerance)
 }
 
+// The buttons walk while they are held, as a thumb holds them.
+func TestWalkButtons(t *testing.T) {
+	t.Parallel()
+	w := ready(t, startServer(t, ""), perfect, gameRuns)
+	const ownX = "demo.view.figures.find(f => f.own).x"
+	start := eval[float64](w, ownX)
+	w.do(chromedp.ScrollIntoView(chromedp.CSS("[data-walk='1']")))
+	at := eval[[]float64](w, `(({x, y, width, height}) => [x + width / 2, y + height / 2])
+		(document.querySelector("[data-walk='1']").getBoundingClientRect())`)
+	w.do(chromedp.MouseEvent(chromedp.MousePressed, at[0], at[1], chromedp.Button("left")))
+	w.wait("the player walks", fmt.Sprintf("%s > %f", ownX, start+0.3), patience)
+	w.do(chromedp.MouseEvent(chromedp.MouseReleased, at[0], at[1], chromedp.Button("left")))
+	if eval[float64](w, "demo.game.walk") != 0 {
+		t.Error("the player walks on")
+	}
+}
+
 // After a restart of the server, which then has another clock and another game, the page is
 // in step again by itself. What both servers recorded can be replayed.
 func TestServerRestart(t *testing.T) {
@@ -575,9 +592,9 @@ func TestScreenshots(t *testing.T) {
 		name, scheme  string
 		width, height int64
 	}{
-		{"light", "light", 1100, 1440},
-		{"dark", "dark", 1100, 1440},
-		{"phone", "light", 390, 2500},
+		{"light", "light", 1100, 1400},
+		{"dark", "dark", 1100, 1400},
+		{"phone", "light", 390, 1180},
 	} {
 		setScheme(w, shot.scheme)
 		w.do(chromedp.EmulateViewport(shot.width, shot.height))

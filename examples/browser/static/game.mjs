@@ -80,7 +80,8 @@ export class Game {
 			url, clock, datagrams,
 			hash: this.greeting.hash,
 			take: (bytes, now) => {
-				if (this.link === link) this.take(bytes, now); // else it is of a connection that has ended
+				const isOld = this.link !== link; // of a connection that has ended
+				if (!isOld && !this.asleep) this.take(bytes, now);
 			},
 		});
 		this.connection = connection;
@@ -106,7 +107,6 @@ export class Game {
 
 	/** Takes what arrived at now. @param {Uint8Array} datagram @param {bigint} now */
 	take(datagram, now) {
-		if (this.asleep) return;
 		this.watch.check();
 		const {payload, delay, error} = this.link.open(datagram, now);
 		if (error) return;
