@@ -16,6 +16,7 @@ type twin struct {
 	wider              float64   // us: most by which their bounds differ
 	unlike             int       // times when only one of them knew the time
 	headers            int       // that were of another length
+	now                uint64    // when it was last read
 }
 
 func (e *twin) anew() {
@@ -37,6 +38,7 @@ func (e *twin) open(b []byte, now uint64) {
 }
 
 func (e *twin) read(now uint64) (remote uint64, bound float64, ok bool) {
+	e.now = now
 	remote, bound, ok = e.golang.read(now)
 	other, otherBound, otherOK := e.javascript.read(now)
 	switch {

@@ -303,7 +303,7 @@ export class PageWatch {
 		this.#document = options.document ?? globalThis.document;
 		this.#onAway = options.onAway ?? (() => {});
 		this.#last = this.#clock.now();
-		this.#ahead = this.#wallAhead(this.#last);
+		this.#ahead = this.#wallAhead();
 		for (const event of wakeEvents) {
 			this.#document?.addEventListener(event, this.#wake);
 		}
@@ -321,7 +321,7 @@ export class PageWatch {
 	 */
 	check() {
 		const now = this.#clock.now();
-		const ahead = this.#wallAhead(now);
+		const ahead = this.#wallAhead();
 		const gap = Math.max(since(now, this.#last), 0);
 		const noise = Math.max(20_000, 2 * this.#clock.step); // both are read one after the other
 		let slept = ahead - this.#ahead;
@@ -348,11 +348,24 @@ export class PageWatch {
 	}
 
 	/**
-	 * @param {Usec} now
+	 * Returns how far the wall clock is ahead of the page's, us. Where the process was interrupted
+	 * between the two readings, the wall clock seems to be further ahead: then it reads them again.
 	 * @returns {number}
 	 */
-	#wallAhead(now) {
-		return this.#wall() * 1000 - Number(now);
+	#wallAhead() {
+		const close = 1000 + this.#clock.step; // us
+		const most = 10; // on a busy machine the next is close
+		let ahead = Infinity;
+		for (let i = 0; i < most; i++) {
+			const before = this.#clock.now();
+			const wall = this.#wall() * 1000;
+			const after = this.#clock.now();
+			ahead = Math.min(ahead, wall - Number(before));
+			if (since(after, before) <= close) {
+				break;
+			}
+		}
+		return ahead;
 	}
 }
 
@@ -470,7 +483,9 @@ const skewDrift = 0.1e-6 / 1e6; // a skew changes so fast, per microsecond: temp
 /** View is what readers see: it says how to get from a local time to the remote one. */
 class View {
 	known = false; // the offset is known
-	disturbed = false; // there was a clock step
+	stepSeen = false; // there was a clock step
+	unchecked = false; // not enough has arrived since a silence or a clock step
+	ambiguous = false; // the multiple of 67.1 s is in doubt
 	from = 0n; // local time: all that follows is as of then
 	whole = 0n; // us: what is added to the local time; while nothing is known, what anchor() said
 	part = 0; // us, below 1: what is missing from whole
@@ -482,9 +497,11 @@ class View {
 	toPeer = 0; // us: shortest, to the peer
 	bound = 0; // us: of the error, readerMargin before from, without slew
 	dispersion = 0; // by which bound grows in a microsecond, us
-	undisturbed = 0; // us: since the last clock step, or the start
-	jitter = 0; // us: mean distance of fast datagrams from the floor
+	sinceStep = 0; // us: since the last clock step, or the start
+	scatter = 0; // us: mean distance of fast datagrams from the floor
+	jitter = 0; // us: mean difference of two datagrams in a row
 	heardAt = 0n; // local time of the last report
+	silentAfter = settled; // us after which the peer is silent
 
 	/** @param {number} x us after from */
 	skewAt(x) {
@@ -538,7 +555,8 @@ class View {
 }
 
 /**
- * @typedef {'' | 'unsynchronized' | 'silent' | 'disturbed' | 'wide'} Trust '' is for yes
+ * @typedef {'' | 'unsynchronized' | 'silent' | 'ambiguous' | 'stepped' | 'unchecked' | 'wide'} Trust
+ *   '' is for yes
  */
 
 /**
@@ -558,12 +576,16 @@ export class Snapshot {
 	minimumOneWayDelay = 0;
 	/** Shortest delay recently to the peer, us. */
 	minimumDelayToPeer = 0;
-	/** Mean distance of fast datagrams from the shortest delay, us. @type {number | null} */
-	jitter = null;
+	/** Interarrival jitter of RFC 3550, us. */
+	jitter = 0;
+	/** Mean distance of the fastest datagrams from the shortest delay, us; 0 until that is known. */
+	floorScatter = 0;
 	/** Since the last report, us. */
 	age = 0;
+	/** The age from which on the peer is silent, us: 15 s, or more where reports are rare. */
+	silentAfter = settled;
 	/** Since a clock step was last noticed, or since the first datagram, us. */
-	undisturbed = 0;
+	sinceStep = 0;
 	/** Remote minus local rate, parts per million. */
 	skew = 0;
 	/** By how much skew may be off, parts per million. */
@@ -571,9 +593,13 @@ export class Snapshot {
 	/** Jumps of the remote time so far. */
 	steps = 0;
 	/** Whether a clock step was noticed since the first datagram. */
-	disturbed = false;
+	stepSeen = false;
+	/** Whether since a silence or a clock step not enough has arrived to check what is known. */
+	unchecked = false;
+	/** Whether the multiple of 67.1 s is in doubt. */
+	ambiguous = false;
 	/** How many mappings then() put behind the first one. */
-	more = 0;
+	hops = 0;
 
 	/** @param {Partial<Snapshot>} [fields] */
 	constructor(fields = {}) {
@@ -596,8 +622,9 @@ export class Snapshot {
 
 	/**
 	 * Returns '' if remoteUsec can be relied on to be at most so many microseconds off. Else it
-	 * returns the first reason why not: nothing is known; nothing was heard for 15 s; a clock was
-	 * set less than 15 s ago; errorBound is wider.
+	 * returns the first reason why not: nothing is known; nothing was heard for silentAfter; the
+	 * multiple of 67.1 s is in doubt; a clock was set less than 15 s ago; what is known is not
+	 * checked yet; errorBound is wider.
 	 * @param {number} tolerable
 	 * @returns {Trust}
 	 */
@@ -605,11 +632,17 @@ export class Snapshot {
 		if (!this.known) {
 			return 'unsynchronized';
 		}
-		if (this.age >= settled) {
+		if (this.age >= this.silentAfter) {
 			return 'silent';
 		}
-		if (this.disturbed && this.undisturbed < settled) {
-			return 'disturbed';
+		if (this.ambiguous) {
+			return 'ambiguous';
+		}
+		if (this.#unsettled()) {
+			return 'stepped';
+		}
+		if (this.unchecked) {
+			return 'unchecked';
 		}
 		return this.errorBound <= tolerable ? '' : 'wide';
 	}
@@ -632,7 +665,7 @@ export class Snapshot {
 			offsetUsec: BigInt.asIntN(64, remoteUsec - local),
 			errorBound: this.errorBound + this.#widening(away) + 1, // the remote time is rounded
 			age: Math.max(this.age + x, 0),
-			undisturbed: Math.max(this.undisturbed + x, 0),
+			sinceStep: Math.max(this.sinceStep + x, 0),
 			skewError: this.skewError + this.#skewDrift() * away * 1e6,
 		});
 	}
@@ -685,33 +718,57 @@ export class Snapshot {
 		const off = this.errorBound;
 		const apart = next.#widening(off) + Math.abs(next.skew) * 1e-6 * off;
 		const rates = Math.abs(next.skew) + next.skewError;
-		const hasJitter = this.jitter !== null && next.jitter !== null;
-		const later = next.undisturbed < this.undisturbed ? next : this; // that one was set later
+		const hasScatter = this.floorScatter > 0 && next.floorScatter > 0;
+		const later = next.sinceStep < this.sinceStep ? next : this; // that one was set later
+		const nearer = next.age - next.silentAfter > this.age - this.silentAfter ? next : this;
 		return new Snapshot({
 			remoteUsec: next.remoteUsec,
 			offsetUsec: BigInt.asIntN(64, this.offsetUsec + next.offsetUsec),
 			errorBound: next.errorBound + Math.ceil(off + apart),
 			minimumOneWayDelay: this.minimumOneWayDelay + next.minimumOneWayDelay,
 			minimumDelayToPeer: this.minimumDelayToPeer + next.minimumDelayToPeer,
-			jitter: hasJitter ? Number(this.jitter) + Number(next.jitter) : null,
-			age: Math.max(this.age, next.age),
-			undisturbed: later.undisturbed,
+			jitter: this.jitter + next.jitter,
+			floorScatter: hasScatter ? this.floorScatter + next.floorScatter : 0,
+			age: nearer.age, // of the one that is silent sooner
+			silentAfter: nearer.silentAfter,
+			sinceStep: later.sinceStep,
 			skew: this.skew + next.skew + this.skew * next.skew * 1e-6,
 			skewError: this.skewError + next.skewError +
 				(this.skewError * rates + next.skewError * Math.abs(this.skew)) * 1e-6,
 			// A sum would hide that one started anew.
 			steps: Math.imul(31, this.steps) + next.steps >>> 0,
-			disturbed: later.disturbed || this.#unsettled() || next.#unsettled(),
-			more: Math.min(this.more + next.more + 1, 255),
+			stepSeen: later.stepSeen || this.#unsettled() || next.#unsettled(),
+			unchecked: this.unchecked || next.unchecked,
+			ambiguous: this.ambiguous || next.ambiguous,
+			hops: Math.min(this.hops + next.hops + 1, 255),
 		});
 	}
 
+	/** Returns the snapshot in a line, for logs. */
+	toString() {
+		if (!this.known) {
+			return 'not synchronized';
+		}
+		const us = (/** @type {number} */ v) => `${Math.round(v)} us`;
+		const ms = (/** @type {number} */ v) => `${Math.round(v / 1000)} ms`;
+		return [
+			`offset ${this.offsetUsec} us +-${us(this.errorBound)}`,
+			`skew ${this.skew.toFixed(3)}+-${this.skewError.toFixed(3)} ppm`,
+			`delay ${us(this.minimumOneWayDelay)} in, ${us(this.minimumDelayToPeer)} out`,
+			`jitter ${us(this.jitter)}`,
+			`scatter ${this.floorScatter > 0 ? us(this.floorScatter) : 'unknown'}`,
+			`report ${ms(this.age)} ago`,
+			`${ms(this.sinceStep)} since ${this.stepSeen ? 'a clock was set' : 'the start'}`,
+			`${this.steps} steps, ${this.hops} hops`,
+		].join(', ');
+	}
+
 	/**
-	 * Returns the 55 bytes in which a snapshot travels, as Go's AppendBinary does.
+	 * Returns the 63 bytes in which a snapshot travels, as Go's AppendBinary does.
 	 * @returns {Uint8Array}
 	 */
 	toBytes() {
-		const bytes = new Uint8Array(55);
+		const bytes = new Uint8Array(snapshotLength);
 		const rate = Math.round(this.skew * rateUnit);
 		const off = Math.ceil(this.skewError * rateUnit + Math.abs(this.skew * rateUnit - rate));
 		const most = 2 ** 32 - 1;
@@ -720,17 +777,19 @@ export class Snapshot {
 			return bytes;
 		}
 		const b = viewOf(bytes);
-		bytes[1] = (this.disturbed ? 1 : 0) | (this.jitter !== null ? 2 : 0);
-		bytes[2] = this.more;
+		bytes[1] = (this.stepSeen ? 1 : 0) | (this.unchecked ? 2 : 0) | (this.ambiguous ? 4 : 0);
+		bytes[2] = this.hops;
 		b.setBigUint64(3, this.localUsec, true);
 		b.setBigUint64(11, this.remoteUsec, true);
 		const words = [
 			Math.ceil(this.errorBound),
 			Math.floor(this.minimumOneWayDelay),
 			Math.floor(this.minimumDelayToPeer),
-			Math.floor(this.jitter ?? 0),
+			Math.floor(this.jitter),
+			Math.floor(this.floorScatter),
 			Math.ceil(this.age / 1000),
-			Math.floor(this.undisturbed / 1000),
+			Math.floor(this.silentAfter / 1000),
+			Math.floor(this.sinceStep / 1000),
 			rate,
 			off,
 			this.steps,
@@ -748,17 +807,16 @@ export class Snapshot {
 	 * @returns {Snapshot | null}
 	 */
 	static fromBytes(bytes) {
-		if (bytes.length !== 55 || bytes[0] !== 1 || bytes[1] > 3) {
+		if (bytes.length !== snapshotLength || bytes[0] !== 1 || bytes[1] > 7) {
 			return null;
 		}
 		const b = viewOf(bytes);
 		const word = (/** @type {number} */ i) => b.getUint32(19 + 4 * i, true);
-		const rate = b.getInt32(19 + 4 * 6, true);
-		const hasJitter = (bytes[1] & 2) !== 0;
+		const rate = b.getInt32(19 + 4 * 8, true);
 		if (word(0) === 0) { // it knows nothing, and says nothing
 			return bytes.subarray(1).every(v => v === 0) ? new Snapshot() : null;
 		}
-		if (rate === -(2 ** 31) || word(3) !== 0 && !hasJitter) {
+		if (rate === -(2 ** 31)) {
 			return null;
 		}
 		const remoteUsec = b.getBigUint64(11, true);
@@ -768,14 +826,18 @@ export class Snapshot {
 			errorBound: word(0),
 			minimumOneWayDelay: word(1),
 			minimumDelayToPeer: word(2),
-			jitter: hasJitter ? word(3) : null,
-			age: word(4) * 1000,
-			undisturbed: word(5) * 1000,
+			jitter: word(3),
+			floorScatter: word(4),
+			age: word(5) * 1000,
+			silentAfter: word(6) * 1000,
+			sinceStep: word(7) * 1000,
 			skew: rate / rateUnit,
-			skewError: word(7) / rateUnit,
-			steps: word(8),
-			disturbed: (bytes[1] & 1) !== 0,
-			more: bytes[2],
+			skewError: word(9) / rateUnit,
+			steps: word(10),
+			stepSeen: (bytes[1] & 1) !== 0,
+			unchecked: (bytes[1] & 2) !== 0,
+			ambiguous: (bytes[1] & 4) !== 0,
+			hops: bytes[2],
 		});
 	}
 
@@ -798,14 +860,15 @@ export class Snapshot {
 
 	/** The clocks of each pair change their rate by themselves. */
 	#skewDrift() {
-		return skewDrift * (1 + this.more);
+		return skewDrift * (1 + this.hops);
 	}
 
 	#unsettled() {
-		return this.disturbed && this.undisturbed < settled;
+		return this.stepSeen && this.sinceStep < settled;
 	}
 }
 
+const snapshotLength = 63;
 const rateUnit = 2 ** 32 / 1e6; // of the rates that travel, in a part per million
 
 /**
@@ -949,13 +1012,17 @@ export class RemoteClock {
 			errorBound: view.boundAt(x),
 			minimumOneWayDelay: view.delay,
 			minimumDelayToPeer: view.toPeer,
-			jitter: view.jitter < second ? view.jitter : null,
+			jitter: view.jitter,
+			floorScatter: view.scatter < second ? view.scatter : 0,
 			age: Math.max(since(now, view.heardAt), 0),
-			undisturbed: Math.max(view.undisturbed + x, 0),
+			silentAfter: view.silentAfter,
+			sinceStep: Math.max(view.sinceStep + x, 0),
 			skew: view.skewAfter * 1e6,
 			skewError: (view.dispersion + drifted) * 1e6,
 			steps: view.steps,
-			disturbed: view.disturbed,
+			stepSeen: view.stepSeen,
+			unchecked: view.unchecked,
+			ambiguous: view.ambiguous,
 		});
 	}
 
@@ -1024,6 +1091,7 @@ export class Synchronizer extends RemoteClock {
 		}
 		const silence = x - bucket.from;
 		if (silence >= bucketTime) {
+			this.#view.jitter = bucket.jitter;
 			both.endBucket(x, bucket);
 			bucket.begin(x);
 		}
@@ -1203,6 +1271,7 @@ export class Synchronizer extends RemoteClock {
 		view.from = from;
 		view.steps = old.steps;
 		view.heardAt = old.heardAt;
+		view.jitter = old.jitter;
 		if (!old.known) {
 			this.#view = view; // there is nothing to correct
 			return;
@@ -1212,6 +1281,7 @@ export class Synchronizer extends RemoteClock {
 			view.from = now;
 			view.steps = old.steps + 1;
 			view.heardAt = old.heardAt;
+			view.jitter = old.jitter;
 		} else if (waits) {
 			both.dirty = true;
 			const {whole, part, slew, skewBefore, skewAfter} = old;
@@ -1913,14 +1983,14 @@ class Association {
 	view(x, near) {
 		const view = new View();
 		view.whole = near;
-		view.undisturbed = this.interval.undisturbed(x);
-		view.jitter = this.ways[inward].points.meanResidual;
-		view.disturbed = this.interval.stepped;
+		view.sinceStep = this.interval.undisturbed(x);
+		view.scatter = this.ways[inward].points.meanResidual;
+		view.stepSeen = this.interval.stepped;
 		// Rounded, so that products with times are exact.
 		view.skewBefore = Math.trunc(this.clock.skew * 2 ** 32) / 2 ** 32;
 		view.skewAfter = view.skewBefore;
-		if (!view.disturbed) {
-			view.undisturbed -= settled; // where it began, for the interval
+		if (!view.stepSeen) {
+			view.sinceStep -= settled; // where it began, for the interval
 		}
 		if (!this.peer.known) {
 			return view;
@@ -2460,6 +2530,8 @@ class Bucket {
 	fastest = Infinity; // us: the fastest datagram is so far above the floor
 	runnerUp = Infinity; // us: the second fastest
 	count = 0; // datagrams
+	jitter = 0; // us: mean difference of two datagrams in a row (RFC 3550)
+	#last = 0; // us: the last one was so far above the floor
 
 	/** @param {number} x */
 	begin(x) {
@@ -2474,6 +2546,9 @@ class Bucket {
 	 * @param {number} above
 	 */
 	add(above) {
+		const difference = Math.min(Math.abs(above - this.#last), second);
+		this.jitter += (difference - this.jitter) / 16;
+		this.#last = above;
 		this.runnerUp = Math.min(this.runnerUp, Math.max(this.fastest, above));
 		this.fastest = Math.min(this.fastest, above);
 	}
@@ -3536,8 +3611,8 @@ function incredible(snapshot, now, at, oldest) {
 	if (-age > snapshot.errorBound) {
 		return 'future';
 	}
-	const isUnsettled = snapshot.disturbed && snapshot.undisturbed < settled;
-	if (isUnsettled || age > snapshot.undisturbed + snapshot.errorBound) {
+	const isUnsettled = snapshot.stepSeen && snapshot.sinceStep < settled;
+	if (isUnsettled || age > snapshot.sinceStep + snapshot.errorBound) {
 		return 'before';
 	}
 	return age > oldest ? 'old' : '';
@@ -3740,7 +3815,7 @@ class Ends {
 		if (!snapshot.known) {
 			return false;
 		}
-		const jitter = Math.max(snapshot.jitter ?? 0, hostJitter);
+		const jitter = Math.max(snapshot.floorScatter, hostJitter);
 		const to = since(t2 - t1, snapshot.offsetUsec);
 		const from = since(snapshot.offsetUsec, t3 - t4);
 		const {minimumDelayToPeer, minimumOneWayDelay} = snapshot;
@@ -3751,9 +3826,9 @@ class Ends {
 	 * Returns how long ago the last clock step was noticed.
 	 * @param {Usec} now
 	 */
-	undisturbed(now) {
-		const {disturbed, undisturbed} = this.here.snapshot(now);
-		return disturbed ? undisturbed : Infinity;
+	sinceStep(now) {
+		const {stepSeen, sinceStep} = this.here.snapshot(now);
+		return stepSeen ? sinceStep : Infinity;
 	}
 }
 
@@ -3834,8 +3909,11 @@ class Schedule {
 /**
  * @typedef {'accepted' | 'synced' | 'stepped' | 'many servers'} Used 'synced': for the first time;
  *   'stepped': a clock was set; 'many servers': as often as if several machines answered
- * @typedef {'malformed' | 'old session' | 'unknown request' | 'duplicate' | 'overtaken' | 'too
- *   late' | 'impossible'} Unused
+ */
+
+/**
+ * @typedef {'malformed' | 'old session' | 'unknown request' | 'duplicate' | 'overtaken' |
+ *   'too late' | 'impossible'} Unused
  */
 
 /**
@@ -3881,8 +3959,7 @@ export class Ping extends RemoteClock {
 	}
 
 	/**
-	 * Returns what is known. Its age counts from when the next reply was due, and disturbed also
-	 * says that an exchange contradicted what was known before.
+	 * Returns what is known. Its age counts from when the next reply was due, and stepSeen also says that an exchange contradicted what was known before.
 	 * @param {Usec} now
 	 * @returns {Snapshot}
 	 */
@@ -3895,7 +3972,7 @@ export class Ping extends RemoteClock {
 		return new Snapshot({
 			...snapshot,
 			steps: ends.steps,
-			disturbed: snapshot.disturbed || ends.isNew,
+			stepSeen: snapshot.stepSeen || ends.isNew,
 			age: Math.max(snapshot.age - this.#interval, 0),
 		});
 	}
@@ -4026,9 +4103,9 @@ export class Ping extends RemoteClock {
 			this.#schedule.check();
 		}
 		const {steps} = ends;
-		const undisturbed = ends.undisturbed(exchange.t4);
+		const sinceStep = ends.sinceStep(exchange.t4);
 		ends.learn(exchange);
-		if (undisturbed - ends.undisturbed(exchange.t4) > second) { // less is rounding
+		if (sinceStep - ends.sinceStep(exchange.t4) > second) { // less is rounding
 			this.#schedule.start(exchange.t4);
 		}
 		return ends.steps !== steps ? 'stepped' : 'accepted';
@@ -4054,7 +4131,7 @@ export class Ping extends RemoteClock {
 
 	/**
 	 * Takes that the local machine slept until now, so that its clock may have stood still. It
-	 * asks a group of requests, and within() says 'disturbed' until the answers have shown what
+	 * asks a group of requests, and within() says 'stepped' until the answers have shown what
 	 * the clock is.
 	 * @param {Usec} now
 	 */

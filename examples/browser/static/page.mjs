@@ -21,7 +21,9 @@ const TRUST = { // what TickClient.within() says
 	'': 'The time can be relied on to 100 ms.',
 	unsynchronized: 'The time is not known yet.',
 	silent: 'Nothing was heard of the server for a while.',
-	disturbed: 'A clock was set a short time ago, so do not rely on the time yet.',
+	ambiguous: 'The server\u2019s clock is known only modulo 67 s.',
+	stepped: 'A clock was stepped a short time ago, so do not rely on the time yet.',
+	unchecked: 'Too little was heard since a silence or a step to rely on the time.',
 	wide: 'The error bound is wider than 100 ms.',
 };
 
