@@ -107,6 +107,7 @@ class Page {
 	check(page.told.length === 2 && away.away === 60_000_000 && away.slept === 0, 'throttled', away);
 	page.interruptions = [150, 80];
 	check(page.watch.check() === null, 'an interruption between two readings is no sleep');
+	check(page.watch.check() === null, 'nor afterwards');
 	page.pass(10, 300_000);
 	away = page.watch.check();
 	check(Math.abs(away.slept - 300e6) < 2e3 && Math.abs(away.away - 300.01e6) < 2e3, 'slept', away);
