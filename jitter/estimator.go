@@ -2,7 +2,10 @@
 
 package jitter
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	usualShare = 0.01
@@ -22,9 +25,13 @@ const (
 	// batchLasts is for how long after its first one things are held up together.
 	batchLasts = time.Second
 
-	// aimGain is by which part of itself one late observation lowers the share that is aimed at.
-	aimGain  = 1. / 30
+	// aimGain is by which part of the share that is asked for one late observation lowers the share that is
+	// aimed at, and heldGain what was held up together with it: not in the tail, but late.
+	aimGain  = 1. / 45
+	heldGain = aimGain / 2
+	// The aim has bounds, so that a bad moment is not paid for, nor a good one used up, for minutes.
 	aimLeast = 0.1
+	aimMost  = 1.3
 
 	// A delay that is further from the first one than this is from another clock.
 	longest = 24 * time.Hour
@@ -49,6 +56,7 @@ type Estimator struct {
 	stop    stop
 	pending [8]uint8      // the late ones up to the last arrival, as bins of the tail, that are not counted yet
 	waiting uint8         // how many these are
+	held    uint8         // how many more were held up together with them
 	before  time.Duration // the level before the first of them
 }
 
@@ -103,6 +111,7 @@ func (e *Estimator) Add(sent, arrived time.Duration) {
 			return
 		}
 		if apart >= oneTick {
+			e.held += min(1, math.MaxUint8-e.held)
 			return
 		}
 	} else if since := now - e.batch.arrived; !e.batch.late || since < 0 || since >= oneTick {
@@ -138,7 +147,7 @@ func (e *Estimator) stopped(now time.Duration) bool {
 	}
 	e.stop.ended = now
 	if e.stop.alone {
-		e.waiting = 0
+		e.waiting, e.held = 0, 0
 	}
 	return e.stop.alone
 }
@@ -152,7 +161,8 @@ func (e *Estimator) countPending() {
 		}
 		e.aim = max(e.aim-aimGain, aimLeast)
 	}
-	e.waiting = 0
+	e.aim = max(e.aim-heldGain*float64(e.held), aimLeast)
+	e.waiting, e.held = 0, 0
 }
 
 // learn takes a delay that counts.
@@ -164,7 +174,7 @@ func (e *Estimator) learn(delay time.Duration, late bool) {
 	before := e.level
 	bin := binOf(delay - before)
 	e.level = e.recent.add(delay)
-	e.aim = min(e.aim+aimGain*share, 1)
+	e.aim = min(e.aim+aimGain*share, aimMost)
 	switch {
 	case !late:
 		e.tail.count(bin, share)

@@ -72,6 +72,17 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
+// TestRecordings: of each recording few are late, also on LTE and 3G whose queue holds seconds. Those of other
+// folders are judged with -worlds.recordings.
+func TestRecordings(t *testing.T) {
+	for _, c := range recordings(t, 0.01) {
+		row := ours([]*waiting.Course{c})[0]
+		if limit := 0.12; row.Late > limit {
+			t.Errorf("%s: %v, at most %v", c.Name, row, limit)
+		}
+	}
+}
+
 func checkRow(t *testing.T, row *waiting.Row) {
 	t.Helper()
 	// A handover ends in another path, and one a second tells nothing of a stop.

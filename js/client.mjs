@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Tests what vectors do not decide of timesync.mjs, in simulated time: trust, and how TickClient follows late inputs and
-// states:
+// Tests what vectors do not decide of timesync.mjs, in simulated time: trust, and how
+// TickClient follows late inputs and states:
 //
 //	node js/client.mjs
 

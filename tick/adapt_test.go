@@ -96,8 +96,11 @@ func (h *host) delay() time.Duration {
 // grow by a tick at most.
 func TestDelayAfterStop(t *testing.T) {
 	for _, frame := range []uint64{16_000, 33_000} {
-		for _, age := range []uint64{4, 8, 20, 60} {
-			for _, stop := range []uint64{300, 600, 900} {
+		for _, age := range []uint64{4, 8, 20, 60, 120, 200} {
+			if age > 60 && testing.Short() {
+				continue
+			}
+			for _, stop := range []uint64{300, 500, 700, 900} {
 				h := newHost(age, 1, frame, 16_000)
 				begin := age*1_000_000 + 7000
 				h.stopped = func(now uint64) bool { return begin < now && now < begin+stop*1000 }
@@ -288,6 +291,70 @@ func TestWasAway(t *testing.T) {
 		}
 	}
 	check(t, dropped, 200, "dropped")
+}
+
+// A client that starts while its server hangs is right as soon as its link is: what the first datagrams said wrong is set,
+// not slewed for seconds. It sends four datagrams a second until the clocks are known, and then one in each tick.
+func TestStartWhileServerHangs(t *testing.T) {
+	for _, hang := range []uint64{100_000, 200_000} {
+		for _, begin := range []uint64{1, 20_000, 40_000, 100_000} { // after the client's first datagram
+			var rec recorder
+			var atClient, atServer link.Link
+			up := map[uint64][]byte{}
+			down := map[uint64]func(now uint64){}
+			var waits [][]byte // at the server
+			played := false
+			cfg := rec.client(ClientConfig{})
+			record := cfg.Tick
+			cfg.Tick = func(u Update) {
+				record(u)
+				played = true
+			}
+			s := startServer(ServerConfig{Epoch: 1})
+			c := startClient(cfg, &atClient)
+			right, joined := 0, false
+			for now, sent := uint64(0), uint64(0); now < 10e6; now += 1000 {
+				if b, ok := up[now]; ok {
+					waits = append(waits, b)
+				}
+				if begin > now || now >= begin+hang {
+					for _, b := range waits {
+						_, _, _, _ = atServer.ReadHeader(b, now)
+						joined = true
+					}
+					waits = nil
+					if s.Advance(now) > 0 && joined {
+						b := atServer.AppendHeader(nil, now)
+						w, _ := s.Announce(1, now)
+						down[now+30_000] = func(now uint64) {
+							_, _, _, _ = atClient.ReadHeader(b, now)
+							_ = c.OnWelcome(w, now)
+						}
+					}
+				}
+				if arrives := down[now]; arrives != nil {
+					arrives(now)
+				}
+				if now%8000 == 0 {
+					c.Advance(now)
+					if _, known := c.Snapshot(now); played || !known && now >= sent {
+						up[now+30_000] = atClient.AppendHeader(nil, now)
+						sent = now + 250_000
+					}
+					played = false
+				}
+				ours, known := c.SharedTime(now)
+				theirs, _ := s.SharedTime(now)
+				if off := ours.Sub(theirs); known && now >= 1_500_000 {
+					if right++; off.Abs() > ms(20) || now >= 4e6 && off.Abs() > ms(1) {
+						t.Fatalf("a hang of %d us from %d on: after %d us the shared time is off by %v", hang, begin, now, off)
+					}
+				}
+			}
+			check(t, right, 8500, "a hang of %d us from %d on: times at which it was right", hang, begin)
+			rec.check(t)
+		}
+	}
 }
 
 // States are found by time, in whichever order they came.

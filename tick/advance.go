@@ -4,7 +4,6 @@ package tick
 
 import (
 	"context"
-	"math"
 	"time"
 )
 
@@ -162,7 +161,8 @@ func (l *loop) plan(gap time.Duration, single bool) int {
 		l.stats.Stalls++
 		keep, e = min(due, 1), Event{Kind: EventStalled, By: gap}
 	case l.cfg.CatchUp == CatchUpRunAll:
-		most = math.MaxInt32
+		most = runAllMost
+		keep = min(due, most)
 	case due <= most:
 	case l.cfg.CatchUp == CatchUpJump:
 		keep = 1

@@ -236,7 +236,7 @@ func TestDelayFollowsStates(t *testing.T) {
 	w.state, w.every = true, 16_000
 	w.run(10 * sec)
 	tick := Hz(60).Duration(1)
-	if got := w.timing(); got.Delay < ms(30)+tick || got.Delay > ms(30)+3*tick || got.LateStates > 0.045 {
+	if got := w.timing(); got.Delay < ms(30)+tick || got.Delay > ms(30)+3*tick || got.LateStates > 0.03 {
 		t.Errorf("at first %+v", got)
 	}
 	before := w.timing().Delay

@@ -26,7 +26,8 @@ type Client struct {
 	buffers  buffers  // how far the clocks are to be apart
 	heard    vitals   // when the server was heard last
 	frozen   bool     // the client has entered a paused epoch, and pauses with its server
-	steered  uint64   // the last Advance outside of a pause, reading of the local clock
+	entered  uint64   // when the clocks began, reading of the local clock
+	steered  uint64   // the last Advance outside of a pause, so
 	counts   uint64   // from when on the arrival of a state says something of the path
 	wide     vitals   // since when nothing but the error bound is in the way of the first synchronization
 
@@ -67,7 +68,7 @@ func (c *Client) setBack(byUsec uint64) {
 		&c.welcomes.last.atUsec, &c.welcomes.earlier.atUsec, &c.welcomes.resumeAt.atUsec,
 		&c.remote.near.atUsec, &c.remote.said.atUsec,
 		&c.buffers.refAt, &c.buffers.ahead.atUsec, &c.buffers.behind.atUsec,
-		&c.heard.atUsec, &c.steered, &c.counts, &c.wide.atUsec,
+		&c.heard.atUsec, &c.entered, &c.steered, &c.counts, &c.wide.atUsec,
 	} {
 		*at -= byUsec
 	}
@@ -173,11 +174,11 @@ func (c *Client) leave(next uint64) {
 	c.snap.Store(&snapshot{})
 }
 
-// meetRate reports that the server has another rate, and takes it if it is to: the time stays, the
-// ticks are counted anew.
+// meetRate reports that the server has another rate, and takes it if that is configured: the time
+// stays, the ticks are counted anew.
 func (c *Client) meetRate(r Rate) {
 	e := Event{Kind: EventRateMismatch, Rate: r, Last: -1}
-	if c.conf.OnMismatch != MismatchAdjust {
+	if c.conf.OnMismatch != MismatchAdjust || r.above(c.cfg.MaxRate) {
 		c.report(e)
 		return
 	}
@@ -323,6 +324,7 @@ func (c *Client) target(at, early, late time.Duration) {
 		skew = 0
 	}
 	b.track(at, skew, c.conf.HardThreshold, now)
+	s.Age = elapsed(c.entered, now)
 	s.SharedTime = Steered{Target: at}
 	s.ServerTime = Steered{Target: early - max(c.conf.ClientBuffer, 0)}
 	s.PredictedTime = Steered{Target: late + max(c.conf.ServerBuffer, 0)}
@@ -355,7 +357,7 @@ func (c *Client) enter() {
 	for i, k := range s.clocks() {
 		c.set(i, within(k.At), k.Pace.limited())
 	}
-	c.now.known, c.counts = true, c.atUsec
+	c.now.known, c.entered, c.counts = true, c.atUsec, c.atUsec
 	if c.stats.Ticks > 0 {
 		c.step(old, false)
 	} else {

@@ -23,9 +23,14 @@ const (
 	CatchUpDrop
 	// CatchUpJump skips all but the latest.
 	CatchUpJump
-	// CatchUpRunAll runs them all. MaxTicks has no meaning.
+	// CatchUpRunAll runs them all, up to 10,000 in an Advance; the oldest beyond these are skipped. MaxTicks
+	// has no meaning.
 	CatchUpRunAll
 )
+
+// runAllMost bounds CatchUpRunAll: more than a catch-up of 2 minutes at 60 Hz is a clock that was set, or a rate
+// that somebody else chose, and would freeze the program.
+const runAllMost = 10_000
 
 // Mismatch is what to do when the tick rates of a client and its server differ.
 // Whatever it is, EventRateMismatch is reported.
@@ -34,7 +39,7 @@ type Mismatch uint8
 const (
 	MismatchWarn       Mismatch = iota // warn by Logger and go on
 	MismatchDisconnect                 // the server refuses the client: OnHello returns ErrRate; a client goes on
-	MismatchAdjust                     // the client takes the rate of the server; a server goes on
+	MismatchAdjust                     // the client takes the rate of the server, up to Config.MaxRate; a server goes on
 	MismatchSignal                     // go on
 )
 
@@ -56,6 +61,10 @@ type Config struct {
 	AcceptBehind, AcceptAhead time.Duration
 
 	OnMismatch Mismatch // what to do about another tick rate; MismatchWarn by default
+
+	// MaxRate is the highest rate that a client with MismatchAdjust takes from its server. If the server has a
+	// higher one, the client goes on with its own. Zero is 1000 a second, or Rate if that is higher.
+	MaxRate Rate
 
 	// Provider decides how the clocks advance; nil is what is built in. On a server that is the rate
 	// of the local clock, which its clients count on: they hear of another one by Welcomes alone,
@@ -143,9 +152,11 @@ type ClientConfig struct {
 
 	// SlewPPM is the slew within 50 ms of the goal, in parts per million, at most 10^6; zero is 10,000 (1 %).
 	// Beyond 50 ms it grows by 2 % for each 10 ms, up to 25 %, so that 0.9 s are made up for in 10 s.
-	SlewPPM       int64
-	DeadBand      time.Duration // error that is tolerated; zero is 20 ms
-	HardThreshold time.Duration // error from which on clocks step; zero is 200 ms
+	SlewPPM  int64
+	DeadBand time.Duration // error that is tolerated; zero is 20 ms
+	// HardThreshold is the error from which on clocks step; zero is 200 ms. In the first 3 s after the clocks
+	// began, the shared clock steps from 20 ms on: its server may have hung when the first datagrams came.
+	HardThreshold time.Duration
 
 	// HardOnly never slews and takes no skew into account: all clocks run at exactly
 	// the rate of the local clock, as the music of a rhythm game does, and step when
@@ -164,8 +175,15 @@ func (c *Config) complete() error {
 	if c.Clock == nil {
 		c.Clock = clock.Now
 	}
+	if c.MaxRate == (Rate{}) {
+		c.MaxRate = Hz(1000) // a game with longer ticks than 1 ms: more is a mistake, or an attack
+	}
+	if c.Rate.above(c.MaxRate) {
+		c.MaxRate = c.Rate.orDefault()
+	}
 	return cmp.Or(
 		refuse(!c.Rate.valid(), "Rate is %d/%d, not above 0 and at most 10^9 a second", c.Rate.Num, c.Rate.Den),
+		refuse(!c.MaxRate.valid(), "MaxRate is %d/%d, not above 0 and at most 10^9 a second", c.MaxRate.Num, c.MaxRate.Den),
 		refuse(c.MaxTicks < 0, "MaxTicks is negative: %d", c.MaxTicks),
 		refuse(c.CatchUp > CatchUpRunAll, "CatchUp is none of its constants: %d", c.CatchUp),
 		refuse(c.AcceptBehind < 0 || c.AcceptAhead < 0,

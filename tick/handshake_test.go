@@ -299,6 +299,50 @@ func TestRateMismatch(t *testing.T) {
 	}
 }
 
+// No rate that a server tells makes a client run on and on: above MaxRate it goes on with its own, and one frame
+// has a bounded number of ticks, whatever is due.
+func TestMaxRate(t *testing.T) {
+	for _, tt := range []struct {
+		max, own, told, want Rate
+	}{
+		{Rate{}, Rate{}, Hz(1e9), Hz(60)},
+		{Rate{}, Rate{}, Hz(1000), Hz(1000)},
+		{Rate{}, Rate{}, Rate{1000001, 1000}, Hz(60)},
+		{Rate{}, Hz(2000), Hz(2000), Hz(2000)},
+		{Rate{}, Hz(2000), Hz(2001), Hz(2000)},
+		{Hz(30), Rate{}, Hz(61), Hz(60)},
+		{Hz(128), Hz(60), Hz(128), Hz(128)},
+		{Hz(128), Hz(60), Hz(129), Hz(60)},
+		{Hz(1e9), Hz(60), Hz(1e9), Hz(1e9)},
+	} {
+		for catchUp := CatchUpKeep; catchUp <= CatchUpRunAll; catchUp++ {
+			ran := 0
+			cfg := ClientConfig{Config: Config{
+				Rate:       tt.own,
+				MaxRate:    tt.max,
+				OnMismatch: MismatchAdjust,
+				CatchUp:    catchUp,
+			}}
+			cfg.Tick = func(Update) { ran++ }
+			remote := &fakeRemote{delay: ms(30)}
+			c := startClient(cfg, remote)
+			must(t, c.OnWelcome(Welcome{Epoch: 1, Rate: tt.told}, 0))
+			c.Advance(1000)
+			c.Advance(18_000)
+			got, ok := c.SharedTime(18_000)
+			check(t, ok && got.Rate().equal(tt.want), true, "%+v: known, with the rate %v", tt, got.Rate())
+			if most := int(tt.want.Ticks(ms(18))) + 1; ran < 1 || ran > min(most, 1+runAllMost) {
+				t.Errorf("%+v, catch-up %d: %d ticks ran", tt, catchUp, ran)
+			}
+			stats := c.Stats()
+			off := Tick(ran) + Tick(stats.Skipped) + stats.Debt - tt.want.Ticks(ms(17))
+			if off < 0 || off > 1 {
+				t.Errorf("%+v, catch-up %d: %d ticks ran of those due, %+v", tt, catchUp, ran, stats)
+			}
+		}
+	}
+}
+
 // A Welcome of an earlier epoch is believed when those of the present one have stopped
 // for 1.2 s and the remote clock agrees with it, as that of a server whose wall
 // clock was set back. Then the epoch that is over stays so.

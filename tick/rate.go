@@ -42,6 +42,12 @@ func (r Rate) equal(o Rate) bool {
 	return uint64(r.Num)*uint64(o.Den) == uint64(o.Num)*uint64(r.Den)
 }
 
+// above reports whether r is a higher rate than o.
+func (r Rate) above(o Rate) bool {
+	r, o = r.orDefault(), o.orDefault()
+	return uint64(r.Num)*uint64(o.Den) > uint64(o.Num)*uint64(r.Den)
+}
+
 // String returns the rate as in "60/s" or "60000/1001/s".
 func (r Rate) String() string {
 	r = cmp.Or(r, r.orDefault())

@@ -31,6 +31,9 @@ type Provider interface {
 // and Welcomes follow PredictedTime.
 type Steering struct {
 	SharedTime, ServerTime, PredictedTime Steered // see Clocks
+
+	// Age is how long ago the clocks began, in this epoch: when InitializeClient was called.
+	Age time.Duration
 }
 
 // Steered is one clock as a Provider sees it.
@@ -80,14 +83,27 @@ const (
 	slewNear  = 50 * time.Millisecond
 	slewScale = 500 * time.Millisecond
 	slewMost  = 250_000
+	// For warmUp after the clocks began they are set, not slewed, if the shared one is off by more than a tick or so.
+	// The first datagrams may have waited while the server hung, and the next reports of a link take up to two
+	// seconds. So early a step harms no game.
+	warmUp     = 3 * time.Second
+	warmUpMost = 20 * time.Millisecond
 )
 
 // InitializeClient ends all corrections: the clocks are at their targets.
 func (p *clientProvider) InitializeClient(*Steering) { p.slews = [3]int64{} }
 
-// AdvanceTime slews what is off, and sets all clocks if one is off by more than HardThreshold.
+// AdvanceTime slews what is off. It sets all clocks if one is off by more than HardThreshold, and in the warm-up if
+// the shared one is off by more than warmUpMost.
 func (p *clientProvider) AdvanceTime(s *Steering) bool {
-	apart, hard, lead := (s.SharedTime.Target-s.SharedTime.At).Abs() > p.HardThreshold, false, &s.PredictedTime
+	lead := &s.PredictedTime
+	off := s.SharedTime.Target - s.SharedTime.At
+	most := p.HardThreshold
+	if s.Age < warmUp && !p.HardOnly {
+		most = min(most, warmUpMost)
+	}
+	apart := off.Abs() > most
+	hard := apart && (off > 0 || !p.NeverBack)
 	for i, c := range s.clocks() {
 		left := c.Target - c.At
 		if c.Measured && !apart { // one that follows arrivals needs no step of its own

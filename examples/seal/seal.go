@@ -160,8 +160,7 @@ func (e *End) SealFor(session uint32, dst, payload []byte, sendUsec uint64) ([]b
 func (e *End) Answer(dst []byte, to netip.AddrPort, nowUsec uint64, refuse bool) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	address, _ := to.MarshalBinary() // which never fails
-	last := &e.answered[maphash.Bytes(e.seed, address)%uint64(len(e.answered))]
+	last := &e.answered[e.slot(to)]
 	if e.next.session&1 == 0 || *last != 0 && nowUsec-*last < answerGap {
 		return dst
 	}
@@ -171,6 +170,15 @@ func (e *End) Answer(dst []byte, to netip.AddrPort, nowUsec uint64, refuse bool)
 		head.challenge, body = 0, []byte{0} // nothing to prove itself with
 	}
 	return e.seal(append(e.head(dst, head), body...), len(dst))
+}
+
+// slot returns where the time of the last answer to an address is.
+func (e *End) slot(to netip.AddrPort) uint64 {
+	var address [18]byte
+	ip := to.Addr().As16()
+	copy(address[:], ip[:])
+	binary.LittleEndian.PutUint16(address[len(ip):], to.Port())
+	return maphash.Bytes(e.seed, address[:]) % uint64(len(e.answered))
 }
 
 // head appends a header, and makes that of the next datagram another one.
@@ -278,9 +286,10 @@ func (e *End) first(counter uint32) bool {
 	return true
 }
 
-func random() (v uint64) {
-	binary.Read(rand.Reader, binary.LittleEndian, &v) // which never fails
-	return v
+func random() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // which never fails
+	return binary.LittleEndian.Uint64(b[:])
 }
 
 // Peer is what an end knows of the other, besides the time.

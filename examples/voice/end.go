@@ -12,25 +12,25 @@ import (
 
 	"timesync/clock"
 	"timesync/examples/seal"
-	"timesync/examples/voice/playout"
 	"timesync/internal/program"
+	"timesync/jitter/playout"
 	"timesync/link"
 )
 
 const (
-	// frameTime is also how often the end that plays says what time it is. At 10 a second p99 of the
-	// error of play is 0.5 ms instead of 0.3 (TestExact).
+	// frameTime is also how often the end that plays says what time it is. At 10 a second p99 of
+	// the error of play is 0.5 ms instead of 0.3 (TestExact).
 	frameTime = 20 * time.Millisecond
 
-	// A payload is when the frame was captured, by the clock of the listener, and the sound. Here that
-	// begins with a note for the judge: when that truly was, in microseconds.
+	// A payload is when the frame was captured, by the clock of the listener, and the sound.
+	// Here that begins with a note for the judge: when that truly was, in microseconds.
 	atSound    = 3
 	payloadLen = atSound + 160
 
 	// late is how much later than due a frame is still played.
 	late = 10 * time.Millisecond
 
-	// sleepLeast is how long a machine sleeps at least, and more than the reading of two clocks takes.
+	// sleepLeast is how long a machine sleeps at least.
 	sleepLeast = 200 * time.Millisecond
 
 	// lookAgain is how soon what arrives is noticed while nothing waits; program.Wait is awake
@@ -150,9 +150,7 @@ func truly(payload []byte) int64 { return int64(binary.LittleEndian.Uint64(paylo
 type listener struct {
 	*side
 	buffer *playout.Buffer
-	// By how many us the wall clock is before the one that stands still in sleep.
-	ahead func() int64
-	was   int64 // ahead, when it was last asked
+	slept  func() time.Duration // as clock.SleepWatch
 
 	// For the judge.
 	begun   int64                    // true time, us
@@ -161,8 +159,9 @@ type listener struct {
 	arrived map[int64]fate           // by the true time of capture
 }
 
-// fate is what became of a frame. If it was played, over is how much later than captured + latency
-// that truly was, and woke how much of it is because the program woke up late, in microseconds.
+// fate is what became of a frame. If it was played, over is how much later than captured +
+// latency that truly was, and woke how much of it is because the program woke up late, in
+// microseconds.
 type fate struct {
 	played     bool
 	over, woke int64
@@ -170,13 +169,10 @@ type fate struct {
 
 func newListener(c config, own program.Clock) *listener {
 	l := &listener{side: newSide(1, c, own), arrived: map[int64]fate{}}
-	// Its error is that of check.
-	l.buffer, _ = playout.New(playout.Config{Latency: c.latency, Overdue: late})
-	l.ahead = func() int64 {
-		t := time.Now() // both at once
-		return t.UnixMicro() - int64(clock.At(t))
-	}
-	l.begun, l.was = l.now(), l.ahead()
+	// Its error is that of check. What is played here is played when it is due, or not at all.
+	l.buffer, _ = playout.New(playout.Config{Latency: c.latency, Overdue: late, DropLate: true})
+	l.slept = new(clock.SleepWatch).Slept
+	l.begun = l.now()
 	return l
 }
 
@@ -214,15 +210,13 @@ func (l *listener) play() {
 	}
 }
 
-// pop plays the frame that is due, unless the machine has slept, or its wall clock was set.
+// pop plays the frame that is due, unless the machine has slept.
 func (l *listener) pop() {
 	l.running.Lock()
 	defer l.running.Unlock()
-	ahead := l.ahead()
-	if slept := ahead - l.was; max(slept, -slept) > sleepLeast.Microseconds() {
+	if l.slept() > sleepLeast {
 		l.buffer.Drop()
 	}
-	l.was = ahead
 	now := l.now()
 	frame, captured, ok := l.buffer.Pop(nil, l.clock.At(now))
 	if !ok {

@@ -63,6 +63,11 @@ func (f *figures) pages() []results.Page {
 			},
 			Pictures: map[string][]*results.Chart{"inputs": {inputChart()}},
 		},
+		{
+			Path:     "lab/results/PLAYOUT.md",
+			Parts:    map[string]string{"playout": f.playoutTable()},
+			Pictures: map[string][]*results.Chart{"playout": f.playoutCharts()},
+		},
 	}
 }
 
