@@ -118,6 +118,13 @@ class Page {
 	check(page.told.length === 3, 'closed');
 }
 {
+	const page = new Page();
+	for (let i = 0; i < 72_000; i++) { // an hour
+		page.pass(50, 50 * 100e-6);
+		check(page.watch.check() === null, 'a wall clock that is 100 ppm fast is no sleep', i);
+	}
+}
+{
 	const page = new Page(100_000); // as where fingerprinting is resisted
 	for (let i = 0; i < 1000; i++) {
 		page.pass(16.7);
