@@ -864,7 +864,8 @@ const rateUnit = 2 ** 32 / 1e6; // of the rates that travel, in a part per milli
  */
 export class RemoteClock {
 	/**
-	 * @internal
+	 * What readers see.
+	 * @protected
 	 * @returns {View}
 	 */
 	view() {
@@ -1025,6 +1026,15 @@ export class RemoteClock {
 	}
 }
 
+/**
+ * Returns what a remote clock shows its readers.
+ * @param {RemoteClock} remote
+ * @returns {View}
+ */
+function viewOfClock(remote) {
+	return /** @type {any} */ (remote).view();
+}
+
 // ---- The estimator: its file in Go, synchronizer.go, says why each rule is there ----
 
 const longestSilence = 1e15; // us: 31 years; a local clock that is further ahead was set
@@ -1051,7 +1061,7 @@ export class Synchronizer extends RemoteClock {
 	#base = 0n; // local time at which x is 0
 
 	/**
-	 * @internal
+	 * @protected
 	 * @returns {View}
 	 */
 	view() {
@@ -3318,11 +3328,11 @@ export class Link extends RemoteClock {
 	#heard = null; // when the last datagram came
 
 	/**
-	 * @internal
+	 * @protected
 	 * @returns {View}
 	 */
 	view() {
-		return this.#clock.view();
+		return viewOfClock(this.#clock);
 	}
 
 	/**
@@ -3933,11 +3943,11 @@ export class Ping extends RemoteClock {
 	}
 
 	/**
-	 * @internal
+	 * @protected
 	 * @returns {View}
 	 */
 	view() {
-		return this.#ends?.here.view() ?? this.#unknown;
+		return this.#ends === null ? this.#unknown : viewOfClock(this.#ends.here);
 	}
 
 	/** How often the remote time jumped. The first synchronization does not count. */
