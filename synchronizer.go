@@ -109,6 +109,7 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 	b.count++
 	if dx < uint64(b.span) && uint64(y) < maxDelta {
 		b.add(int32(y))
+		b.untold = min(b.untold, int32(y))
 		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 	}
 	return s.slowPath(remoteSendTS24, localRecvUsec)
@@ -122,9 +123,7 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time
 	}
 	x := s.advance(localUsec)
 	b := &s.bucket
-	if s.published.report.isTold() {
-		s.both.outgoing = outgoing{}
-	}
+	s.notice(x)
 	silence := x - b.from
 	if silence >= bucketTime {
 		s.endBucket(x)
@@ -145,6 +144,18 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time
 	return time.Duration(int64(b.delay)+int64(above)) * time.Microsecond, true
 }
 
+// notice takes what readers and the fast path did since the slow path was last taken: whether the report was told, and
+// the fastest datagram.
+func (s *TimeSynchronizer) notice(x float64) {
+	if s.published.report.isTold() {
+		s.both.outgoing = outgoing{}
+	}
+	if b := &s.bucket; b.untold < math.MaxInt32 {
+		s.both.outgoing.note(s.both.delta(in, x)+float64(b.untold), x, s.both.clock.skew)
+		b.untold = math.MaxInt32
+	}
+}
+
 // endBucket ends the bucket under way at x.
 func (s *TimeSynchronizer) endBucket(x float64) {
 	b := &s.bucket
@@ -160,7 +171,7 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 func (s *TimeSynchronizer) show(x float64) {
 	s.publish(x)
 	now := s.base + uint64(int64(x))
-	s.published.report.set(s.both.toReport(x), now, s.both.peer.isOriginal())
+	s.published.report.set(s.both.toReport(x), now, s.both.peer.isOriginal(), s.both.outgoing.some)
 	s.prepare(now, x)
 }
 
@@ -225,6 +236,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	if minDelta == 0 {
 		return
 	}
+	s.notice(x)
 	floor := s.both.delta(in, x)
 	s.both.report(x, minDelta)
 	s.bucket.rise(s.both.delta(in, x) - floor)
@@ -840,6 +852,7 @@ type association struct {
 	before   float64 // us: that round trip
 	fellFrom float64 // us: the round trip until a floor fell in warm-up; 0: none
 	fellAt   float64 // x when it did
+	fellWay  uint8   // the way whose floor it was
 	awake    float64 // x when the last silence ended
 	drifted  float64 // us: how far the clocks may have run apart in it
 	dirty    bool    // readers are to be told something
@@ -1012,7 +1025,6 @@ func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 	s := sample{from: b.from, to: x, at: b.from + bucketTime/2, least: float64(b.fastest), next: infinite}
 	if !b.single() {
 		s.next = float64(b.runnerUp)
-		a.outgoing.note(a.delta(in, x)+s.least, x, a.clock.skew)
 	}
 	congested = a.take(in, s)
 	if !congested && b.many() {
@@ -1029,6 +1041,9 @@ func (a *association) take(d int, s sample) (congested bool) {
 	}
 	a.limit(d, s)
 	a.arbiter.jumped = a.arbiter.jumped || s.to-s.from > congestedTime // nobody watched
+	if d != int(a.fellWay) && s.from >= a.fellAt && s.least < (a.fellFrom-a.roundTrip())/2 {
+		a.fellFrom = 0 // a clock would have made it late
+	}
 	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.steps.joint()))
 	if !congested {
 		w.points.add(point{s.at, a.delta(d, s.at) + s.least}, sign(d)*a.clock.skew)
@@ -1055,7 +1070,7 @@ func (a *association) fall(d int, x, by float64) {
 	before, dead := a.roundTrip(), a.deadBand()
 	if !a.peer.known || before+by > -dead || a.arbiter.reference < -dead {
 		if by < -dead && a.arbiter.warmingUp() { // rule: what passes for a shorter path may be a clock
-			a.fellFrom, a.fellAt = before, x
+			a.fellFrom, a.fellAt, a.fellWay = before, x, uint8(d)
 		}
 		a.shift(d, x, by)
 		return
@@ -1213,7 +1228,7 @@ func (a *association) matchStep(x float64) {
 func (a *association) report(x float64, minDelta Counter24) {
 	a.advance(x)
 	wasOriginal := a.peer.isOriginal()
-	a.peer.note(minDelta)
+	repeated := a.peer.note(minDelta)
 	if a.peer.isOriginal() && !wasOriginal { // its minima were taken for datagrams
 		a.ways[out].restart(x)
 		a.ways[out].rate = gaussian{}
@@ -1221,6 +1236,9 @@ func (a *association) report(x float64, minDelta Counter24) {
 	}
 	raw := uint64(minDelta) << ts24Shift
 	from, sent := a.peer.sent, x-min(max(a.delay(in), 0), second)
+	if a.peer.known && repeated && abs(sent-from) < second && !a.peer.isOriginal() {
+		return // it was read twice, and tells nothing new
+	}
 	a.peer.sent = sent
 	if !a.peer.known {
 		a.firstReport(x, raw)
@@ -1315,7 +1333,7 @@ func (a *association) dispersion() float64 {
 
 // toReport returns the delta that the next report tells, as of x.
 func (a *association) toReport(x float64) float64 {
-	if a.peer.isOriginal() || !a.outgoing.some { // an original believes the last report as it is
+	if a.peer.isOriginal() || !a.outgoing.some {
 		return a.delta(in, x)
 	}
 	return a.outgoing.at(x, a.clock.skew)
@@ -1670,6 +1688,7 @@ type bucket struct {
 	rate     uint32  // 2^-31: 1 minus the slope of the floor
 	fastest  int32   // us: the fastest datagram is so far above the floor
 	runnerUp int32   // us: the second fastest
+	untold   int32   // us: the fastest since the slow path was last taken, which readers of the report do not know
 	span     uint32  // us: from at until the bucket ends; 0: every datagram takes the slow path
 	delay    int32   // us: minimum one-way delay
 	count    uint32  // datagrams
@@ -1677,7 +1696,7 @@ type bucket struct {
 
 // begin begins a bucket at x.
 func (b *bucket) begin(x float64) {
-	b.from, b.fastest, b.runnerUp = x, math.MaxInt32, math.MaxInt32
+	b.from, b.fastest, b.runnerUp, b.untold = x, math.MaxInt32, math.MaxInt32, math.MaxInt32
 }
 
 // add adds a datagram that is y above the floor.
@@ -1694,7 +1713,7 @@ func (b *bucket) many() bool { return b.count > fitPoints+1 }
 
 // rise says that the floor rose by d.
 func (b *bucket) rise(d float64) {
-	for _, y := range []*int32{&b.fastest, &b.runnerUp} {
+	for _, y := range []*int32{&b.fastest, &b.runnerUp, &b.untold} {
 		if *y < math.MaxInt32 {
 			*y = int32(min(max(float64(*y)-d, 0), math.MaxInt32-1))
 		}
@@ -1789,6 +1808,7 @@ type typical struct {
 func (w *way) start(level, x float64) {
 	*w = way{level: level, lastNear: x, touched: x, spread: second, residual: second}
 	w.meanResidual = second
+	w.typical.depth = second * second // nothing is late before it is known what is usual
 	w.points.restart(x)
 }
 
@@ -1806,9 +1826,6 @@ func (w *way) scatter() float64 { return min(w.meanResidual, w.spread) }
 func (w *way) upperGate(x, sigma, resolution float64) float64 {
 	unseen := max(x-w.lastNear-w.congestedFor, 0) // rule: what is congested opens no gate
 	gate := hostJitter + 2*resolution + gateSpreads*w.spread + sigmas/2*sigma*unseen
-	if w.congestedFor > 0 { // rule: what is congested comes near only well inside of the gate
-		gate = min(gate, max(gate, w.residual)/2)
-	}
 	return gate
 }
 
@@ -2086,7 +2103,7 @@ func (w *way) learnUsual(d int, c *clock) {
 	}
 	w.typical.height = min(w.meanResidual, 2*wobble(heights))
 	w.typical.spacing = -heights[0].x / float64(w.n-1)
-	if w.typical.spacing < 2.5*second {
+	if w.n >= maxPoints*2/3 && (w.typical.spacing < 2.5*second || w.spacing < w.typical.spacing/2) {
 		w.typical.depth = w.typical.height * w.typical.spacing
 	}
 }
@@ -2299,59 +2316,72 @@ func (s *published) clockMap() (seq uint32, r clockMap) {
 
 // ownReport is what MinDeltaTS24 tells: one word, so that any goroutine can take it, and say that it did.
 //
-//	high 32 bits  the delta, 2^-5 us, on its ring
+//	high 32 bits  the delta, 2^-5 us, on its ring; once it is told, as it was told
 //	29 bits       local time as of which it is that, 2^12 us
-//	3 bits        again: it stays the report until there is another one; told; there is one
+//	3 bits        its kind; 0: there is none
 type ownReport struct{ word atomic.Uint64 }
 
 const (
-	reportUnit  = 12 // bits: of its time
-	reportThere = 1
-	reportTold  = 2
-	reportAgain = 4
+	reportUnit = 12 // bits: of its time
+
+	// The kinds.
+	reportOnce  = 1 // it becomes told
+	reportTold  = 2 // it was told, and no datagram came since
+	reportAgain = 3 // an original is told it again and again, as of now
 )
 
-// set sets the delta at localUsec. An original is told the same again and again.
-func (r *ownReport) set(delta float64, localUsec uint64, again bool) {
-	fine := uint32(int64(ring(delta, deltaBits) * (1 << (32 - deltaBits))))
-	word := uint64(fine)<<32 | uint64(uint32(localUsec>>reportUnit)<<3) | reportThere
-	if again {
-		word |= reportAgain
+// set sets the delta at localUsec. isNew says that a datagram came since the last one was told.
+func (r *ownReport) set(delta float64, localUsec uint64, again, isNew bool) {
+	kind := uint64(reportOnce)
+	switch {
+	case again:
+		kind = reportAgain
+	case !isNew && r.isTold():
+		return
 	}
-	r.word.Store(word)
+	fine := uint32(int64(ring(delta, deltaBits) * (1 << (32 - deltaBits))))
+	r.word.Store(uint64(fine)<<32 | uint64(uint32(localUsec>>reportUnit)<<3) | kind)
 }
 
 // isTold reports whether what was set last was told.
-func (r *ownReport) isTold() bool { return r.word.Load()&reportTold != 0 }
+func (r *ownReport) isTold() bool { return r.word.Load()&7 == reportTold }
 
 // tell returns the report at localUsec.
 func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, ok bool) {
 	for {
 		word := r.word.Load()
-		if word&reportThere == 0 {
-			return 0, false
-		}
+		level, kind := uint32(word>>32), word&7
 		age := int64(int32((uint32(localUsec>>reportUnit)<<3)-uint32(word)&^7)) >> 3 << reportUnit
-		if word&(reportTold|reportAgain) == reportTold && age > second {
+		switch {
+		case kind == 0:
+			return 0, false
+		case kind == reportTold && abs(age) > second:
 			return 0, true
+		case kind == reportTold:
+			return NewCounter24(uint64(level >> 8)), true
 		}
-		if !r.word.CompareAndSwap(word, word|reportTold) {
-			continue
+		minDelta = rounded(level - uint32(int64(int32(clock.rates))*age>>deltaBits))
+		told := uint64(minDelta)<<40 | word&math.MaxUint32&^7 | reportTold
+		if kind == reportAgain || r.word.CompareAndSwap(word, told) {
+			return minDelta, true
 		}
-		level := uint32(word>>32) - uint32(int64(int32(clock.rates))*age>>deltaBits)
-		minDelta = NewCounter24(uint64(level+1<<7) >> 8) // 24 of 32 bits
-		if minDelta%marks == originalMark {              // the neighbour that is nearer
-			above := int32(level - uint32(minDelta)<<8)
-			minDelta = minDelta.Dec()
-			if above > 0 {
-				minDelta = minDelta.Inc().Inc()
-			}
-		}
-		if minDelta == 0 { // that is none
-			minDelta = 1
-		}
-		return minDelta, true
 	}
+}
+
+// rounded returns a delta of 2^-5 us as a report. One of ours is neither 0, which is none, nor of an original's remainder.
+func rounded(level uint32) Counter24 {
+	minDelta := NewCounter24(uint64(level+1<<7) >> 8) // 24 of 32 bits
+	if minDelta%marks == originalMark {               // the neighbour that is nearer
+		above := int32(level - uint32(minDelta)<<8)
+		minDelta = minDelta.Dec()
+		if above > 0 {
+			minDelta = minDelta.Inc().Inc()
+		}
+	}
+	if minDelta == 0 {
+		minDelta = 1
+	}
+	return minDelta
 }
 
 func join(high, low uint32) uint64 { return uint64(high)<<32 | uint64(low) }

@@ -1083,9 +1083,7 @@ export class Synchronizer extends RemoteClock {
 			this.#start(raw, now);
 		}
 		const x = this.#advance(now);
-		if (this.#report.told) {
-			both.outgoing.forget();
-		}
+		this.#notice();
 		const silence = x - bucket.from;
 		if (silence >= bucketTime) {
 			this.#view.jitter = bucket.jitter;
@@ -1129,6 +1127,7 @@ export class Synchronizer extends RemoteClock {
 		if (report === 0) {
 			return; // nothing has come there since the last one
 		}
+		this.#notice();
 		const floor = both.delta(inward, x);
 		both.report(x, report);
 		this.#bucket.rise(both.delta(inward, x) - floor);
@@ -1190,6 +1189,13 @@ export class Synchronizer extends RemoteClock {
 		}
 	}
 
+	/** Begins another report, if the last one was told. */
+	#notice() {
+		if (this.#report.isTold) {
+			this.#both.outgoing.forget();
+		}
+	}
+
 	/**
 	 * Begins with the first datagram.
 	 * @param {number} raw
@@ -1235,7 +1241,8 @@ export class Synchronizer extends RemoteClock {
 		if (this.#both.dirty) {
 			this.#publish(x, now);
 		}
-		this.#report.set(this.#both.toReport(x), now, this.#both.peer.isOriginal);
+		const {peer, outgoing} = this.#both;
+		this.#report.set(this.#both.toReport(x), now, peer.isOriginal, outgoing.some);
 	}
 
 	/**
@@ -1300,23 +1307,28 @@ const leastStep = 500; // us: a correction that is a step after a clock was set
 
 /** OwnReport is what the next report tells. */
 class OwnReport {
-	told = false;
+	isTold = false; // and no datagram has come since
 	#delta = 0;
 	#at = 0n; // local time as of which it is that
 	#known = false;
-	#again = false; // it stays the report until there is another one
+	#again = false; // an original is told it again and again, as of now
+	#told = 0;
 
 	/**
 	 * @param {number} delta
 	 * @param {Usec} at
-	 * @param {boolean} again an original is told the same again and again
+	 * @param {boolean} again
+	 * @param {boolean} isNew a datagram has come since the last one was told
 	 */
-	set(delta, at, again) {
+	set(delta, at, again, isNew) {
+		if (!again && !isNew && this.isTold) {
+			return;
+		}
 		this.#delta = delta;
 		this.#at = at;
 		this.#again = again;
 		this.#known = true;
-		this.told = false;
+		this.isTold = false;
 	}
 
 	/**
@@ -1329,11 +1341,12 @@ class OwnReport {
 			return null;
 		}
 		const age = since(now, this.#at);
-		if (this.told && !this.#again && age > second) {
-			return 0;
+		if (this.isTold) {
+			return Math.abs(age) > second ? 0 : this.#told;
 		}
-		this.told = true;
-		return toReport(this.#delta - skew * age);
+		this.#told = toReport(this.#delta - skew * age);
+		this.isTold = !this.#again;
+		return this.#told;
 	}
 }
 
@@ -1573,9 +1586,6 @@ class Association {
 		this.outliers.endBucket();
 		if (bucket.fastest === Infinity) {
 			return; // nothing but early outliers
-		}
-		if (!bucket.isSingle) {
-			this.outgoing.note(this.delta(inward, x) + bucket.fastest, x, this.clock.skew);
 		}
 		const at = bucket.from + bucketTime / 2;
 		const {fastest: least, runnerUp: next} = bucket;
@@ -1842,7 +1852,7 @@ class Association {
 	report(x, report) {
 		this.advance(x);
 		const wasOriginal = this.peer.isOriginal;
-		this.peer.note(report);
+		const isRepeated = this.peer.note(report);
 		const way = this.ways[outward];
 		if (this.peer.isOriginal && !wasOriginal) { // its minima were taken for datagrams
 			way.points.restart(x);
@@ -1852,6 +1862,10 @@ class Association {
 		const raw = 8 * report;
 		const from = this.peer.sent;
 		const sent = x - clamp(this.delay(inward), 0, second);
+		const isRecent = this.peer.known && Math.abs(sent - from) < second;
+		if (isRecent && isRepeated && !this.peer.isOriginal) {
+			return; // it was read twice, and tells nothing new
+		}
 		this.peer.sent = sent;
 		if (!this.peer.known) {
 			this.firstReport(x, raw);
@@ -1965,7 +1979,7 @@ class Association {
 	 * @param {number} x
 	 */
 	toReport(x) {
-		if (this.peer.isOriginal || !this.outgoing.some) { // an original believes it as it is
+		if (this.peer.isOriginal || !this.outgoing.some) {
 			return this.delta(inward, x);
 		}
 		return this.outgoing.at(x, this.clock.skew);
@@ -2037,7 +2051,10 @@ class Peer {
 		return this.minima > 0;
 	}
 
-	/** @param {number} report */
+	/**
+	 * Takes a report, and returns whether it is the same as the one before.
+	 * @param {number} report
+	 */
 	note(report) {
 		const repeated = report === this.last;
 		this.last = report;
@@ -2046,6 +2063,7 @@ class Peer {
 		} else if (this.minima > 0 && !repeated) { // an original repeats a minimum for long
 			this.minima--;
 		}
+		return repeated;
 	}
 }
 
@@ -2550,11 +2568,6 @@ class Bucket {
 		this.fastest = Math.min(this.fastest, above);
 	}
 
-	/** Whether less than two datagrams came. */
-	get isSingle() {
-		return this.runnerUp === Infinity;
-	}
-
 	/** How far the two fastest lie apart, us. */
 	get spread() {
 		return this.fastest === Infinity ? 0 : this.runnerUp - this.fastest;
@@ -2673,6 +2686,7 @@ class Way {
 	 */
 	start(level, x) {
 		Object.assign(this, new Way(), {level, lastNear: x, touched: x});
+		this.typical.depth = second * second; // nothing is late before it is known what is usual
 		this.points.restart(x);
 	}
 
@@ -2691,12 +2705,7 @@ class Way {
 		// rule: what is congested opens no gate
 		const unseen = Math.max(x - this.lastNear - this.congestedFor, 0);
 		const steady = hostJitter + 2 * resolution + gateSpreads * this.spread;
-		const gate = steady + sigmas / 2 * sigma * unseen;
-		if (this.congestedFor === 0) {
-			return gate;
-		}
-		// rule: what is congested comes near only well inside of the gate
-		return Math.min(gate, Math.max(gate, this.residual) / 2);
+		return steady + sigmas / 2 * sigma * unseen;
 	}
 
 	/**
@@ -2941,7 +2950,8 @@ class Way {
 		}
 		this.typical.height = Math.min(mean, 2 * wobble(heights));
 		this.typical.spacing = -heights[0].x / (heights.length - 1);
-		if (this.typical.spacing < 2.5 * second) {
+		const isRare = this.points.spacing < this.typical.spacing / 2;
+		if (heights.length >= maxPoints * 2 / 3 && (this.typical.spacing < 2.5 * second || isRare)) {
 			this.typical.depth = this.typical.height * this.typical.spacing;
 		}
 	}

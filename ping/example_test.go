@@ -53,7 +53,7 @@ func Example() {
 	fmt.Println(remote, bound, clock.Next(now).Round(10*time.Millisecond))
 	// Output:
 	// synced
-	// 9002000154 504µs 100ms
+	// 9002000150 213µs 100ms
 }
 
 // The projectile of Josh Sutphin's article: the server spawned it and sent where,

@@ -228,6 +228,10 @@ func TestGoldenSessions(t *testing.T) {
 					// The first two datagrams to A queue alike to 2 us, so that the next, faster ones pass for early
 					// outliers: for a few seconds the error is up to twice the original's.
 					b.mean, b.p95, b.max = 1.5*b.mean, 2*b.p95, 2*b.max
+				case name == "cell_plus50" && c.original:
+					// The 28th report of B is the first one that only an original sends. Two of 40 readings come just
+					// before that.
+					b.max *= 1.1
 				case name == "report_in_first_datagram":
 					// Two of 22 readings come in the first 0.2 s. A correction begins 20 ms after what caused it, so
 					// the second has the error of the first datagram, as the first has.
