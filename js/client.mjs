@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // Tests what vectors do not decide of timesync.mjs, in simulated time: trust, and how TickClient follows late inputs and
-// states. And that the code in docs/BROWSER.md is that of play.mjs, or runs:
+// states:
 //
 //	node js/client.mjs
 
-import {readFileSync} from 'node:fs';
 import * as ts from './timesync.mjs';
 
 let checks = 0, wrong = 0;
@@ -317,21 +316,6 @@ for (const lost of [true, false]) {
 check(ts.tickAt(-.001, RATE) === -1n && ts.tickAt(0, RATE) === 0n && ts.tickAt(16_666, RATE) === 0n && ts.tickAt(16_666.667, RATE) === 1n, 'tickAt');
 for (const n of [-61n, -1n, 0n, 1n, 7n, 1_000_003n]) check(ts.tickAt(ts.tickStart(n, RATE), RATE) === n, 'tickStart', n);
 
-// The code in docs/BROWSER.md: the first is of play.mjs, the second is run on a channel.
-const text = path => readFileSync(new URL(path, import.meta.url)).toString();
-const [first, second, ...more] = [...text('../docs/BROWSER.md').matchAll(/```js\n([^]*?)```/g)].map(m => m[1]);
-check(text('play/play.mjs').includes(first.replace(/^(?=.)/gm, '\t')) && more.length === 0, 'BROWSER.md: the first code is not in play.mjs');
-const channel = {send: b => { channel.sent = b; }}, peer = new ts.Link();
-const {game, send} = new Function(...Object.keys(ts), 'channel', second + 'return {game, send};')(...Object.values(ts), channel);
-for (let i = 0; i < 3; i++) {
-	send([]);
-	const now = BigInt(Math.floor(performance.now() * 1000)) + 5_000_000n, welcome = new Uint8Array(34), v = new DataView(welcome.buffer);
-	check(peer.open(channel.sent, now + 1000n).error === undefined, 'BROWSER.md: header');
-	welcome[0] = 2; v.setBigUint64(1, 7n, true); v.setUint32(9, 60, true); v.setUint32(13, 1, true); v.setBigUint64(17, 5_000_000n, true);
-	v.setBigInt64(25, ts.tickAt(performance.now() * 1000, RATE), true);
-	channel.onmessage({data: new Uint8Array([...peer.header(now + 1000n), ...welcome]).buffer});
-}
-check(Math.abs(game.clocks(ts.nowUsec())?.shared - performance.now() * 1000) < 50_000, 'BROWSER.md: the time', game.clocks(ts.nowUsec()));
 
 console.log(`${checks} checks, ${wrong} wrong`);
 process.exitCode = wrong ? 1 : 0;

@@ -33,7 +33,6 @@ func node(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{
 		"timesync.mjs", "vectors.mjs", "mutations.mjs", "client.mjs", "page.mjs", "sleep.mjs", "flood.mjs", "end.mjs",
-		"play/play.mjs", "../docs/BROWSER.md",
 	} {
 		_, err := os.ReadFile(name)
 		testkit.Must(t, err)

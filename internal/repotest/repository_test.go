@@ -25,7 +25,7 @@ import (
 const root = "../.."
 
 // packages are what users import.
-var packages = []string{".", "clock", "clock/rxtime", "jitter", "link", "ping", "record", "session", "tick"}
+var packages = []string{".", "clock", "clock/rxtime", "jitter", "js", "link", "ping", "record", "session", "tick"}
 
 // oldestGo is what the files need that are copied: ranges over integers.
 const oldestGo = "1.22"
