@@ -320,8 +320,8 @@ export class PageWatch {
 	 * @returns {Away | null}
 	 */
 	check() {
-		const now = this.#clock.now();
 		const ahead = this.#wallAhead();
+		const now = this.#clock.now();
 		const gap = Math.max(since(now, this.#last), 0);
 		const noise = Math.max(20_000, 2 * this.#clock.step); // both are read one after the other
 		let slept = ahead - this.#ahead;
