@@ -2386,7 +2386,8 @@ class Arbiter {
 		}
 		const most = this.asymmetryBound(this.reference - this.symmetric, look);
 		this.asymmetry = clamp(this.asymmetry, -most, most);
-		if (this.asymmetry === 0) {
+		if (Math.abs(this.asymmetry) < 1) { // it decays for ever
+			this.asymmetry = 0;
 			this.symmetric = this.reference;
 		}
 	}
@@ -2680,7 +2681,7 @@ class Typical {
 class Way {
 	level = 0; // us
 	lastNear = 0; // x of the last sample that came near, or of a level shift
-	touched = 0; // x of the datagram that last lowered it
+	touched = 0; // x of the datagram on which it lies
 	spread = second; // us: how far apart the fastest datagrams come; at the start 1 s
 	residual = second; // us: the last sample was so far above the floor
 	least = 0; // us: the last two were
@@ -2941,9 +2942,13 @@ class Way {
 			this.lay(signOf(way) * turn * (clock.at - this.touched));
 			return;
 		}
-		let low = Math.min(...this.heights(way, clock).map(p => p.delta));
-		if (best !== null) {
-			low = Math.min(low, best.delta - signOf(way) * clock.offsetAt(best.x));
+		let low = Infinity;
+		for (const point of best === null ? list : [...list, best]) {
+			const height = point.delta - signOf(way) * clock.offsetAt(point.x);
+			if (height < low) {
+				low = height;
+				this.touched = point.x;
+			}
 		}
 		this.lay(low - this.level);
 	}
