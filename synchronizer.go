@@ -1601,8 +1601,9 @@ func (r *arbiter) learn(dt float64, l look) {
 		r.symmetric += (r.reference - r.symmetric) * min(4*dt/congestedTime, 1)
 	}
 	d = r.asymmetryBound(r.reference-r.symmetric, l)
-	if r.asymmetry = min(max(r.asymmetry, -d), d); r.asymmetry == 0 {
-		r.symmetric = r.reference
+	r.asymmetry = min(max(r.asymmetry, -d), d)
+	if abs(r.asymmetry) < 1 { // it decays for ever
+		r.asymmetry, r.symmetric = 0, r.reference
 	}
 }
 
@@ -1784,7 +1785,7 @@ func (l *late) lasted() float64 { return l.to - l.from }
 type way struct {
 	level        float64 // us
 	lastNear     float64 // x of the last sample that came near, or of a level shift
-	touched      float64 // x of the datagram that last lowered it
+	touched      float64 // x of the datagram on which it lies
 	spread       float64 // us: how far apart the fastest datagrams come; at the start 1 s
 	residual     float64 // us: the last sample was so far above the floor
 	least        float64 // us: the last two were
@@ -1966,16 +1967,47 @@ type points struct {
 	loweredBy    float64 // us: by which the floor was lowered since end
 	meanResidual float64 // us: mean distance of the points from the floor, at the start 1 s
 	rate         gaussian
-	best         point // the fastest since end
-	some         bool  // there is a best
+	best         keptPoint // the fastest since end
+	some         bool      // there is a best
 	n            uint8
-	list         [maxPoints]point
+	list         [maxPoints]keptPoint
 }
 
 // point is a datagram that queued least.
 type point struct {
 	x     float64 // about when it came
 	delta float64 // us
+}
+
+const (
+	keptTime  = 256 // us: unit of its time. A rate moves a delta by a quarter of a microsecond in it, at most
+	keptDelta = 32  // a microsecond has so many units of its delta
+)
+
+// keptPoint is a point as it is kept, on rings: times in 12.7 days, longer than any window, deltas in the ring of all
+// deltas.
+type keptPoint struct{ time, delta uint32 }
+
+func ringTime(x float64) uint32 { return uint32(int64(x / keptTime)) }
+
+func ringDelta(delta float64) uint32 { return uint32(int64(delta * keptDelta)) }
+
+func (p point) kept() keptPoint { return keptPoint{ringTime(p.x), ringDelta(p.delta)} }
+
+// age returns how long before x the point came, us.
+func (p keptPoint) age(x float64) float64 { return float64(int32(ringTime(x)-p.time)) * keptTime }
+
+// after returns how long after q the point came, us.
+func (p keptPoint) after(q keptPoint) float64 { return float64(int32(p.time-q.time)) * keptTime }
+
+// above returns how far the point is above a delta, us.
+func (p keptPoint) above(delta float64) float64 {
+	return float64(int32(p.delta-ringDelta(delta))) / keptDelta
+}
+
+// below reports whether the point is below the line of that slope through q.
+func (p keptPoint) below(q keptPoint, slope float64) bool {
+	return float64(int32(p.delta-q.delta))/keptDelta < slope*p.after(q)
 }
 
 // restart drops the points at x: they speak of another level.
@@ -1989,20 +2021,17 @@ func (p *points) forgetPoints() { p.n, p.some, p.spacing = 0, false, bucketTime 
 
 // add makes a datagram a candidate for the next point. The floor is steep by slope.
 func (p *points) add(q point, slope float64) {
-	if !p.some || q.below(p.best, slope) {
-		p.best, p.some = q, true
+	if k := q.kept(); !p.some || k.below(p.best, slope) {
+		p.best, p.some = k, true
 	}
 }
-
-// below reports whether a point is below the line of that slope through q.
-func (p point) below(q point, slope float64) bool { return p.delta-q.delta < slope*(p.x-q.x) }
 
 // span returns for how long, us, the points tell the slope at x.
 func (p *points) span(x float64) float64 {
 	if p.n == 0 {
 		return x - p.end
 	}
-	return x - p.list[0].x
+	return p.list[0].age(x)
 }
 
 // endSpan makes a point of the fastest datagram since the last one, and returns how long after that one it came.
@@ -2012,8 +2041,8 @@ func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wai
 		return false, false, 0
 	}
 	p.some = false
-	if p.n > 0 && p.best.x <= p.list[p.n-1].x { // receive times went back
-		if p.list[p.n-1].x > x {
+	if p.n > 0 && p.best.after(p.list[p.n-1]) <= 0 { // receive times went back
+		if p.list[p.n-1].age(x) < 0 {
 			p.forgetPoints()
 		}
 		return false, false, 0
@@ -2022,7 +2051,7 @@ func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wai
 	p.list[p.n] = p.best
 	p.n++
 	if p.n > 1 {
-		wait = p.best.x - p.list[p.n-2].x
+		wait = p.best.after(p.list[p.n-2])
 	}
 	return true, evicted, wait
 }
@@ -2032,7 +2061,7 @@ func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wai
 func (p *points) makeRoom(slope, resolution float64) (evicted bool) {
 	// Noise makes the slope wrong by about noise/window/points, which is noise*spacing/window^2, and a skew that
 	// drifts by 0.00125 ppm a second by that times the window. At the best window, cubed here, both are equal.
-	spacing := max(p.spacing, (p.end-p.list[0].x)/float64(max(p.n, 1))) // reports come more seldom
+	spacing := max(p.spacing, p.list[0].age(p.end)/float64(max(p.n, 1))) // reports come more seldom
 	best := 800 * max(p.meanResidual, resolution/2) * spacing * second * second
 	longer := func(t float64) bool { return t > congestedTime && (t > longestWindow || t*t*t > best) }
 	if p.n == maxPoints && !longer((maxPoints+fitPoints)*p.spacing) { // rule: spans double
@@ -2045,18 +2074,24 @@ func (p *points) makeRoom(slope, resolution float64) (evicted bool) {
 			p.list[i] = a
 		}
 	}
-	for p.n == maxPoints || p.n >= fitPoints && longer(p.end-p.list[0].x) {
+	for p.n == maxPoints || p.n >= fitPoints && longer(p.list[0].age(p.end)) {
 		p.n = uint8(copy(p.list[:], p.list[1:p.n]))
 		evicted = true
 	}
 	return evicted
 }
 
+// height returns how long a point was under way, as the clock stands.
+func (w *way) height(d int, c *clock, p keptPoint) float64 {
+	floor := w.level + sign(d)*(c.offset-c.skew*p.age(c.at))
+	return w.level + p.above(floor)
+}
+
 // heights are the points as the clock stands: x from the last one on, and how long each was under way.
 func (w *way) heights(d int, c *clock, room *[maxPoints]point) []point {
 	heights := room[:w.n]
 	for i, p := range w.list[:w.n] {
-		heights[i] = point{p.x - w.list[w.n-1].x, p.delta - sign(d)*c.offsetAt(p.x)}
+		heights[i] = point{p.after(w.list[w.n-1]), w.height(d, c, p)}
 	}
 	return heights
 }
@@ -2082,13 +2117,16 @@ func (w *way) turn(d int, c *clock, turn float64) {
 		return
 	}
 	var room [maxPoints]point
-	low := infinite
-	for _, p := range w.heights(d, c, &room) {
-		low = min(low, p.delta)
+	low, lowest := infinite, w.best
+	for i, p := range w.heights(d, c, &room) {
+		if p.delta < low {
+			low, lowest = p.delta, w.list[i]
+		}
 	}
-	if w.some {
-		low = min(low, w.best.delta-sign(d)*c.offsetAt(w.best.x))
+	if best := w.height(d, c, w.best); w.some && best < low {
+		low, lowest = best, w.best
 	}
+	w.touched = c.at - lowest.age(c.at)
 	w.lay(low - w.level)
 }
 

@@ -64,11 +64,11 @@ func TestSpansDouble(t *testing.T) {
 	var p points
 	p.meanResidual = second
 	p.restart(0)
-	heights := map[float64]float64{} // of all that were told, by time
+	heights := map[uint32]float64{} // of all that were told, by time
 	for x := bucketTime; p.spacing == bucketTime; x += bucketTime {
 		before := p
 		height := 100 * rng.Float64()
-		heights[x] = height
+		heights[ringTime(x)] = height
 		p.add(point{x, 5000 + slope*x + height}, slope)
 		p.endSpan(x, slope, 0)
 		if p.spacing == bucketTime {
@@ -78,12 +78,12 @@ func TestSpansDouble(t *testing.T) {
 			t.Fatalf("%d points, then %d", before.n, p.n)
 		}
 		for i, q := range p.list[:maxPoints/2] {
-			a, b := before.list[2*i].x, before.list[2*i+1].x
+			a, b := before.list[2*i].time, before.list[2*i+1].time
 			if heights[b] < heights[a] {
 				a = b
 			}
-			if q.x != a {
-				t.Errorf("point %d is of %v s, want %v", i, q.x/1e6, a/1e6)
+			if q.time != a {
+				t.Errorf("point %d is of %v s, want %v", i, float64(q.time)*keptTime/1e6, float64(a)*keptTime/1e6)
 			}
 		}
 	}
@@ -954,7 +954,7 @@ func TestSmallSteps(t *testing.T) {
 		jitter        float64 // us
 		median, worst float64 // s, until less than half of the step is left
 	}{
-		{1000, 300, 1.5, 2}, {1000, 1000, 1.5, 2}, {1000, 3000, 4, 8}, {1500, 3000, 2.5, 4}, {2000, 3000, 1.5, 2.5}, {3000, 3000, 1.5, 2},
+		{1000, 300, 1.75, 2}, {1000, 1000, 1.75, 2}, {1000, 3000, 4, 8}, {1500, 3000, 2.5, 4}, {2000, 3000, 1.75, 2.5}, {3000, 3000, 1.75, 2},
 	} {
 		const seeds = 20
 		var after []float64
