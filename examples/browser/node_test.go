@@ -75,7 +75,8 @@ func startBot(t *testing.T, s *server, slowest string) *bufio.Scanner {
 		testkit.Must(t, err)
 		testkit.Must(t, os.WriteFile(filepath.Join(folder, name), b, 0o600))
 	}
-	command := exec.CommandContext(t.Context(), node, flag, "--no-warnings", filepath.Join(folder, "bot.mjs"), s.address(), slowest)
+	command := exec.CommandContext(t.Context(),
+		node, flag, "--no-warnings", filepath.Join(folder, "bot.mjs"), s.address(), slowest)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
 	testkit.Must(t, err)
@@ -127,7 +128,8 @@ func watch(t *testing.T, s *server, bot *bufio.Scanner, lasting time.Duration) {
 	t.Logf("inputs: %d in time, %d late; %d of %d times unsure", inTime, late, unsure, lines)
 	ticks := int(lasting.Seconds() * rate)
 	all := inTime + late
-	if all < ticks*6/10 || all > ticks*14/10 || late > ticks/5 || unsure > lines/5 { // a Welcome comes each second
+	few, many := ticks*6/10, ticks*14/10 // a Welcome comes each second
+	if all < few || all > many || late > ticks/5 || unsure > lines/5 {
 		t.Errorf("of %d ticks", ticks)
 	}
 }
