@@ -201,8 +201,8 @@ function applySliders() {
 	const difference = Math.abs(byId('up-delay').value - byId('down-delay').value) / 2;
 	put('asymmetry', difference === 0
 		? 'Both ways are equally long, so the offset can be right.'
-		: `The ways differ by ${2 * difference} ms. Two ends alone cannot see that: sooner or later the `
-			+ `offset is ${difference} ms off, and the bound allows for it.`);
+		: `The ways differ by ${2 * difference} ms. Two ends alone cannot measure that: the offset may `
+			+ `be ${difference} ms off. The bound allows for it.`);
 	game.wish(wishes());
 }
 
