@@ -170,16 +170,16 @@ func (c *consumer) write(name, content string) {
 	must(c.t, os.WriteFile(name, []byte(content), 0o666))
 }
 
-// copy copies the files of a folder that are not tests, those that they embed, and the license, and
+// copy copies the files of a folder that are not tests, what they embed, and the license, and
 // replaces texts in them.
 func (c *consumer) copy(from, to string, replace ...string) {
-	embeds := regexp.MustCompile(`(?m)^//go:embed (\S+)$`)
+	embed := regexp.MustCompile(`(?m)^//go:embed (\S+)$`)
 	for _, name := range append(sources(c.t, from), root+"/LICENSE") {
-		text := strings.NewReplacer(replace...).Replace(string(read(c.t, name)))
-		c.write(filepath.Join(to, filepath.Base(name)), text)
-		for _, embedded := range embeds.FindAllStringSubmatch(text, -1) {
-			content := read(c.t, filepath.Join(filepath.Dir(name), embedded[1]))
-			c.write(filepath.Join(to, embedded[1]), string(content))
+		text := read(c.t, name)
+		c.write(filepath.Join(to, filepath.Base(name)), strings.NewReplacer(replace...).Replace(string(text)))
+		for _, found := range embed.FindAllSubmatch(text, -1) {
+			embedded := string(found[1])
+			c.write(filepath.Join(to, embedded), string(read(c.t, filepath.Join(root, from, embedded))))
 		}
 	}
 }
