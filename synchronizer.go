@@ -1045,7 +1045,7 @@ func (a *association) take(d int, s sample) (congested bool) {
 	}
 	a.limit(d, s)
 	a.arbiter.jumped = a.arbiter.jumped || s.to-s.from > congestedTime // nobody watched
-	if d != int(a.fellWay) && s.from >= a.fellAt && s.least < (a.fellFrom-a.roundTrip())/2 {
+	if lack := a.fellFrom - a.roundTrip(); d != int(a.fellWay) && s.from >= a.fellAt && s.least < lateShare*lack {
 		a.fellFrom = 0 // a clock would have made it late
 	}
 	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.steps.joint()))
@@ -1216,8 +1216,8 @@ func (a *association) matchStep(x float64) {
 		if opens && !a.arbiter.warmingUp() {
 			by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
 		}
-		set := opens || a.arbiter.matches(by, a.arbiter.reference, l, w) // rule: a clock that is set moves both floors
-		fell := a.fellFrom > 0 && x-a.fellAt < settledTime && a.arbiter.matches(by, a.fellFrom, l, w)
+		set := opens || !a.arbiter.warmingUp() && a.arbiter.matches(by, a.arbiter.reference, l, w) // rule: a clock that is set moves both floors
+		fell := a.fellFrom > 0 && w.spreads > 0 && x-a.fellAt < settledTime && a.arbiter.matches(by, a.fellFrom, l, w)
 		if by == 0 || !set && !fell {
 			continue
 		}
