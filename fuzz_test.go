@@ -330,8 +330,13 @@ func (w *world) run(d time.Duration) {
 	for end := w.now + uint64(d.Microseconds()); int64(end-w.now) > 0; w.now += every {
 		atA, atB := w.now+w.delay+w.longer+w.queue(0), w.remote(w.now+w.delay+w.queue(1))
 		toA, toB := LocalTimeToDatagramTS24(w.remote(w.now)), LocalTimeToDatagramTS24(w.now)
-		reportA, okA := w.a.MinDeltaTS24(w.now)
-		reportB, okB := w.b.MinDeltaTS24(w.remote(w.now))
+		w.sent++
+		var reportA, reportB Counter24
+		var okA, okB bool
+		if w.sent%reports == 2%reports && !w.mute { // reading a report ends its interval
+			reportA, okA = w.a.MinDeltaTS24(w.now)
+			reportB, okB = w.b.MinDeltaTS24(w.remote(w.now))
+		}
 		if w.long {
 			w.a.bucket.span, w.b.bucket.span = 0, 0
 		}
@@ -347,16 +352,14 @@ func (w *world) run(d time.Duration) {
 				w.heard.datagram(toB, atB)
 			}
 		}
-		if w.sent++; w.sent%reports == 2%reports && !w.mute {
-			if w.original {
-				reportB = w.heard.minDelta()
-			}
-			if okB && here {
-				w.a.OnPeerMinDeltaTS24(reportB, atA)
-			}
-			if okA && there {
-				w.b.OnPeerMinDeltaTS24(reportA, atB)
-			}
+		if w.original && okB {
+			reportB = w.heard.minDelta()
+		}
+		if okB && here {
+			w.a.OnPeerMinDeltaTS24(reportB, atA)
+		}
+		if okA && there {
+			w.b.OnPeerMinDeltaTS24(reportA, atB)
 		}
 	}
 }

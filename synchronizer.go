@@ -355,17 +355,21 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()
 
 // MinDeltaTS24 returns what to report to the peer at localUsec: the least receive time minus send
 // stamp of all datagrams since the last report, as of now, in units of 8 us modulo 2^24. Send it in the
-// next datagram. ok is false before the first datagram.
+// next datagram. ok is false before the first datagram. A result of 0 with ok tells the peer that nothing
+// has come since.
 //
-// Reading a report ends its interval as soon as another bucket of 0.2 s has ended. Until then another
-// call, from any goroutine, returns the same again. If nothing has arrived for a second since the last
-// call, it returns 0, which tells the peer so. A report that is lost, or that nobody sends, takes with
-// it what was least in its own interval and nothing else: who reads each 0.2 s and sends each second
-// tells the peer the fastest of the last 0.2 s only.
+// Reading a report ends its interval, so read one only to send it. Each datagram counts in one report.
+// One that came in the last 0.2 s may count in the next report.
 //
-// The remainder of a report by 3 is 0 or 1. That of an original may be 2: one such report, and the peer
-// counts as an original until 64 reports, each unlike the one before, had another. An original is
-// told the delay floor, by every call. A report is at most 13 us off.
+//   - A repeated call returns the same number until another datagram counts, or from a second later
+//     on 0. The peer takes a number that comes twice within a second as one report. So several
+//     goroutines may read and send reports.
+//   - A report that is lost, or that is read and not sent, takes with it what was least in its own
+//     interval, and nothing else. Read it each second, and the peer misses one second.
+//
+// Where the peer is an original, which believes the last report as it is, each call returns the
+// delay floor. The remainder of a report by 3 is 0 or 1. That of an original may be 2: one such report, and the peer
+// counts as an original until 64 reports, each unlike the one before, had another. A report is at most 13 us off.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	_, r := s.published.clockMap()
 	return s.published.report.tell(localUsec, r)
@@ -1185,7 +1189,7 @@ func (a *association) take(d int, s sample) (congested bool) {
 	}
 	a.limit(d, s)
 	a.arbiter.jumped = a.arbiter.jumped || s.to-s.from > congestedTime // nobody watched
-	if d != int(a.fellWay) && s.from >= a.fellAt && s.least < (a.fellFrom-a.roundTrip())/2 {
+	if lack := a.fellFrom - a.roundTrip(); d != int(a.fellWay) && s.from >= a.fellAt && s.least < lateShare*lack {
 		a.fellFrom = 0 // a clock would have made it late
 	}
 	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.steps.joint()))
@@ -1289,9 +1293,9 @@ func (a *association) slewed(d int, s sample) {
 	w.late.add(s, w.residual, lack)
 	by, t := min(w.late.by, lack), max(w.late.lasted(), 2*second)
 	switch {
-	case lack < leastSlew, a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
+	case lack < leastSlew+2*a.steps.joint(), a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
 		return
-	case w.late.by > 2*lack+4*w.spread || by > slewSkew*t: // rule: a slew is late by what lacks, a queue by more
+	case w.late.by > 2*lack+4*w.spread || by > slewSkew*w.late.lasted(): // rule: a slew is late by what lacks, a queue by more
 		return
 	}
 	w.raise(by)
@@ -1312,6 +1316,10 @@ func (a *association) fit(d int, s sample) {
 	if silence := x - s.from; silence > longestWindow || silence > congestedTime && w.n >= fitPoints && silence > w.span(s.from) {
 		a.forget(d) // the points are old
 		w.restart(x)
+		if silence > longestWindow { // so are those of the other way, even if it is not heard of yet
+			a.forget(1 - d)
+			a.ways[1-d].restart(x)
+		}
 		c.doubt(max(c.sigma, min(skewDrift*silence, priorSkew)))
 		return
 	}
@@ -1361,8 +1369,8 @@ func (a *association) matchStep(x float64) {
 		if opens && !a.arbiter.warmingUp() {
 			by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
 		}
-		set := opens || a.arbiter.matches(by, a.arbiter.reference, l, w) // rule: a clock that is set moves both floors
-		fell := a.fellFrom > 0 && x-a.fellAt < settledTime && a.arbiter.matches(by, a.fellFrom, l, w)
+		set := opens || !a.arbiter.warmingUp() && a.arbiter.matches(by, a.arbiter.reference, l, w) // rule: a clock that is set moves both floors
+		fell := a.fellFrom > 0 && w.spreads > 0 && x-a.fellAt < settledTime && a.arbiter.matches(by, a.fellFrom, l, w)
 		if by == 0 || !set && !fell {
 			continue
 		}
@@ -1492,7 +1500,7 @@ func (a *association) dispersion() float64 {
 
 // toReport returns the delta that the next report tells, as of x.
 func (a *association) toReport(x float64) float64 {
-	if a.peer.isOriginal() || !a.outgoing.some {
+	if a.peer.isOriginal() { // it believes the last report as it is
 		return a.delta(in, x)
 	}
 	return a.outgoing.at(x, a.clock.skew)
@@ -1518,8 +1526,7 @@ func (a *association) view(v *view, x float64, near uint64) {
 	v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
 	v.delay, v.toPeer = float32(max(a.delay(in), 0)), float32(max(a.delay(out), 0))
 	dispersion := a.dispersion()
-	slewed := min(a.lack(), slewSkew*2*second)
-	wrong := max(-a.roundTrip(), slewed, 0) // what lacks may be a slew, of which 2 s are not known yet
+	wrong := max(-a.roundTrip(), min(a.lack(), slewed), 0) // what lacks may be a slew, of which 2 s are not known yet
 	v.bound = float32(a.interval.bound() + wrong + dispersion*max(x-readerMargin-a.clock.at, 0))
 	v.dispersion = float32(dispersion)
 }
@@ -1575,10 +1582,11 @@ func (o *outgoing) at(x, skew float64) float64 { return o.delta - skew*(x-o.x) }
 // ---- The clock ----
 
 const (
-	priorSkew = 100e-6       // two crystals of 50 ppm
-	slewSkew  = 500e-6       // NTP's fastest slew
-	maxSkew   = 1000e-6      // no computer's clock is as wrong
-	skewDrift = 0.1e-6 / 1e6 // a skew changes so fast, per microsecond: temperature
+	priorSkew = 100e-6         // two crystals of 50 ppm
+	slewSkew  = 500e-6         // NTP's fastest slew
+	slewed    = 2e6 * slewSkew // us: so far from where it was is a clock until the next report, at most
+	maxSkew   = 1000e-6        // no computer's clock is as wrong
+	skewDrift = 0.1e-6 / 1e6   // a skew changes so fast, per microsecond: temperature
 )
 
 // gaussian is what is known of a rate. A variance of 0: nothing.
@@ -1762,8 +1770,9 @@ func (r *arbiter) learn(dt float64, l look) {
 		r.symmetric += (r.reference - r.symmetric) * min(4*dt/congestedTime, 1)
 	}
 	d = r.asymmetryBound(r.reference-r.symmetric, l)
-	if r.asymmetry = min(max(r.asymmetry, -d), d); r.asymmetry == 0 {
-		r.symmetric = r.reference
+	r.asymmetry = min(max(r.asymmetry, -d), d)
+	if abs(r.asymmetry) < 1 { // it decays for ever
+		r.asymmetry, r.symmetric = 0, r.reference
 	}
 }
 
@@ -1828,12 +1837,16 @@ func (i *interval) take(d int, from, x, slack float64) (news bool) {
 		i.slack[d], i.fresh[d], news = slack, true, true
 	}
 	i.slack[d] = min(i.slack[d], slack)
-	if -i.slack[in] > i.slack[out] { // nothing is left: a clock was set
+	switch gap := -i.slack[in] - i.slack[out]; {
+	case gap <= 0:
+		return news
+	case gap < slewed: // nothing is left, but one slewed clock may be so far from where it was
+		i.slack[1-d] += slewed
+	default: // a clock was set
 		i.clockStep(x)
 		i.slack[1-d] = maxOffset
-		return true
 	}
-	return news
+	return true
 }
 
 // ---- The floor of one way ----
@@ -1980,7 +1993,7 @@ func (l *late) lasted() float64 { return l.to - l.from }
 type way struct {
 	level        float64 // us
 	lastNear     float64 // x of the last sample that came near, or of a level shift
-	touched      float64 // x of the datagram that last lowered it
+	touched      float64 // x of the datagram on which it lies
 	spread       float64 // us: how far apart the fastest datagrams come; at the start 1 s
 	residual     float64 // us: the last sample was so far above the floor
 	least        float64 // us: the last two were
@@ -2180,16 +2193,47 @@ type points struct {
 	loweredBy    float64 // us: by which the floor was lowered since end
 	meanResidual float64 // us: mean distance of the points from the floor, at the start 1 s
 	rate         gaussian
-	best         point // the fastest since end
-	some         bool  // there is a best
+	best         keptPoint // the fastest since end
+	some         bool      // there is a best
 	n            uint8
-	list         [maxPoints]point
+	list         [maxPoints]keptPoint
 }
 
 // point is a datagram that queued least.
 type point struct {
 	x     float64 // about when it came
 	delta float64 // us
+}
+
+const (
+	keptTime  = 256 // us: unit of its time. A rate moves a delta by a quarter of a microsecond in it, at most
+	keptDelta = 32  // a microsecond has so many units of its delta
+)
+
+// keptPoint is a point as it is kept, on rings: times in 12.7 days, longer than any window, deltas in the ring of all
+// deltas.
+type keptPoint struct{ time, delta uint32 }
+
+func ringTime(x float64) uint32 { return uint32(int64(x / keptTime)) }
+
+func ringDelta(delta float64) uint32 { return uint32(int64(delta * keptDelta)) }
+
+func (p point) kept() keptPoint { return keptPoint{ringTime(p.x), ringDelta(p.delta)} }
+
+// age returns how long before x the point came, us.
+func (p keptPoint) age(x float64) float64 { return float64(int32(ringTime(x)-p.time)) * keptTime }
+
+// after returns how long after q the point came, us.
+func (p keptPoint) after(q keptPoint) float64 { return float64(int32(p.time-q.time)) * keptTime }
+
+// above returns how far the point is above a delta, us.
+func (p keptPoint) above(delta float64) float64 {
+	return float64(int32(p.delta-ringDelta(delta))) / keptDelta
+}
+
+// below reports whether the point is below the line of that slope through q.
+func (p keptPoint) below(q keptPoint, slope float64) bool {
+	return float64(int32(p.delta-q.delta))/keptDelta < slope*p.after(q)
 }
 
 // restart drops the points at x: they speak of another level.
@@ -2203,20 +2247,17 @@ func (p *points) forgetPoints() { p.n, p.some, p.spacing = 0, false, bucketTime 
 
 // add makes a datagram a candidate for the next point. The floor is steep by slope.
 func (p *points) add(q point, slope float64) {
-	if !p.some || q.below(p.best, slope) {
-		p.best, p.some = q, true
+	if k := q.kept(); !p.some || k.below(p.best, slope) {
+		p.best, p.some = k, true
 	}
 }
-
-// below reports whether a point is below the line of that slope through q.
-func (p point) below(q point, slope float64) bool { return p.delta-q.delta < slope*(p.x-q.x) }
 
 // span returns for how long, us, the points tell the slope at x.
 func (p *points) span(x float64) float64 {
 	if p.n == 0 {
 		return x - p.end
 	}
-	return x - p.list[0].x
+	return p.list[0].age(x)
 }
 
 // endSpan makes a point of the fastest datagram since the last one, and returns how long after that one it came.
@@ -2226,8 +2267,8 @@ func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wai
 		return false, false, 0
 	}
 	p.some = false
-	if p.n > 0 && p.best.x <= p.list[p.n-1].x { // receive times went back
-		if p.list[p.n-1].x > x {
+	if p.n > 0 && p.best.after(p.list[p.n-1]) <= 0 { // receive times went back
+		if p.list[p.n-1].age(x) < 0 {
 			p.forgetPoints()
 		}
 		return false, false, 0
@@ -2236,7 +2277,7 @@ func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wai
 	p.list[p.n] = p.best
 	p.n++
 	if p.n > 1 {
-		wait = p.best.x - p.list[p.n-2].x
+		wait = p.best.after(p.list[p.n-2])
 	}
 	return true, evicted, wait
 }
@@ -2246,7 +2287,7 @@ func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wai
 func (p *points) makeRoom(slope, resolution float64) (evicted bool) {
 	// Noise makes the slope wrong by about noise/window/points, which is noise*spacing/window^2, and a skew that
 	// drifts by 0.00125 ppm a second by that times the window. At the best window, cubed here, both are equal.
-	spacing := max(p.spacing, (p.end-p.list[0].x)/float64(max(p.n, 1))) // reports come more seldom
+	spacing := max(p.spacing, p.list[0].age(p.end)/float64(max(p.n, 1))) // reports come more seldom
 	best := 800 * max(p.meanResidual, resolution/2) * spacing * second * second
 	longer := func(t float64) bool { return t > congestedTime && (t > longestWindow || t*t*t > best) }
 	if p.n == maxPoints && !longer((maxPoints+fitPoints)*p.spacing) { // rule: spans double
@@ -2259,18 +2300,24 @@ func (p *points) makeRoom(slope, resolution float64) (evicted bool) {
 			p.list[i] = a
 		}
 	}
-	for p.n == maxPoints || p.n >= fitPoints && longer(p.end-p.list[0].x) {
+	for p.n == maxPoints || p.n >= fitPoints && longer(p.list[0].age(p.end)) {
 		p.n = uint8(copy(p.list[:], p.list[1:p.n]))
 		evicted = true
 	}
 	return evicted
 }
 
+// height returns how long a point was under way, as the clock stands.
+func (w *way) height(d int, c *clock, p keptPoint) float64 {
+	floor := w.level + sign(d)*(c.offset-c.skew*p.age(c.at))
+	return w.level + p.above(floor)
+}
+
 // heights are the points as the clock stands: x from the last one on, and how long each was under way.
 func (w *way) heights(d int, c *clock, room *[maxPoints]point) []point {
 	heights := room[:w.n]
 	for i, p := range w.list[:w.n] {
-		heights[i] = point{p.x - w.list[w.n-1].x, p.delta - sign(d)*c.offsetAt(p.x)}
+		heights[i] = point{p.after(w.list[w.n-1]), w.height(d, c, p)}
 	}
 	return heights
 }
@@ -2296,13 +2343,16 @@ func (w *way) turn(d int, c *clock, turn float64) {
 		return
 	}
 	var room [maxPoints]point
-	low := infinite
-	for _, p := range w.heights(d, c, &room) {
-		low = min(low, p.delta)
+	low, lowest := infinite, w.best
+	for i, p := range w.heights(d, c, &room) {
+		if p.delta < low {
+			low, lowest = p.delta, w.list[i]
+		}
 	}
-	if w.some {
-		low = min(low, w.best.delta-sign(d)*c.offsetAt(w.best.x))
+	if best := w.height(d, c, w.best); w.some && best < low {
+		low, lowest = best, w.best
 	}
+	w.touched = c.at - lowest.age(c.at)
 	w.lay(low - w.level)
 }
 
@@ -2373,12 +2423,15 @@ func secant(points []point) (slope, span float64) {
 
 // ---- Coarse clocks ----
 
-const maxResolution = 16e3 // us: no system's clock is coarser
+const (
+	maxResolution = 16e3 // us: no system's clock is coarser
+	surelyCoarse  = 8    // so many differences in a row are hardly multiples of one number by chance
+)
 
 // resolution learns of what deltas are multiples where both clocks are coarse.
 type resolution struct {
 	candidate uint16 // us: it may be that
-	hits      uint8  // differences that were multiples of it, at most longRun; one that is none begins anew
+	hits      uint8  // differences that were multiples of it, at most longRun; one that is none halves them
 }
 
 // learn takes by how much two datagrams of about the same moment differ: by 0 or a multiple of the resolution, but for the
@@ -2390,17 +2443,19 @@ func (r *resolution) learn(d int64) {
 	}
 	candidate := int64(r.candidate)
 	rest := d % max(candidate, 1)
-	if candidate <= 6*alike || min(rest, candidate-rest) > alike {
+	switch {
+	case candidate > 6*alike && min(rest, candidate-rest) <= alike:
+		r.hits = min(r.hits+1, longRun)
+	case r.hits >= surelyCoarse: // a clock that is steered or set as the two came
+		r.hits /= 2
+	default:
 		*r = resolution{uint16(d), 1}
-		return
 	}
-	r.hits = min(r.hits+1, longRun)
 }
 
-// joint returns the resolution of both clocks together, us: 0 where one of them is not coarse. Eight differences in a row
-// are hardly multiples of one number by chance.
+// joint returns the resolution of both clocks together, us: 0 where one of them is not coarse.
 func (r *resolution) joint() float64 {
-	if r.hits < 8 || r.candidate <= hostJitter {
+	if r.hits < surelyCoarse || r.candidate <= hostJitter {
 		return 0
 	}
 	return float64(r.candidate) // rule: both clocks may be coarse
@@ -2552,6 +2607,7 @@ const (
 	reportOnce  = 1 // it becomes told
 	reportTold  = 2 // it was told, and no datagram came since
 	reportAgain = 3 // an original is told it again and again, as of now
+	reportNone  = 4 // what came is of before a level shift
 )
 
 // set sets the delta at localUsec. isNew says that a datagram came since the last one was told.
@@ -2562,6 +2618,8 @@ func (r *ownReport) set(delta float64, localUsec uint64, again, isNew bool) {
 		kind = reportAgain
 	case !isNew && r.isTold():
 		return
+	case !isNew:
+		kind = reportNone
 	}
 	fine := uint32(int64(ring(delta, deltaBits) * (1 << (32 - deltaBits))))
 	r.word.Store(uint64(fine)<<32 | uint64(uint32(localUsec>>reportUnit)<<3) | kind)
@@ -2579,7 +2637,7 @@ func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, 
 		switch {
 		case kind == 0:
 			return 0, false
-		case kind == reportTold && abs(age) > second:
+		case kind == reportNone, kind == reportTold && abs(age) > second:
 			return 0, true
 		case kind == reportTold:
 			return NewCounter24(uint64(level >> 8)), true
