@@ -1,24 +1,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// A link end in a process of its own, for js_test.go. Each line that it reads is a call:
+// A link end in a process of its own, for the Go tests. Each line that it reads is a call; times are in us:
 //
-//	new               a fresh link
-//	send NOW          answered by the header, in hex
-//	open NOW HEX      by the delay in us, or an error
-//	read NOW          by the remote time and its bound, or "-"
-//	dial PORT RATE    sends so many datagrams a second to 127.0.0.1, by a clock of its own that runs
-//	                  40 ppm fast, and says "wall now remote bound" every 50 ms, all in us
-//	set USEC          sets that clock
+//	new                        a fresh link
+//	send NOW                   answered by the header, in hex
+//	open NOW HEX               by the delay, or an error
+//	read NOW                   by the remote time and its bound, or "-"
+//	local REMOTE               by the local time, or "-"
+//	propose NOW AT TOLERABLE   by the payload time, or an error
+//	accept NOW TS23            by the local time, and an error
+//	event NOW HEX OLDEST       by the local time, and an error
+//	happened AT                by 3 bytes, in hex
+//	view NOW                   by the snapshot, in hex
+//	at HEX NOW, then HEX HEX   by another one
+//	jitter SHARE SENT ARRIVED  by the wait, the level and the interval after each of many
+//	dial PORT RATE             sends so many datagrams a second to 127.0.0.1, by a clock of its own that runs
+//	                           40 ppm fast, and says "wall now remote bound" every 50 ms
+//	set USEC                   sets that clock
 
 import {createSocket} from 'node:dgram';
 import {createInterface} from 'node:readline';
-import {Link, u64} from './timesync.mjs';
+import {
+	JitterEstimator, Link, Snapshot, acceptInstant, appendEvent, u64,
+} from './timesync.mjs';
 
-let link = new Link(), ahead = 0n;
+let link = new Link();
+
 // The time of day, which the test reads, too. It goes on from performance.now, so nobody sets it.
-const wall = () => (performance.timeOrigin + performance.now()) * 1000, began = wall();
+const wall = () => (performance.timeOrigin + performance.now()) * 1000;
+const began = wall();
+let ahead = 0n;
 const clock = () => u64(BigInt(Math.floor((wall() - began) * 1.00004)) + ahead);
+
 const hex = b => Buffer.from(b).toString('hex');
+const unhex = s => new Uint8Array(Buffer.from(s, 'hex'));
 
 function dial(port, rate) {
 	const socket = createSocket('udp4');
@@ -29,23 +44,77 @@ function dial(port, rate) {
 	socket.connect(port, '127.0.0.1', () => {
 		setInterval(() => socket.send(link.header(clock())), 1000 / rate);
 		setInterval(() => {
-			const at = wall(), now = clock(), remote = link.remoteTime(now);
+			const at = wall();
+			const now = clock();
+			const remote = link.remoteTime(now);
 			console.log(Math.floor(at), `${now}`, `${remote ?? '-'}`, link.errorBound(now) ?? '-');
 		}, 50);
 	});
 }
 
 const calls = {
-	new: () => { link = new Link(); },
-	send: now => hex(link.header(BigInt(now))),
-	open: (now, datagram) => { const r = link.open(Buffer.from(datagram, 'hex'), BigInt(now)); return r.error ?? r.delay ?? '-'; },
-	read: now => link.remoteTime(BigInt(now)) === null ? '-' : `${link.remoteTime(BigInt(now))} ${link.errorBound(BigInt(now))}`,
-	dial: (port, rate) => dial(Number(port), Number(rate)),
-	set: usec => { ahead += BigInt(usec); },
+	new() {
+		link = new Link();
+	},
+	send(now) {
+		return hex(link.header(BigInt(now)));
+	},
+	open(now, datagram) {
+		const opened = link.open(unhex(datagram), BigInt(now));
+		return opened.error ?? opened.delay ?? '-';
+	},
+	read(now) {
+		const remote = link.remoteTime(BigInt(now));
+		return remote === null ? '-' : `${remote} ${link.errorBound(BigInt(now))}`;
+	},
+	local(remote) {
+		return link.localTime(BigInt(remote)) ?? '-';
+	},
+	propose(now, at, tolerable) {
+		const {instant, error} = link.proposeInstant(BigInt(now), BigInt(at), Number(tolerable));
+		return instant ?? error;
+	},
+	accept(now, instant) {
+		const {at, error} = acceptInstant(BigInt(now), Number(instant));
+		return `${at} ${error || '-'}`;
+	},
+	event(now, bytes, oldest) {
+		const {at, error} = link.readEvent(BigInt(now), unhex(bytes), Number(oldest));
+		return `${at ?? 0} ${error || '-'}`;
+	},
+	happened(at) {
+		return hex(appendEvent(new Uint8Array(), BigInt(at)));
+	},
+	view(now) {
+		return hex(link.snapshot(BigInt(now)).toBytes());
+	},
+	at(snapshot, now) {
+		return hex(Snapshot.fromBytes(unhex(snapshot)).at(BigInt(now)).toBytes());
+	},
+	then(one, next) {
+		return hex(Snapshot.fromBytes(unhex(one)).then(Snapshot.fromBytes(unhex(next))).toBytes());
+	},
+	jitter(share, ...times) {
+		const jitter = new JitterEstimator(Number(share));
+		const said = [];
+		for (let i = 0; i < times.length; i += 2) {
+			jitter.add(Number(times[i]), Number(times[i + 1]));
+			said.push(jitter.wait, jitter.level, jitter.interval);
+		}
+		return said.join(' ');
+	},
+	dial(port, rate) {
+		dial(Number(port), Number(rate));
+	},
+	set(usec) {
+		ahead += BigInt(usec);
+	},
 };
 for await (const line of createInterface({input: process.stdin})) {
 	const [call, ...args] = line.split(' ');
 	const answer = calls[call](...args);
-	if (answer !== undefined) process.stdout.write(answer + '\n');
+	if (answer !== undefined) {
+		process.stdout.write(`${answer}\n`);
+	}
 }
 process.exit(); // the test has closed the pipe

@@ -32,8 +32,7 @@ var (
 func node(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{
-		"timesync.mjs", "vectors.mjs", "mutations.mjs", "client.mjs", "end.mjs",
-		"play/play.mjs", "../docs/BROWSER.md",
+		"timesync.mjs", "vectors.mjs", "mutations.mjs", "client.mjs", "page.mjs", "sleep.mjs", "flood.mjs", "end.mjs",
 	} {
 		_, err := os.ReadFile(name)
 		testkit.Must(t, err)
@@ -45,13 +44,18 @@ func node(t *testing.T) string {
 	return path
 }
 
-// TestScripts runs scripts in Node, each of which fails if something is wrong. vectors.mjs: timesync.mjs
-// does what testdata/wire says, and what testdata says of counters. mutations.mjs: for each rule of
-// docs/WIRE.md that vectors can decide, one of them notices that it is broken. client.mjs: trust, the
-// step of the clock, and a TickClient that follows late inputs and states.
+// TestScripts runs scripts in Node, each of which fails if something is wrong:
+//
+//	vectors.mjs    timesync.mjs does what testdata/wire says, and what testdata says of counters
+//	mutations.mjs  for each rule of docs/WIRE.md that vectors can decide, one of them notices that it is broken
+//	client.mjs     trust, and a TickClient that follows late inputs and states
+//	page.mjs       coarse clocks, pages without a clock, frozen and throttled ones
+//	sleep.mjs      nobody trusts a wrong time after one machine slept
+//	flood.mjs      a datagram costs the same however many come
 func TestScripts(t *testing.T) {
 	for script, takes := range map[string]time.Duration{
-		"vectors.mjs": 0, "mutations.mjs": 7 * time.Second, "client.mjs": 11 * time.Second,
+		"vectors.mjs": 0, "mutations.mjs": 20 * time.Second, "client.mjs": 11 * time.Second,
+		"page.mjs": 0, "sleep.mjs": 10 * time.Second, "flood.mjs": 0,
 	} {
 		t.Run(script, func(t *testing.T) {
 			if takes > 0 && testing.Short() {

@@ -1,478 +1,5492 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// A peer of timesync in one file, for browsers and Node: docs/BROWSER.md shows its use, docs/WIRE.md what it does.
-// Link keeps time with a peer by datagrams, Ping asks a server for its time over a WebSocket, and TickClient follows
-// the game time of package tick by one of the two. All times are in microseconds: clock readings are BigInts modulo
-// 2^64, as nowUsec() returns; spans and game times are Numbers. What is not known yet is null.
+/**
+ * timesync.mjs keeps time with a peer, in browsers and in Node. It is one file without a
+ * dependency.
+ *
+ *	Link              time by datagrams, or by any messages that go both ways all the time
+ *	Ping              time by request and reply, as over a WebSocket
+ *	TickClient        the game time of a server of package tick, by one of the two
+ *	JitterEstimator   how long to wait for what arrives
+ *	Clock, PageWatch  the page's own clock, and whether the page slept
+ *
+ * docs/BROWSER.md shows how to use it. docs/WIRE.md says what travels. The parts have the names
+ * and the order of the Go packages, whose comments say why each rule is there.
+ *
+ * Readings of clocks are BigInts: microseconds modulo 2^64. Spans and game times are Numbers, in
+ * microseconds, too. What is not known is null. Nothing here reads a clock but Clock and
+ * PageWatch: all other calls take the time as an argument.
+ */
 
-/** @typedef {bigint} Usec a clock reading, microseconds, modulo 2^64 */
-/** @typedef {{x: number, y: number}} Point */
-/** @typedef {{num: number, den: number}} Rate ticks a second */
-/** By how much nowUsec may lag behind, us: two steps of it, as most browsers let it advance at random times. */
-export const clockStep = Math.ceil(2000 * Math.min(...Array.from({length: 8}, () => {
-	for (let i = 0, from = performance.now(); i < 1e5; i++) if (performance.now() > from) return performance.now() - from;
-	return 1; // ms: it stands still
-})));
-/** @returns {Usec} a monotonic clock, for the time of sending and all times but those of receipt */
-export const nowUsec = () => BigInt(Math.floor(performance.now() * 1000));
-/** @returns {Usec} the time of receipt: now, rounded up by clockStep. Read it first of all when a message comes. */
-export const receivedUsec = () => nowUsec() + BigInt(clockStep);
-/** @param {bigint} v @returns {bigint} v modulo 2^64 */
-export const u64 = v => BigInt.asUintN(64, v);
-/** @returns {number} a-b as a span: the shorter way round. @param {Usec} a @param {Usec} b */
-export const since = (a, b) => Number(BigInt.asIntN(64, a - b));
-/** v modulo 2^bits, at most 2^27 here. @param {number} v @param {number} bits */
-export const wrap = (v, bits) => v - 2 ** bits * Math.floor(v / 2 ** bits);
-/** v the shorter way round, in [-half, half). @param {number} v @param {number} bits */
-export const ring = (v, bits) => wrap(v + 2 ** (bits - 1), bits) - 2 ** (bits - 1);
-/** The number nearest to near whose low bits are small. @param {bigint} near @param {bigint} small @param {number} bits */
-export const expand = (near, small, bits) => u64(near + BigInt.asIntN(bits, small - near));
+// ---- Numbers on rings ----
 
-// ---- Times on the wire. toTS23 and toTS16 take the receiver's clock, the others the own one ----
-export const toTS24 = (/** @type {Usec} */ now) => Number(BigInt.asUintN(24, now >> 3n));
-export const toTS23 = (/** @type {Usec} */ remote) => Number(BigInt.asUintN(23, (remote + 4n) >> 3n));
-export const toTS16 = (/** @type {Usec} */ remote) => Number(BigInt.asUintN(16, (remote + 256n) >> 9n));
-/** @param {Usec} now @param {number} ts @returns {Usec} from 50.3 s before now to 16.8 s after */
-export const fromTS23 = (now, ts) => u64(expand((now >> 3n) - (1n << 21n), BigInt(ts), 23) << 3n);
-/** @param {Usec} now @param {number} ts @returns {Usec} from 25.2 s before now to 8.4 s after */
-export const fromTS16 = (now, ts) => u64(expand((now >> 9n) - (1n << 14n), BigInt(ts), 16) << 9n);
-const view = (/** @type {Uint8Array} */ b) => new DataView(b.buffer, b.byteOffset, b.byteLength);
-const get24 = (/** @type {Uint8Array} */ b, /** @type {number} */ at) => b[at] | b[at + 1] << 8 | b[at + 2] << 16;
-const put24 = (/** @type {Uint8Array} */ b, /** @type {number} */ at, /** @type {number} */ x) => b.set([x & 255, x >> 8 & 255, x >> 16], at);
-/** The report for a floor of so many microseconds. @param {number} floor */
-export const toReport = floor => {
-	const c = wrap(Math.floor((floor + 4) / 8), 24), above = floor > 8 * Math.floor((floor + 4) / 8);
-	return wrap(c % 3 !== 2 ? c : above ? c + 1 : c - 1, 24) || 1; // remainder 2 is an original's; // 0 would be "has heard nothing"
-};
+/**
+ * @typedef {bigint} Usec a reading of a clock: microseconds, modulo 2^64
+ */
 
-// ---- The estimator: WIRE.md, "A simple estimator" ----
-const SECOND = 1e6, DELTA = 27, OFFSET = 26; // us; bits of the rings of deltas and offsets, in us
-const BUCKET = 2 * SECOND, MEMORY = 100 * SECOND, CONGESTED = 10 * SECOND, RECENT = 5 * SECOND, SETTLED = 15 * SECOND;
-const PRIOR = 100e-6, SKEW = 200e-6, DRIFT = 1e-6; // rates: usual of two crystals, largest, and how far it may turn
-const CONFIRMED = 100, ROUNDING = 13; // us
-/** Adds a limit to the recent ones. @param {Point[]} limits @param {Point} p */
-const limited = (limits, p) => [...limits.filter(q => q.x >= p.x - RECENT), p];
-class Remote { // what Link and Ping have in common
-	steps = 0; heardAt = 0n; setAt = /** @type {Usec|null} */ (null); // jumps of the remote time; when a clock was set last
-	/** '' if remoteTime(now) can be relied on to be at most tolerable us off, else why not, the first of these: it is not
-	 *  known; nothing was heard for 15 s; a clock was set less than 15 s ago; errorBound is wider.
-	 *  @param {number} tolerable @param {Usec} now @returns {''|'unsynchronized'|'silent'|'disturbed'|'wide'} */
-	within(tolerable, now) {
-		const bound = /** @type {*} */ (this).errorBound(now);
-		return bound === null ? 'unsynchronized' : since(now, this.heardAt) >= SETTLED ? 'silent' :
-			this.setAt !== null && since(now, this.setAt) < SETTLED ? 'disturbed' : bound <= tolerable ? '' : 'wide';
+/**
+ * Returns v modulo 2^64.
+ * @param {bigint} v
+ * @returns {bigint}
+ */
+export function u64(v) {
+	return BigInt.asUintN(64, v);
+}
+
+/**
+ * Returns a - b as a span in microseconds, the shorter way round.
+ * @param {Usec} a
+ * @param {Usec} b
+ * @returns {number}
+ */
+export function since(a, b) {
+	return Number(BigInt.asIntN(64, a - b));
+}
+
+/**
+ * Returns the reading so many microseconds after another one.
+ * @param {Usec} usec
+ * @param {number} span whole microseconds, negative for earlier
+ * @returns {Usec}
+ */
+function later(usec, span) {
+	return u64(usec + BigInt(span));
+}
+
+/**
+ * Returns v modulo 2^bits, from 0 on.
+ * @param {number} v
+ * @param {number} bits
+ * @returns {number}
+ */
+export function wrap(v, bits) {
+	const full = 2 ** bits;
+	return v - full * Math.floor(v / full);
+}
+
+/**
+ * Returns v on a ring of 2^bits, from minus half of it on.
+ * @param {number} v
+ * @param {number} bits
+ * @returns {number}
+ */
+export function ring(v, bits) {
+	const full = 2 ** bits;
+	if (v >= -full / 2 && v < full / 2) {
+		return v;
+	}
+	return v - full * Math.floor(v / full + 1 / 2);
+}
+
+/**
+ * Returns the number nearest to near whose low bits are small.
+ * @param {bigint} near
+ * @param {bigint} small
+ * @param {number} bits
+ * @returns {bigint}
+ */
+export function expand(near, small, bits) {
+	return u64(near + BigInt.asIntN(bits, small - near));
+}
+
+/**
+ * Returns v, but at least least and at most most.
+ * @param {number} v
+ * @param {number} least
+ * @param {number} most
+ */
+function clamp(v, least, most) {
+	return Math.min(Math.max(v, least), most);
+}
+
+const second = 1e6; // us
+
+// ---- The clock of a page ----
+
+/**
+ * Clock is a monotonic clock in microseconds, made of one that counts milliseconds.
+ *
+ * A clock that advances in steps reads too early, by up to a step. Where that is the time of
+ * receipt, a message looks faster than it was. So received() is rounded up by a step.
+ */
+export class Clock {
+	/** @type {() => number} */
+	#read;
+	/** @type {number | undefined} */
+	#step;
+
+	/**
+	 * @param {() => number} [read] a monotonic clock that nobody sets, in milliseconds. Without
+	 *   it, performance.now. Where there is no performance, as in an AudioWorklet, say new
+	 *   Clock(() => currentTime * 1000, 128e6 / sampleRate)
+	 * @param {number} [step] by how much it may lag behind, us. Without it, that is measured
+	 */
+	constructor(read = readPerformance, step = undefined) {
+		this.#read = read;
+		this.#step = step;
+	}
+
+	/**
+	 * Returns the time for all purposes but that of receipt.
+	 * @returns {Usec}
+	 */
+	now() {
+		return BigInt(Math.floor(this.#read() * 1000));
+	}
+
+	/**
+	 * Returns the time for a message that has just arrived: now, rounded up by a step. Call it
+	 * before anything else.
+	 * @returns {Usec}
+	 */
+	received() {
+		const now = this.#read() * 1000;
+		return BigInt(Math.ceil(now + this.step));
+	}
+
+	/**
+	 * By how much a reading may lag behind, us. It is measured when it is asked first, which takes
+	 * as long as 32 steps, or 0.1 s, or two steps if these are longer.
+	 * @returns {number}
+	 */
+	get step() {
+		this.#step ??= measureStep(this.#read);
+		return this.#step;
 	}
 }
-/** What a peer's clock shows, from stamps and reports. */
-export class Synchronizer extends Remote {
-	synchronized = false; // a datagram and a report have come
-	near = 0n; // remote minus local clock, all 64 bits
-	heard = false; reported = false; // a datagram, a report
-	base = 0n; x = 0; // where x is 0, and x of the last datagram
-	points = /** @type {Point[]} */ ([]);
-	level = 0; slope = 0; at = 0; // the floor is level + slope (x - at)
-	sigma = PRIOR; prior = {slope: 0, sigma: PRIOR}; // of the slope
-	under = Infinity; over = Infinity; // what is further from the line is too early, or late
-	bucket = {from: 0, x: 0, y: Infinity}; // its lowest datagram
-	count = 0; height = 0; // datagrams, and their mean height above the line
-	congestedFrom = Infinity; // x of the first congested bucket of a row
-	last = {x: 0, y: 0}; peer = {x: 0, y: 0}; // datagram; the peer's floor
-	jitter = 0; // mean of what reports differ from what they were expected to be
-	peers = /** @type {Point[]} */ ([]); // the recent ones: the peer's floor is the lowest of them
-	restarted = -Infinity; // x
-	high = {x: -Infinity, y: 0}; // the peer's floor before it fell
-	row = /** @type {Point[]} */ ([]); // datagrams that are late by half of what it fell since
-	below = /** @type {Point[]} */ ([]); above = /** @type {Point[]} */ ([]); // limits of the offset
-	told = {x: -Infinity, y: 0}; // the last report, as a limit
-	least = {x: 0, y: 0}; // the fastest datagram since our last report
-	leastTold = true; // it was, or there is none
-	event = -Infinity; // x when a clock was set
-	trip = 0; offset = 0; offsetAt = 0; // trip: the last one that was possible
-	/** @param {number} x */ floor(x) { return this.level + this.slope * (x - this.at); }
-	/** @param {number} x */ peerFloor(x) { return this.peer.y - this.slope * (x - this.peer.x); }
-	get unknown() { return Math.min(SKEW + Math.abs(this.slope), 6 * this.sigma + DRIFT); } // of the rates: us in a us
-	/** Takes the stamp of a datagram that arrived at now; proven to come from the peer, and new.
-	 *  @param {number} stamp @param {Usec} now @returns {number|null} its one-way delay, if known */
-	datagram(stamp, now) {
-		const raw = Number(BigInt.asUintN(DELTA, now - (BigInt(stamp) << 3n)));
-		if (!this.heard) [this.heard, this.base, this.level] = [true, now, ring(raw, DELTA)];
-		const ahead = since(now, this.base) - this.x;
-		if (ahead < -SECOND || ahead > 1e12) this.base = u64(now - BigInt(this.x)); // the own clock was set: x goes on
-		const x = since(now, this.base);
-		this.x = Math.max(this.x, x);
-		const d = ring(raw - this.floor(x), DELTA), y = this.floor(x) + d;
-		this.last = {x, y};
-		if (x - this.bucket.from >= BUCKET) this.endBucket(x);
-		if (d < -this.under) this.restart(this.last);
-		if (y < this.bucket.y) Object.assign(this.bucket, this.last);
-		this.level += Math.min(y - this.floor(x), 0);
-		this.matchStep(d);
-		if (this.leastTold || y < this.least.y + this.slope * (x - this.least.x)) this.least = this.last;
-		this.leastTold = false;
-		this.height += (Math.max(d, 0) - this.height) / Math.min(++this.count, 64);
-		this.below = limited(this.below, {x, y: -y}); // it is on its way for 0 us or more
-		this.update(x);
-		return this.synchronized ? ring(y + this.offset, OFFSET) : null;
+
+const hasPerformance = typeof performance !== 'undefined';
+
+function readPerformance() {
+	if (!hasPerformance) {
+		throw new Error('timesync: there is no performance.now here; pass a clock to new Clock');
 	}
-	/** By how much the peer's floor fell within 20 s, if that is much. @param {number} x */
-	fallen(x) {
-		const d = this.high.y - this.slope * (x - this.high.x) - this.peerFloor(x);
-		return x - this.high.x < 2 * CONGESTED && d > CONFIRMED + 8 * this.jitter ? d : 0;
-	}
-	/** If the peer's floor fell and all datagrams are late since, a clock was set. @param {number} d how late the last is */
-	matchStep(d) {
-		const {x} = this.last, half = this.fallen(x) / 2;
-		this.row = half === 0 || d < half ? [] : [...this.row, this.last];
-		if (this.row.length * half < 12 * this.height || x - (this.row[0]?.x ?? x) < SECOND) return;
-		this.restart(this.row.reduce((a, b) => a.y < b.y ? a : b));
-		this.high = this.peer;
-	}
-	/** Forgets all points but one. The slope stays. @param {Point} p */
-	restart(p) {
-		this.prior = {slope: this.slope, sigma: Math.min(this.sigma + DRIFT, PRIOR)};
-		this.restarted = this.last.x;
-		this.points = []; this.row = []; this.leastTold = true; // what was least was of before
-		this.level = p.y; this.at = p.x;
-		this.bucket = {from: this.last.x, ...p};
-		this.under = this.over = Infinity; this.congestedFrom = Infinity;
-	}
-	/** Makes a point of the bucket, and lays the line below the points. */
-	endBucket(/** @type {number} */ x) {
-		const {x: at, y} = this.bucket, congested = y - this.floor(at) > this.over;
-		this.bucket = {from: x, x, y: Infinity};
-		if (y === Infinity) return;
-		this.congestedFrom = congested ? Math.min(this.congestedFrom, at) : Infinity;
-		const longer = congested && at - this.congestedFrom > CONGESTED, from = longer ? this.congestedFrom : x - MEMORY; // the path is longer
-		if (longer) this.congestedFrom = Infinity;
-		if (at > (this.points.at(-1)?.x ?? -Infinity)) this.points.push({x: at, y});
-		const p = this.points = this.points.filter((p, i, all) => p.x >= from || i === all.length - 1), n = p.length, P = this.prior.sigma ** 2;
-		if (n >= 4) {
-			// The lower hull of the points at x: the lowest there of all lines from one before it to one after it.
-			const hull = (/** @type {number} */ x) => Math.min(...p.filter(a => a.x < x).flatMap(a =>
-				p.filter(b => b.x >= x).map(b => a.y + (b.y - a.y) / (b.x - a.x) * (x - a.x))));
-			const first = p[0].x, span = p[n - 1].x - first, slope = (hull(first + span * 3 / 4) - hull(first + span / 4)) / (span / 2);
-			const heights = p.map(q => q.y - slope * q.x).sort((a, b) => a - b), mean = heights.reduce((a, b) => a + b) / n - heights[0];
-			const third = heights[2] - heights[0] + 4, own = Math.max(2 * third, .8 * mean + 4) / span; // 4 us: half a unit of stamps
-			this.slope = this.prior.slope + (slope - this.prior.slope) * P / (P + own ** 2);
-			this.sigma = Math.sqrt(1 / (1 / P + 1 / own ** 2));
-			this.under = CONFIRMED + 16 * third;
-			if (!congested) this.over = CONFIRMED + 2 * mean;
+	return performance.now();
+}
+
+/**
+ * Returns by how much readings of a clock may lag behind, us: 0 of one that stands still.
+ * @param {() => number} read milliseconds
+ */
+function measureStep(read) {
+	const enough = 32; // advances tell whether a clock is jittered
+	const most = 100; // ms
+	const stands = 1e7; // readings
+	/** @type {Advance[]} */
+	const advances = [];
+	const first = read();
+	let last = first;
+	let count = 0;
+	for (let all = 0; all < stands && advances.length < enough; all++) {
+		if (advances.length >= 2 && last - first >= most) {
+			break;
 		}
-		this.at = p[n - 1].x;
-		this.level = Math.min(...p.map(q => q.y - this.slope * (q.x - this.at)));
+		const now = read();
+		count++;
+		if (now > last) {
+			advances.push({by: now - last, count});
+			last = now;
+			count = 0;
+		}
 	}
-	/** Takes the peer's report, after the stamp of its datagram. @param {number} report @param {Usec} now */
-	report(report, now) {
-		this.heardAt = now;
-		if (report === 0) return; // nothing has arrived there since the last one
-		const x = this.heard ? since(now, this.base) : 0;
-		const d = this.reported ? ring(report * 8 - this.peerFloor(x), DELTA) : 0;
-		const y = this.reported ? this.peerFloor(x) + d : ring(report * 8, DELTA);
-		const from = Math.min(Math.max(x - CONGESTED - BUCKET, this.restarted + 2 * SECOND), x); // a report tells up to 2 s before it
-		this.peers = [...this.peers.filter(p => p.x >= from && p.x < x), {x, y}];
-		const height = (/** @type {Point} */ p) => p.y + (this.unknown - this.slope) * (x - p.x);
-		this.peer = this.peers.reduce((a, b) => height(a) < height(b) ? a : b);
-		if (d < 0 && ring(y + this.floor(x), DELTA) < -2 * CONFIRMED) this.restart(this.last); // else the round trip is impossible
-		if (this.fallen(x) === 0) this.high = this.peer;
-		this.jitter += (Math.min(Math.abs(d), 500) - this.jitter) / 8;
-		this.reported = true;
-		this.told = {x, y: y + CONFIRMED + ROUNDING};
-		this.above = limited(this.above, this.told);
-		this.update(x);
+	return Math.ceil(lag(advances) * 1000);
+}
+
+/**
+ * @typedef {{by: number, count: number}} Advance by: ms; count: readings since the one before
+ */
+
+/**
+ * Returns by how much readings may lag behind of a clock that advanced so, ms.
+ *
+ * Chromium and Firefox jitter their clock: within each step it advances at a random time, so
+ * readings are up to a step too late as well as too early. A constant in all readings does no
+ * harm, so that is a clock whose readings are up to two steps too early. Only the number of
+ * readings between two advances tells.
+ * @param {Advance[]} advances
+ */
+function lag(advances) {
+	const fewest = 8; // pairs of advances
+	const few = 8; // readings between two advances, where chance makes a third more or less
+	const least = Math.min(...advances.map(a => a.by));
+	// If the clock advances by more, the machine did something else meanwhile.
+	const usual = (/** @type {Advance} */ a) => a.by < least * 3 / 2;
+	let largest = 0;
+	let pairs = 0;
+	let unlike = 0;
+	for (const [i, b] of advances.entries()) {
+		if (!usual(b)) {
+			continue;
+		}
+		largest = Math.max(largest, b.by);
+		if (i < 2 || !usual(advances[i - 1])) { // reading began anywhere within the first one
+			continue;
+		}
+		pairs++;
+		const [less, more] = [b.count, advances[i - 1].count].sort((x, y) => x - y);
+		if (more > few && 4 * less < 3 * more) {
+			unlike++;
+		}
 	}
-	/** How far the offset is above its lower limit, and below its upper one. @param {number} x */
-	distances(x) {
-		const offset = this.offset - this.slope * (x - this.offsetAt);
-		const least = (/** @type {1|-1} */ sign, /** @type {Point[]} */ limits) => limits.reduce((least, q) => Math.min(least,
-			ring(sign * (offset - q.y + this.slope * (x - q.x)), OFFSET) + this.unknown * Math.abs(x - q.x)), 2 ** (OFFSET - 1));
-		return [least(1, this.below), least(-1, x - this.event < SETTLED && this.told.x > -Infinity ? [...this.above, this.told] : this.above)];
+	// Of a jittered clock three of five are unlike.
+	return pairs >= fewest && 5 * unlike > 2 * pairs ? 2 * largest : largest;
+}
+
+/** The page's clock. */
+export const clock = new Clock();
+
+/** clock.step, us; 0 where there is no performance. */
+export const clockStep = hasPerformance ? clock.step : 0;
+
+/**
+ * Returns clock.now().
+ * @returns {Usec}
+ */
+export function nowUsec() {
+	return clock.now();
+}
+
+/**
+ * Returns clock.received().
+ * @returns {Usec}
+ */
+export function receivedUsec() {
+	return clock.received();
+}
+
+/**
+ * @typedef {object} Away
+ * @property {number} away us in which no code of the page ran
+ * @property {number} slept us of these in which the page's clock stood still: the machine slept
+ * @property {boolean} hidden whether the page is hidden
+ */
+
+/**
+ * PageWatch notices that a page was frozen or throttled, or that its machine slept. Call check in
+ * each frame, timer and message handler, before anything else; it also checks by itself when the
+ * page is shown again. Pass what it says of a sleep to the remote clocks:
+ *
+ *	const watch = new PageWatch({onAway: away => {
+ *		if (away.slept > 0) link.slept(nowUsec());
+ *	}});
+ *
+ * It takes a wall clock that is set ahead for a sleep.
+ */
+export class PageWatch {
+	/** @type {Clock} */
+	#clock;
+	/** @type {() => number} */
+	#wall;
+	/** @type {EventTarget & {visibilityState?: string} | undefined} */
+	#document;
+	/** @type {(away: Away) => void} */
+	#onAway;
+	/** @type {Usec} */
+	#last;
+	/** @type {number} */
+	#ahead; // of the page's clock, is the wall clock, us
+	#wake = () => {
+		this.check();
+	};
+
+	/**
+	 * @param {object} [options]
+	 * @param {Clock} [options.clock] the page's clock
+	 * @param {() => number} [options.wall] a clock that runs on in sleep, ms; Date.now
+	 * @param {EventTarget & {visibilityState?: string}} [options.document] the page's document
+	 * @param {(away: Away) => void} [options.onAway] is told what check returns, if that is not
+	 *   null
+	 */
+	constructor(options = {}) {
+		this.#clock = options.clock ?? clock;
+		this.#wall = options.wall ?? Date.now;
+		this.#document = options.document ?? globalThis.document;
+		this.#onAway = options.onAway ?? (() => {});
+		this.#last = this.#clock.now();
+		this.#ahead = this.#wallAhead(this.#last);
+		for (const event of wakeEvents) {
+			this.#document?.addEventListener(event, this.#wake);
+		}
 	}
-	/** Calculates the offset anew. @param {number} x */
-	update(x) {
-		if (!this.heard || !this.reported) return;
-		const own = this.floor(x), trip = ring(this.peerFloor(x) + own, DELTA), possible = trip >= -2 * CONFIRMED;
-		if (possible || !this.synchronized) this.trip = Math.max(trip, 0);
-		const peer = possible ? this.peerFloor(x) : this.trip - own; // a clock was set, and the peer will report that
-		const was = this.offset - this.slope * (x - this.offsetAt);
-		const moved = ring(peer - own - 2 * was, DELTA) / 2;
-		if (this.synchronized && Math.abs(moved) > 50e3) this.steps++;
-		this.synchronized = true;
-		this.offset = was + moved; this.offsetAt = x;
-		this.near = expand(this.near, BigInt(Math.round(this.offset)), OFFSET);
-		const [below, above] = this.distances(x);
-		if (below + above >= 0) return;
-		this.event = x; this.setAt = u64(this.base + BigInt(x)); // both limits cannot be true: a clock was set
-		this.below = [{x: this.last.x, y: -this.last.y}]; this.above = [];
-		if (this.told.x < this.last.x) this.told = {x: -Infinity, y: 0};
+
+	/** Whether the page is hidden. Its timers then run once a second, or once a minute. */
+	get hidden() {
+		return this.#document?.visibilityState === 'hidden';
 	}
-	/** The report to send at now: the least delta since the last call, as of now. If nothing has come since, it is the
-	 *  same again, and 0 from a second after the last datagram on. null before the first. @param {Usec} now */
-	minDelta(now) {
-		if (!this.heard) return null;
-		const x = Math.max(since(now, this.base), this.x - SECOND);
-		if (this.leastTold && x - this.x > SECOND) return 0;
-		this.leastTold = true;
-		return toReport(this.least.y + this.slope * (x - this.least.x));
+
+	/**
+	 * Returns for how long the page was away since the last check, or null if that is less than
+	 * 0.25 s.
+	 * @returns {Away | null}
+	 */
+	check() {
+		const now = this.#clock.now();
+		const ahead = this.#wallAhead(now);
+		const gap = Math.max(since(now, this.#last), 0);
+		const noise = Math.max(20_000, 2 * this.#clock.step); // both are read one after the other
+		let slept = ahead - this.#ahead;
+		this.#last = now;
+		if (slept < 0 || slept >= noise) {
+			this.#ahead = ahead; // small differences must be able to add up
+		}
+		if (slept < noise) {
+			slept = 0;
+		}
+		if (gap + slept < awayLeast && slept === 0) {
+			return null;
+		}
+		const away = {away: gap + slept, slept, hidden: this.hidden};
+		this.#onAway(away);
+		return away;
 	}
-	/** The remote clock. It may go back by what is corrected, up to 50 ms. @param {Usec} now @returns {Usec|null} */
+
+	/** Stops watching the document. */
+	close() {
+		for (const event of wakeEvents) {
+			this.#document?.removeEventListener(event, this.#wake);
+		}
+	}
+
+	/**
+	 * @param {Usec} now
+	 * @returns {number}
+	 */
+	#wallAhead(now) {
+		return this.#wall() * 1000 - Number(now);
+	}
+}
+
+const awayLeast = 250_000; // us: more than a slow frame
+const wakeEvents = ['visibilitychange', 'resume'];
+
+// ---- Times on the wire ----
+
+const deltaBits = 27; // ring of a delta in microseconds: 134.2 s
+const offsetBits = 26; // ring of the offset: 67.1 s
+
+/**
+ * Returns the stamp of a datagram that is sent now.
+ * @param {Usec} now
+ * @returns {number}
+ */
+export function toTS24(now) {
+	return Number(BigInt.asUintN(24, now >> 3n));
+}
+
+/**
+ * Returns a payload time of 23 bits, in units of 8 us.
+ * @param {Usec} remote by the receiver's clock
+ * @returns {number}
+ */
+export function toTS23(remote) {
+	return Number(BigInt.asUintN(23, (remote + 4n) >> 3n));
+}
+
+/**
+ * Returns a payload time of 16 bits, in units of 512 us.
+ * @param {Usec} remote by the receiver's clock
+ * @returns {number}
+ */
+export function toTS16(remote) {
+	return Number(BigInt.asUintN(16, (remote + 256n) >> 9n));
+}
+
+/**
+ * Reads a payload time of 23 bits.
+ * @param {Usec} now
+ * @param {number} ts
+ * @returns {Usec} from 50.3 s before now to 16.8 s after it
+ */
+export function fromTS23(now, ts) {
+	return u64(expand((now >> 3n) - (1n << 21n), BigInt(ts), 23) << 3n);
+}
+
+/**
+ * Reads a payload time of 16 bits.
+ * @param {Usec} now
+ * @param {number} ts
+ * @returns {Usec} from 25.2 s before now to 8.4 s after it
+ */
+export function fromTS16(now, ts) {
+	return u64(expand((now >> 9n) - (1n << 14n), BigInt(ts), 16) << 9n);
+}
+
+/**
+ * Returns the report of a delta. The remainder 2 is an original's, and 0 says that nothing came.
+ * @param {number} delta us
+ * @returns {number}
+ */
+export function toReport(delta) {
+	const nearest = Math.floor((delta + 4) / 8);
+	let report = wrap(nearest, 24);
+	if (report % marks === originalMark) {
+		report = wrap(delta > 8 * nearest ? report + 1 : report - 1, 24);
+	}
+	return report === 0 ? 1 : report;
+}
+
+const marks = 3;
+const originalMark = 2;
+
+/**
+ * @param {Uint8Array} bytes
+ * @returns {DataView}
+ */
+function viewOf(bytes) {
+	return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/**
+ * @param {Uint8Array} bytes
+ * @param {number} at
+ * @returns {number}
+ */
+function get24(bytes, at) {
+	return bytes[at] | bytes[at + 1] << 8 | bytes[at + 2] << 16;
+}
+
+/**
+ * @param {Uint8Array} bytes
+ * @param {number} at
+ * @param {number} value
+ */
+function put24(bytes, at, value) {
+	bytes[at] = value & 255;
+	bytes[at + 1] = value >> 8 & 255;
+	bytes[at + 2] = value >> 16 & 255;
+}
+
+// ---- What is known of a remote clock ----
+
+const settled = 15 * second; // by then both ends have seen that a clock was set, and told
+const maxSlew = 50_000; // us: larger corrections are steps
+const readerMargin = 20_000; // us: so far may a reader be ahead of the last datagram, or behind it
+const maxOffset = 2 ** (offsetBits - 1); // us: half the ring, where all offsets are
+const priorSkew = 100e-6; // two crystals of 50 ppm
+const slewSkew = 500e-6; // NTP's fastest slew
+const maxSkew = 1000e-6; // no computer's clock is as wrong
+const skewDrift = 0.1e-6 / 1e6; // a skew changes so fast, per microsecond: temperature
+
+/** View is what readers see: it says how to get from a local time to the remote one. */
+class View {
+	known = false; // the offset is known
+	stepSeen = false; // there was a clock step
+	unchecked = false; // not enough has arrived since a silence or a clock step
+	ambiguous = false; // the multiple of 67.1 s is in doubt
+	from = 0n; // local time: all that follows is as of then
+	whole = 0n; // us: what is added to the local time; while nothing is known, what anchor() said
+	part = 0; // us, below 1: what is missing from whole
+	slew = 0; // us: this is added at from, too, to be slewed away
+	skewBefore = 0; // rate of the offset before from
+	skewAfter = 0; // and later
+	steps = 0; // jumps of the remote time
+	delay = 0; // us: shortest, from the peer
+	toPeer = 0; // us: shortest, to the peer
+	bound = 0; // us: of the error, readerMargin before from, without slew
+	dispersion = 0; // by which bound grows in a microsecond, us
+	sinceStep = 0; // us: since the last clock step, or the start
+	scatter = 0; // us: mean distance of fast datagrams from the floor
+	jitter = 0; // us: mean difference of two datagrams in a row
+	heardAt = 0n; // local time of the last report
+	silentAfter = settled; // us after which the peer is silent
+
+	/** @param {number} x us after from */
+	skewAt(x) {
+		return x < 0 ? this.skewBefore : this.skewAfter;
+	}
+
+	/**
+	 * Returns what is left of the slew x us after from: it is taken away at half the speed of
+	 * time.
+	 * @param {number} x
+	 */
+	slewLeft(x) {
+		const slewed = clamp(x, 0, 2 * maxSlew) / 2;
+		return this.slew - clamp(this.slew, -slewed, slewed);
+	}
+
+	/**
+	 * Returns what is added to the local time x us after from, as a whole number and the part.
+	 * @param {number} x
+	 * @param {number} skew
+	 */
+	offset(x, skew) {
+		const fine = this.part + skew * x + this.slewLeft(x);
+		const down = Math.floor(fine);
+		return {whole: this.whole + BigInt(down), part: fine - down};
+	}
+
+	/**
+	 * @param {Usec} local
+	 * @returns {Usec}
+	 */
+	remote(local) {
+		const x = since(local, this.from);
+		return u64(local + this.offset(x, this.skewAt(x)).whole);
+	}
+
+	/**
+	 * Returns the error bound x us after from.
+	 * @param {number} x
+	 */
+	boundAt(x) {
+		const age = Math.abs(x + readerMargin);
+		const grown = (this.dispersion + skewDrift / 2 * age) * age;
+		return Math.min(this.bound + grown + Math.abs(this.slewLeft(x)) + 1, maxOffset);
+	}
+
+	/** @returns {View} */
+	copy() {
+		return Object.assign(new View(), this);
+	}
+}
+
+/**
+ * @typedef {'' | 'unsynchronized' | 'silent' | 'ambiguous' | 'stepped' | 'unchecked' | 'wide'} Trust
+ *   '' is for yes
+ */
+
+/**
+ * Snapshot is everything that is known of a remote clock at one local time, remoteUsec -
+ * offsetUsec. It is also a mapping from the local to the remote clock that can be kept, asked for
+ * other times, put together with the next one by then(), and sent to another machine by toBytes().
+ * It never changes.
+ */
+export class Snapshot {
+	/** The remote clock. */
+	remoteUsec = 0n;
+	/** Remote minus local clock, us. */
+	offsetUsec = 0n;
+	/** How far remoteUsec may be off, us; 0 only where nothing is known. */
+	errorBound = 0;
+	/** Shortest delay recently from the peer, us. */
+	minimumOneWayDelay = 0;
+	/** Shortest delay recently to the peer, us. */
+	minimumDelayToPeer = 0;
+	/** Interarrival jitter of RFC 3550, us. */
+	jitter = 0;
+	/** Mean distance of the fastest datagrams from the shortest delay, us; 0 until that is known. */
+	floorScatter = 0;
+	/** Since the last report, us. */
+	age = 0;
+	/** The age from which on the peer is silent, us: 15 s, or more where reports are rare. */
+	silentAfter = settled;
+	/** Since a clock step was last noticed, or since the first datagram, us. */
+	sinceStep = 0;
+	/** Remote minus local rate, parts per million. */
+	skew = 0;
+	/** By how much skew may be off, parts per million. */
+	skewError = 0;
+	/** Jumps of the remote time so far. */
+	steps = 0;
+	/** Whether a clock step was noticed since the first datagram. */
+	stepSeen = false;
+	/** Whether since a silence or a clock step not enough has arrived to check what is known. */
+	unchecked = false;
+	/** Whether the multiple of 67.1 s is in doubt. */
+	ambiguous = false;
+	/** How many mappings then() put behind the first one. */
+	hops = 0;
+
+	/** @param {Partial<Snapshot>} [fields] */
+	constructor(fields = {}) {
+		Object.assign(this, fields);
+		Object.freeze(this);
+	}
+
+	/** Whether anything is known. */
+	get known() {
+		return this.errorBound > 0;
+	}
+
+	/**
+	 * The local time of the snapshot.
+	 * @returns {Usec}
+	 */
+	get localUsec() {
+		return u64(this.remoteUsec - this.offsetUsec);
+	}
+
+	/**
+	 * Returns '' if remoteUsec can be relied on to be at most so many microseconds off. Else it
+	 * returns the first reason why not: nothing is known; nothing was heard for silentAfter; the
+	 * multiple of 67.1 s is in doubt; a clock was set less than 15 s ago; what is known is not
+	 * checked yet; errorBound is wider.
+	 * @param {number} tolerable
+	 * @returns {Trust}
+	 */
+	within(tolerable) {
+		if (!this.known) {
+			return 'unsynchronized';
+		}
+		if (this.age >= this.silentAfter) {
+			return 'silent';
+		}
+		if (this.ambiguous) {
+			return 'ambiguous';
+		}
+		if (this.#unsettled()) {
+			return 'stepped';
+		}
+		if (this.unchecked) {
+			return 'unchecked';
+		}
+		return this.errorBound <= tolerable ? '' : 'wide';
+	}
+
+	/**
+	 * Returns what the snapshot says of another local time, later or earlier.
+	 * @param {Usec} local
+	 * @returns {Snapshot}
+	 */
+	at(local) {
+		const x = since(local, this.localUsec);
+		if (!this.known || x === 0) {
+			return this;
+		}
+		const remoteUsec = this.#remote(x);
+		const away = Math.abs(x);
+		return new Snapshot({
+			...this,
+			remoteUsec,
+			offsetUsec: BigInt.asIntN(64, remoteUsec - local),
+			errorBound: this.errorBound + this.#widening(away) + 1, // the remote time is rounded
+			age: Math.max(this.age + x, 0),
+			sinceStep: Math.max(this.sinceStep + x, 0),
+			skewError: this.skewError + this.#skewDrift() * away * 1e6,
+		});
+	}
+
+	/**
+	 * Returns the local time at which the remote clock reads remote, or 1 us more.
+	 * @param {Usec} remote
+	 * @returns {Usec}
+	 */
+	localTime(remote) {
+		const rate = this.skew * 1e-6;
+		const distance = since(remote, this.remoteUsec);
+		let x = Math.trunc(distance - rate / (1 + rate) * distance);
+		for (let i = 0; i < 4 && since(this.#remote(x - 1), remote) >= 0; i++) {
+			x--;
+		}
+		for (let i = 0; i < 4 && since(this.#remote(x), remote) < 0; i++) {
+			x++;
+		}
+		return later(this.localUsec, x);
+	}
+
+	/**
+	 * Returns the first and the last remote time that the error bound allows.
+	 * @returns {{earliest: Usec, latest: Usec}}
+	 */
+	interval() {
+		if (!this.known) {
+			return {earliest: 0n, latest: u64(-1n)};
+		}
+		const bound = Math.ceil(this.errorBound);
+		return {earliest: later(this.remoteUsec, -bound), latest: later(this.remoteUsec, bound)};
+	}
+
+	/**
+	 * Puts two mappings together: this one leads from the local clock to a second one, next from
+	 * that one to a third. The result leads from the local clock to the third, as where a relay
+	 * tells its receivers what it knows of a sender. Its steps are no count any more: they change
+	 * when those of one mapping do.
+	 * @param {Snapshot} next
+	 * @returns {Snapshot}
+	 */
+	then(next) {
+		if (!this.known || !next.known) {
+			return new Snapshot();
+		}
+		next = next.at(this.remoteUsec);
+		// The second clock may read something else by this bound, and next is as wide as it is
+		// there.
+		const off = this.errorBound;
+		const apart = next.#widening(off) + Math.abs(next.skew) * 1e-6 * off;
+		const rates = Math.abs(next.skew) + next.skewError;
+		const hasScatter = this.floorScatter > 0 && next.floorScatter > 0;
+		const later = next.sinceStep < this.sinceStep ? next : this; // that one was set later
+		const nearer = next.age - next.silentAfter > this.age - this.silentAfter ? next : this;
+		return new Snapshot({
+			remoteUsec: next.remoteUsec,
+			offsetUsec: BigInt.asIntN(64, this.offsetUsec + next.offsetUsec),
+			errorBound: next.errorBound + Math.ceil(off + apart),
+			minimumOneWayDelay: this.minimumOneWayDelay + next.minimumOneWayDelay,
+			minimumDelayToPeer: this.minimumDelayToPeer + next.minimumDelayToPeer,
+			jitter: this.jitter + next.jitter,
+			floorScatter: hasScatter ? this.floorScatter + next.floorScatter : 0,
+			age: nearer.age, // of the one that is silent sooner
+			silentAfter: nearer.silentAfter,
+			sinceStep: later.sinceStep,
+			skew: this.skew + next.skew + this.skew * next.skew * 1e-6,
+			skewError: this.skewError + next.skewError +
+				(this.skewError * rates + next.skewError * Math.abs(this.skew)) * 1e-6,
+			// A sum would hide that one started anew.
+			steps: Math.imul(31, this.steps) + next.steps >>> 0,
+			stepSeen: later.stepSeen || this.#unsettled() || next.#unsettled(),
+			unchecked: this.unchecked || next.unchecked,
+			ambiguous: this.ambiguous || next.ambiguous,
+			hops: Math.min(this.hops + next.hops + 1, 255),
+		});
+	}
+
+	/** Returns the snapshot in a line, for logs. */
+	toString() {
+		if (!this.known) {
+			return 'not synchronized';
+		}
+		const us = (/** @type {number} */ v) => `${Math.round(v)} us`;
+		const ms = (/** @type {number} */ v) => `${Math.round(v / 1000)} ms`;
+		return [
+			`offset ${this.offsetUsec} us +-${us(this.errorBound)}`,
+			`skew ${this.skew.toFixed(3)}+-${this.skewError.toFixed(3)} ppm`,
+			`delay ${us(this.minimumOneWayDelay)} in, ${us(this.minimumDelayToPeer)} out`,
+			`jitter ${us(this.jitter)}`,
+			`scatter ${this.floorScatter > 0 ? us(this.floorScatter) : 'unknown'}`,
+			`report ${ms(this.age)} ago`,
+			`${ms(this.sinceStep)} since ${this.stepSeen ? 'a clock was set' : 'the start'}`,
+			`${this.steps} steps, ${this.hops} hops`,
+		].join(', ');
+	}
+
+	/**
+	 * Returns the 63 bytes in which a snapshot travels, as Go's AppendBinary does.
+	 * @returns {Uint8Array}
+	 */
+	toBytes() {
+		const bytes = new Uint8Array(snapshotLength);
+		const rate = Math.round(this.skew * rateUnit);
+		const off = Math.ceil(this.skewError * rateUnit + Math.abs(this.skew * rateUnit - rate));
+		const most = 2 ** 32 - 1;
+		bytes[0] = 1; // version
+		if (!this.known || this.errorBound > most || Math.abs(rate) >= 2 ** 31 || off > most) {
+			return bytes;
+		}
+		const b = viewOf(bytes);
+		bytes[1] = (this.stepSeen ? 1 : 0) | (this.unchecked ? 2 : 0) | (this.ambiguous ? 4 : 0);
+		bytes[2] = this.hops;
+		b.setBigUint64(3, this.localUsec, true);
+		b.setBigUint64(11, this.remoteUsec, true);
+		const words = [
+			Math.ceil(this.errorBound),
+			Math.floor(this.minimumOneWayDelay),
+			Math.floor(this.minimumDelayToPeer),
+			Math.floor(this.jitter),
+			Math.floor(this.floorScatter),
+			Math.ceil(this.age / 1000),
+			Math.floor(this.silentAfter / 1000),
+			Math.floor(this.sinceStep / 1000),
+			rate,
+			off,
+			this.steps,
+		];
+		for (const [i, word] of words.entries()) {
+			b.setUint32(19 + 4 * i, Math.min(word, most), true);
+		}
+		return bytes;
+	}
+
+	/**
+	 * Reads what toBytes, or Go, wrote, or returns null. Whoever can forge bytes can move the
+	 * clock.
+	 * @param {Uint8Array} bytes
+	 * @returns {Snapshot | null}
+	 */
+	static fromBytes(bytes) {
+		if (bytes.length !== snapshotLength || bytes[0] !== 1 || bytes[1] > 7) {
+			return null;
+		}
+		const b = viewOf(bytes);
+		const word = (/** @type {number} */ i) => b.getUint32(19 + 4 * i, true);
+		const rate = b.getInt32(19 + 4 * 8, true);
+		if (word(0) === 0) { // it knows nothing, and says nothing
+			return bytes.subarray(1).every(v => v === 0) ? new Snapshot() : null;
+		}
+		if (rate === -(2 ** 31)) {
+			return null;
+		}
+		const remoteUsec = b.getBigUint64(11, true);
+		return new Snapshot({
+			remoteUsec,
+			offsetUsec: BigInt.asIntN(64, remoteUsec - b.getBigUint64(3, true)),
+			errorBound: word(0),
+			minimumOneWayDelay: word(1),
+			minimumDelayToPeer: word(2),
+			jitter: word(3),
+			floorScatter: word(4),
+			age: word(5) * 1000,
+			silentAfter: word(6) * 1000,
+			sinceStep: word(7) * 1000,
+			skew: rate / rateUnit,
+			skewError: word(9) / rateUnit,
+			steps: word(10),
+			stepSeen: (bytes[1] & 1) !== 0,
+			unchecked: (bytes[1] & 2) !== 0,
+			ambiguous: (bytes[1] & 4) !== 0,
+			hops: bytes[2],
+		});
+	}
+
+	/**
+	 * Returns the remote clock x us later.
+	 * @param {number} x
+	 * @returns {Usec}
+	 */
+	#remote(x) {
+		return later(this.remoteUsec, x + Math.floor(this.skew * x / 1e6));
+	}
+
+	/**
+	 * Returns by how much the error bound grows in the time away.
+	 * @param {number} away
+	 */
+	#widening(away) {
+		return Math.ceil((this.skewError * 1e-6 + this.#skewDrift() / 2 * away) * away);
+	}
+
+	/** The clocks of each pair change their rate by themselves. */
+	#skewDrift() {
+		return skewDrift * (1 + this.hops);
+	}
+
+	#unsettled() {
+		return this.stepSeen && this.sinceStep < settled;
+	}
+}
+
+const snapshotLength = 63;
+const rateUnit = 2 ** 32 / 1e6; // of the rates that travel, in a part per million
+
+/**
+ * RemoteClock is what all that know a remote clock answer: Synchronizer, Link and Ping. All take
+ * local times, and return null while nothing is known.
+ */
+export class RemoteClock {
+	/**
+	 * @internal
+	 * @returns {View}
+	 */
+	view() {
+		throw new Error('timesync: a RemoteClock must say what it knows');
+	}
+
+	/** Whether anything is known. */
+	get synchronized() {
+		return this.view().known;
+	}
+
+	/** How often the remote time jumped. The first synchronization does not count. */
+	get steps() {
+		return this.view().steps;
+	}
+
+	/**
+	 * Returns the remote clock. For increasing local times it never goes back except at a step:
+	 * corrections of up to 50 ms are slewed, or of up to 0.5 ms after a clock was set.
+	 * @param {Usec} now
+	 * @returns {Usec | null}
+	 */
 	remoteTime(now) {
-		const turned = -this.slope * (since(now, this.base) - this.offsetAt);
-		return this.synchronized ? u64(now + this.near + BigInt(Math.round(turned))) : null;
+		const view = this.view();
+		return view.known ? view.remote(now) : null;
 	}
-	/** How far remoteTime may be off, while no clock is set. @param {Usec} now @returns {number|null} us */
+
+	/**
+	 * Returns the local time at which remoteTime reaches remote: the inverse. remoteTime of the
+	 * result is remote or 1 us more.
+	 * @param {Usec} remote
+	 * @returns {Usec | null}
+	 */
+	localTime(remote) {
+		const view = this.view();
+		if (!view.known) {
+			return null;
+		}
+		let local = u64(remote - view.whole);
+		// Remote clocks run at half to one and a half times the local speed, so each round at
+		// least halves what is missing, and 64 rounds make nothing of anything.
+		for (let i = 0; i < 64; i++) {
+			const missing = since(remote, view.remote(local));
+			local = later(local, missing);
+			if (Math.abs(missing) <= 1) {
+				break;
+			}
+		}
+		for (let i = 0; i < 4 && since(view.remote(local - 1n), remote) >= 0; i++) {
+			local = later(local, -1);
+		}
+		for (let i = 0; i < 4 && since(view.remote(local), remote) < 0; i++) {
+			local = later(local, 1);
+		}
+		return local;
+	}
+
+	/**
+	 * Returns how far remoteTime may be off while no clock is set: at least half the round trip.
+	 * @param {Usec} now
+	 * @returns {number | null} us
+	 */
 	errorBound(now) {
-		return this.synchronized ? Math.min(Math.max(...this.distances(since(now, this.base)), 0) + 40, 2 ** (OFFSET - 1)) : null;
+		const view = this.view();
+		return view.known ? view.boundAt(since(now, view.from)) : null;
 	}
-	/** @returns {number|null} how long the fastest datagrams from the peer take, us */
-	minimumOneWayDelay() { return this.synchronized ? Math.max(ring(this.floor(this.x) + this.offset, OFFSET), 0) : null; }
-	/** @returns {number|null} how long the fastest to the peer take, us */
-	minimumDelayToPeer() { return this.synchronized ? Math.max(this.trip - /** @type {number} */ (this.minimumOneWayDelay()), 0) : null; }
+
+	/**
+	 * Returns the shortest time that a datagram from the peer was recently under way.
+	 * @returns {number | null} us
+	 */
+	minimumOneWayDelay() {
+		const view = this.view();
+		return view.known ? view.delay : null;
+	}
+
+	/**
+	 * Returns the shortest time that a datagram to the peer was recently under way.
+	 * @returns {number | null} us
+	 */
+	minimumDelayToPeer() {
+		const view = this.view();
+		return view.known ? view.toPeer : null;
+	}
+
+	/**
+	 * Returns the rate of the remote clock minus that of the local one, or null while that is not
+	 * known to 25 parts per million.
+	 * @returns {number | null} parts per million
+	 */
+	skew() {
+		const view = this.view();
+		return view.known && view.dispersion <= priorSkew / 4 ? view.skewAfter * 1e6 : null;
+	}
+
+	/**
+	 * Returns the peer's clock at a local time, for a payload. The peer reads it with fromTS23.
+	 * @param {Usec} local
+	 * @returns {number | null}
+	 */
+	toTS23(local) {
+		const remote = this.remoteTime(local);
+		return remote === null ? null : toTS23(remote);
+	}
+
+	/**
+	 * Returns the peer's clock at a local time, for a payload. The peer reads it with fromTS16.
+	 * @param {Usec} local
+	 * @returns {number | null}
+	 */
+	toTS16(local) {
+		const remote = this.remoteTime(local);
+		return remote === null ? null : toTS16(remote);
+	}
+
+	/**
+	 * Returns all that is known at a local time. Its known is false while that is nothing.
+	 * @param {Usec} now
+	 * @returns {Snapshot}
+	 */
+	snapshot(now) {
+		const view = this.view();
+		if (!view.known) {
+			return new Snapshot();
+		}
+		const remoteUsec = view.remote(now);
+		const x = since(now, view.from);
+		const drifted = skewDrift * Math.abs(x + readerMargin);
+		return new Snapshot({
+			remoteUsec,
+			offsetUsec: BigInt.asIntN(64, remoteUsec - now),
+			errorBound: view.boundAt(x),
+			minimumOneWayDelay: view.delay,
+			minimumDelayToPeer: view.toPeer,
+			jitter: view.jitter,
+			floorScatter: view.scatter < second ? view.scatter : 0,
+			age: Math.max(since(now, view.heardAt), 0),
+			silentAfter: view.silentAfter,
+			sinceStep: Math.max(view.sinceStep + x, 0),
+			skew: view.skewAfter * 1e6,
+			skewError: (view.dispersion + drifted) * 1e6,
+			steps: view.steps,
+			stepSeen: view.stepSeen,
+			unchecked: view.unchecked,
+			ambiguous: view.ambiguous,
+		});
+	}
+
+	/**
+	 * Returns '' if remoteTime(now) can be relied on to be at most so many microseconds off, else
+	 * why not: see Snapshot.within.
+	 * @param {number} tolerable us
+	 * @param {Usec} now
+	 * @returns {Trust}
+	 */
+	within(tolerable, now) {
+		return this.snapshot(now).within(tolerable);
+	}
+}
+
+// ---- The estimator: its file in Go, synchronizer.go, says why each rule is there ----
+
+const longestSilence = 1e15; // us: 31 years; a local clock that is further ahead was set
+const inward = 0; // the way from the peer
+const outward = 1; // the way to the peer
+
+/**
+ * Returns the sign of the offset in the deltas of a way.
+ * @param {number} way
+ */
+function signOf(way) {
+	return 2 * way - 1;
+}
+
+/**
+ * Synchronizer estimates the offset to the clock of one peer from stamps and reports. Link feeds
+ * one from the headers of datagrams, Ping two from exchanges.
+ */
+export class Synchronizer extends RemoteClock {
+	#both = new Association();
+	#bucket = new Bucket();
+	#view = new View();
+	#report = new OwnReport();
+	#base = 0n; // local time at which x is 0
+
+	/**
+	 * @internal
+	 * @returns {View}
+	 */
+	view() {
+		return this.#view;
+	}
+
+	/**
+	 * Takes the stamp of a datagram. Call it only for datagrams that are proven to come from the
+	 * peer: whoever can forge a stamp can move the clock.
+	 * @param {number} stamp
+	 * @param {Usec} now when it arrived
+	 * @returns {number | null} its one-way delay, us
+	 */
+	datagram(stamp, now) {
+		const raw = Number(BigInt.asIntN(deltaBits, now - (BigInt(stamp) << 3n)));
+		const both = this.#both;
+		const bucket = this.#bucket;
+		if (!both.begun) {
+			this.#start(raw, now);
+		}
+		const x = this.#advance(now);
+		if (this.#report.told) {
+			both.outgoing.forget();
+		}
+		const silence = x - bucket.from;
+		if (silence >= bucketTime) {
+			this.#view.jitter = bucket.jitter;
+			both.endBucket(x, bucket);
+			bucket.begin(x);
+		}
+		bucket.count++;
+		const floor = both.delta(inward, x);
+		const above = both.datagram(x, raw, bucket);
+		if (silence > 2 * second) {
+			both.endSilence(x, silence, above ?? 0);
+		}
+		bucket.rise(both.delta(inward, x) - floor);
+		if (above !== null) {
+			bucket.add(Math.trunc(above));
+		}
+		this.#show(x);
+		if (!both.peer.known) {
+			return null;
+		}
+		return this.#view.delay + (above ?? 0);
+	}
+
+	/**
+	 * Takes the peer's report, after the stamp of its datagram. If datagrams overtake each other,
+	 * pass no report that was sent before one that was passed in the second before.
+	 * @param {number} report
+	 * @param {Usec} now when it arrived
+	 */
+	report(report, now) {
+		const both = this.#both;
+		if (!both.begun) {
+			if (report !== 0) {
+				both.peer.last = report;
+				this.#view.heardAt = now;
+			}
+			return;
+		}
+		const x = this.#advance(now);
+		this.#view.heardAt = now;
+		if (report === 0) {
+			return; // nothing has come there since the last one
+		}
+		const floor = both.delta(inward, x);
+		both.report(x, report);
+		this.#bucket.rise(both.delta(inward, x) - floor);
+		this.#show(x);
+	}
+
+	/**
+	 * Takes what the remote clock read, all of it, when it sent what arrived at now, at most 16 s
+	 * later. Stamps show the offset modulo 67.1 s only. A correction of the multiple is a step.
+	 * @param {Usec} remote
+	 * @param {Usec} now
+	 */
+	anchor(remote, now) {
+		const view = this.#view;
+		if (!view.known) {
+			view.whole = BigInt.asIntN(64, remote - now);
+			return;
+		}
+		const was = view.remote(now);
+		const turns = BigInt.asIntN(64, expand(remote, was, offsetBits) - was);
+		if (turns !== 0n) {
+			view.whole += turns;
+			view.steps++;
+		}
+	}
+
+	/**
+	 * Returns what to report to the peer in the next datagram: the least delta since the last
+	 * report, or 0 where nothing has come for a second. Reading a report ends its interval.
+	 * @param {Usec} now
+	 * @returns {number | null} null before the first datagram
+	 */
+	minDelta(now) {
+		return this.#report.tell(now, this.#view.skewAfter);
+	}
+
+	/** Forgets everything, as when the peer is replaced by another. That is a step. */
+	reset() {
+		const {known, steps} = this.#view;
+		this.#both = new Association();
+		this.#bucket = new Bucket();
+		this.#report = new OwnReport();
+		this.#base = 0n;
+		this.#view = new View();
+		this.#view.steps = known ? steps + 1 : steps;
+	}
+
+	/**
+	 * Takes that the local machine slept until now, so that its clock may have stood still. What
+	 * is known is in doubt until datagrams have shown it, and within() says so.
+	 * @param {Usec} now
+	 */
+	slept(now) {
+		if (this.#both.begun) {
+			const x = this.#advance(now);
+			this.#both.doubt(x);
+			this.#bucket.begin(x);
+			this.#show(x);
+		}
+	}
+
+	/**
+	 * Begins with the first datagram.
+	 * @param {number} raw
+	 * @param {Usec} now
+	 */
+	#start(raw, now) {
+		const early = this.#both.peer.last;
+		const waited = since(now, this.#view.heardAt);
+		this.#base = now;
+		this.#both.start(raw);
+		this.#bucket.begin(0);
+		if (early !== 0) { // a report came before: it is as if it came now
+			this.#both.report(clamp(-waited, -second, second), early);
+		}
+	}
+
+	/**
+	 * Returns a local time as microseconds since base, and moves base where the local clock was
+	 * set.
+	 * @param {Usec} now
+	 */
+	#advance(now) {
+		const x = since(now, this.#base);
+		const ahead = x - this.#bucket.from;
+		if (ahead >= -second && ahead <= longestSilence) {
+			return x;
+		}
+		// Times go on from where they were; by how much the offset changed, the deltas will show.
+		const by = Math.trunc(ahead);
+		this.#base = later(this.#base, by);
+		this.#view.heardAt = later(this.#view.heardAt, by);
+		this.#both.interval.clockStep(this.#bucket.from);
+		this.#both.dirty = true;
+		return this.#bucket.from;
+	}
+
+	/**
+	 * Shows readers, and the sender, what is known at x.
+	 * @param {number} x
+	 */
+	#show(x) {
+		const now = later(this.#base, Math.trunc(x));
+		if (this.#both.dirty) {
+			this.#publish(x, now);
+		}
+		this.#report.set(this.#both.toReport(x), now, this.#both.peer.isOriginal);
+	}
+
+	/**
+	 * Shows readers what is news to them. A correction begins a readerMargin after now, and waits
+	 * until the one before has been over for as long, unless both come at the same time: then what
+	 * readers read within the readerMargin, before or after now, is final. A large one is a step,
+	 * at once.
+	 * @param {number} x
+	 * @param {Usec} now
+	 */
+	#publish(x, now) {
+		const both = this.#both;
+		const old = this.#view;
+		const age = since(now, old.from);
+		const slewing = 2 * Math.abs(old.slew) + readerMargin;
+		const waits = old.known && age > -readerMargin && age < slewing;
+		let from = now;
+		if (waits) {
+			from = old.from;
+		} else if (old.known) {
+			from = later(now, readerMargin);
+		}
+		let view = both.view(x + since(from, now), old.whole);
+		const began = since(from, old.from);
+		const shown = old.offset(began, old.skewAt(began));
+		const wholes = Number(BigInt.asIntN(64, shown.whole - view.whole));
+		const excess = ring(wholes + shown.part - view.part, offsetBits);
+		const unsettled = both.interval.undisturbed(x) < settled;
+		both.dirty = false;
+		view.from = from;
+		view.steps = old.steps;
+		view.heardAt = old.heardAt;
+		view.jitter = old.jitter;
+		if (!old.known) {
+			this.#view = view; // there is nothing to correct
+			return;
+		}
+		if (Math.abs(excess) > maxSlew || Math.abs(excess) > leastStep && unsettled) {
+			view = both.view(x, shown.whole);
+			view.from = now;
+			view.steps = old.steps + 1;
+			view.heardAt = old.heardAt;
+			view.jitter = old.jitter;
+		} else if (waits) {
+			both.dirty = true;
+			const {whole, part, slew, skewBefore, skewAfter} = old;
+			Object.assign(view, {whole, part, slew, skewBefore, skewAfter});
+			view.bound += Math.abs(excess);
+		} else {
+			view.slew = Math.trunc(excess * 256) / 256;
+			const fine = shown.part - view.slew;
+			const down = Math.floor(fine);
+			view.whole = shown.whole + BigInt(down);
+			view.part = fine - down;
+			view.skewBefore = old.skewAt(age);
+		}
+		this.#view = view;
+	}
+}
+
+const leastStep = 500; // us: a correction that is a step after a clock was set
+
+/** OwnReport is what the next report tells. */
+class OwnReport {
+	told = false;
+	#delta = 0;
+	#at = 0n; // local time as of which it is that
+	#known = false;
+	#again = false; // it stays the report until there is another one
+
+	/**
+	 * @param {number} delta
+	 * @param {Usec} at
+	 * @param {boolean} again an original is told the same again and again
+	 */
+	set(delta, at, again) {
+		this.#delta = delta;
+		this.#at = at;
+		this.#again = again;
+		this.#known = true;
+		this.told = false;
+	}
+
+	/**
+	 * @param {Usec} now
+	 * @param {number} skew of the remote clock
+	 * @returns {number | null}
+	 */
+	tell(now, skew) {
+		if (!this.#known) {
+			return null;
+		}
+		const age = since(now, this.#at);
+		if (this.told && !this.#again && age > second) {
+			return 0;
+		}
+		this.told = true;
+		return toReport(this.#delta - skew * age);
+	}
+}
+
+// ---- The association: both ways together ----
+
+const rounding = 13; // us: of a report or a stamp, at most
+const sigmas = 6; // standard errors of a rate: a few points far from normal gave them
+
+/** Association puts both ways together. Only it knows the parts, which do not know each other. */
+class Association {
+	ways = [new Way(), new Way()];
+	clock = new RateClock();
+	arbiter = new Arbiter();
+	interval = new Interval();
+	peer = new Peer();
+	outgoing = new Outgoing();
+	outliers = new Outliers();
+	resolution = new Resolution();
+	begun = false; // a datagram has arrived
+	awaited = -1; // the way that is where the round trip of before a clock step puts it; -1: none
+	before = 0; // us: that round trip
+	fellFrom = 0; // us: the round trip until a floor fell in warm-up; 0: none
+	fellAt = 0; // x when it did
+	fellWay = inward; // the way whose floor it was
+	awake = 0; // x when the last silence ended
+	drifted = 0; // us: how far the clocks may have run apart in it
+	dirty = true; // readers are to be told something
+
+	/**
+	 * Begins with the level of the first datagram.
+	 * @param {number} level
+	 */
+	start(level) {
+		this.begun = true;
+		this.peer = new Peer();
+		this.interval.event = -settled;
+		this.clock.doubt(priorSkew);
+		this.ways[inward].start(level, 0);
+	}
+
+	/**
+	 * Carries the clock on to x. What is not known of its rate widens the interval.
+	 * @param {number} x
+	 */
+	advance(x) {
+		const dt = x - this.clock.at;
+		if (dt !== 0) {
+			this.interval.widen(this.dispersion() * dt);
+			this.clock.offset += this.clock.skew * dt;
+			this.clock.at = x;
+		}
+	}
+
+	/**
+	 * Returns the delta of a datagram on the floor of a way at x.
+	 * @param {number} way
+	 * @param {number} x
+	 */
+	delta(way, x) {
+		return this.ways[way].level + signOf(way) * this.clock.offsetAt(x);
+	}
+
+	/**
+	 * Returns the delay of a datagram on the floor of a way.
+	 * @param {number} way
+	 */
+	delay(way) {
+		return ring(this.ways[way].level, offsetBits);
+	}
+
+	/** Returns the round trip of a datagram that does not queue. No clock is in it. */
+	roundTrip() {
+		return ring(this.ways[inward].level + this.ways[outward].level, deltaBits);
+	}
+
+	/** Returns by how much the round trip is shorter than the reference one. */
+	lack() {
+		return this.arbiter.reference - this.roundTrip();
+	}
+
+	/** By how much two looks at the same round trip differ at most. */
+	deadBand() {
+		const noise = this.ways[inward].scatter() + this.ways[outward].scatter();
+		const host = 2 * hostJitter + this.resolution.joint();
+		return host + gateSpreads / 2 * noise + this.stale(0);
+	}
+
+	/**
+	 * By how much the floor of the way to the peer may be above what an original reports: that is
+	 * a minimum of ten seconds.
+	 * @param {number} unknown of the rate
+	 */
+	stale(unknown) {
+		if (!this.peer.isOriginal) {
+			return 0;
+		}
+		const length = Math.min(this.clock.at, congestedTime) + second;
+		return length * Math.max(unknown + this.clock.skew, 0);
+	}
+
+	/** @returns {Look} what both ways say now */
+	look() {
+		const [i, o] = this.ways;
+		return {
+			roundTrip: this.roundTrip(),
+			correction: ring((i.level - o.level) / 2, offsetBits),
+			deadBand: this.deadBand(),
+			original: this.peer.isOriginal,
+		};
+	}
+
+	/** Moves the offset to where the round trip allows it to be. */
+	follow() {
+		if (!this.peer.known) {
+			return;
+		}
+		if (this.awaited >= 0) {
+			this.ways[this.awaited].level += this.before - this.roundTrip();
+		}
+		const look = this.look();
+		const slack = priorSkew * Math.min(this.clock.at, longestWindow);
+		if (this.arbiter.reference < -look.deadBand - slack) {
+			// The first reports were from before.
+			this.arbiter.restart(look.roundTrip);
+		}
+		const by = this.arbiter.correct(look) - look.correction;
+		if (Math.abs(by) > look.deadBand && !this.arbiter.isWarmingUp) {
+			this.arbiter.jumped = true;
+		}
+		this.adjust(by);
+	}
+
+	/**
+	 * Moves the offset. The interval stays where it is, and so do the deltas of both floors.
+	 * @param {number} by
+	 */
+	adjust(by) {
+		if (by === 0) {
+			return;
+		}
+		this.clock.offset += by;
+		for (const [way, w] of this.ways.entries()) {
+			w.level -= signOf(way) * by;
+			this.interval.slack[way] -= signOf(way) * by;
+		}
+		this.dirty = true;
+	}
+
+	/**
+	 * Takes a delta that arrived at x, and returns how far it is above the floor; null: that is
+	 * not believed.
+	 * @param {number} x
+	 * @param {number} raw
+	 * @param {Bucket} bucket
+	 * @returns {number | null} us
+	 */
+	datagram(x, raw, bucket) {
+		this.advance(x);
+		const way = this.ways[inward];
+		way.hurry(bucket);
+		let above = around(raw, this.delta(inward, x));
+		if (above < -way.lowerGate(x, this.clock.sigma, this.resolution.joint())) {
+			const by = this.outliers.add(above);
+			if (by === null) {
+				return null;
+			}
+			this.fall(inward, x, by);
+			above -= by;
+		}
+		this.outliers.row = 0;
+		if (above < 0) {
+			way.lower(x, -above);
+			this.dirty = true;
+			above = 0;
+		}
+		if (this.dirty) {
+			this.follow();
+		}
+		this.outgoing.note(this.delta(inward, x) + above, x, this.clock.skew);
+		return above;
+	}
+
+	/**
+	 * Takes that a datagram so far above the floor ended a silence, in which a clock may have been
+	 * set: then the truth is as far off as it is late.
+	 * @param {number} x
+	 * @param {number} silence us
+	 * @param {number} above us
+	 */
+	endSilence(x, silence, above) {
+		if (!this.peer.known) {
+			return;
+		}
+		this.awake = x;
+		this.drifted = this.dispersion() * silence;
+		this.interval.atLeast(inward, this.delay(inward) + above);
+		this.dirty = true;
+	}
+
+	/**
+	 * Takes that the local clock may have stood still: nothing that is known of the offset holds.
+	 * @param {number} x
+	 */
+	doubt(x) {
+		this.advance(x);
+		this.interval.clockStep(x);
+		this.interval.slack = [maxOffset, maxOffset];
+		this.dirty = true;
+	}
+
+	/**
+	 * Takes by how much the two fastest datagrams of a bucket differ.
+	 * @param {number} difference us
+	 */
+	learnResolution(difference) {
+		const was = this.resolution.joint();
+		this.resolution.learn(Math.trunc(difference));
+		const now = this.resolution.joint();
+		if (now <= was) {
+			return;
+		}
+		this.clock.doubt(priorSkew); // datagrams with the same delta told no slope
+		this.interval.widen(now); // how far the clocks ran apart within it was not seen
+		if (this.peer.known && Math.abs(this.lack()) < 2 * now) {
+			this.arbiter.restart(this.roundTrip());
+		}
+		this.dirty = true;
+	}
+
+	/**
+	 * Ends the bucket of the way to here at x.
+	 * @param {number} x
+	 * @param {Bucket} bucket
+	 */
+	endBucket(x, bucket) {
+		this.advance(x);
+		this.outliers.endBucket();
+		if (bucket.fastest === Infinity) {
+			return; // nothing but early outliers
+		}
+		if (!bucket.isSingle) {
+			this.outgoing.note(this.delta(inward, x) + bucket.fastest, x, this.clock.skew);
+		}
+		const at = bucket.from + bucketTime / 2;
+		const {fastest: least, runnerUp: next} = bucket;
+		const congested = this.take(inward, {from: bucket.from, to: x, at, least, next});
+		if (!congested && bucket.isLarge) {
+			this.learnResolution(next - least);
+		}
+	}
+
+	/**
+	 * Takes the fastest datagram of some time on a way, and returns whether it queued.
+	 * @param {number} way
+	 * @param {Sample} sample
+	 */
+	take(way, sample) {
+		const w = this.ways[way];
+		if (this.awaited === way) {
+			this.awaited = -1;
+		}
+		this.limit(way, sample);
+		if (sample.to - sample.from > congestedTime) { // nobody watched
+			this.arbiter.jumped = true;
+		}
+		const isOther = way !== this.fellWay && sample.from >= this.fellAt;
+		if (isOther && sample.least < (this.fellFrom - this.roundTrip()) / 2) {
+			this.fellFrom = 0; // a clock would have made it late
+		}
+		const gate = w.upperGate(sample.to, this.clock.sigma, this.resolution.joint());
+		const {by, congested} = w.take(sample, gate);
+		if (!congested) {
+			const delta = this.delta(way, sample.at) + sample.least;
+			w.points.add({x: sample.at, delta}, signOf(way) * this.clock.skew);
+		}
+		if (w.least > second) { // rule: what makes all datagrams so late is a clock
+			this.interval.atLeast(way, this.delay(way) + w.least);
+			this.dirty = true;
+		}
+		if (by > 0) {
+			this.shift(way, sample.to, by);
+		} else if (this.peer.known && !this.peer.isOriginal) {
+			this.slewed(way, sample);
+		}
+		this.fit(way, sample);
+		if (this.peer.known) {
+			this.matchStep(sample.to);
+			this.follow();
+		}
+		return congested;
+	}
+
+	/**
+	 * Takes that the floor of a way fell to another level.
+	 * @param {number} way
+	 * @param {number} x
+	 * @param {number} by us, below 0
+	 */
+	fall(way, x, by) {
+		const before = this.roundTrip();
+		const dead = this.deadBand();
+		if (!this.peer.known || before + by > -dead || this.arbiter.reference < -dead) {
+			// rule: what passes for a shorter path may be a clock
+			if (by < -dead && this.arbiter.isWarmingUp) {
+				this.fellFrom = before;
+				this.fellAt = x;
+				this.fellWay = way;
+			}
+			this.shift(way, x, by);
+			return;
+		}
+		if (this.interval.isUnsettled(x)) { // rule: what is set again and again is slewed
+			this.clock.doubt(slewSkew);
+		}
+		this.stepClock(way, x, by); // rule: a round trip shorter than nothing is a clock's
+		this.awaited = 1 - way;
+		this.before = before;
+	}
+
+	/**
+	 * Moves the floor of a way.
+	 * @param {number} way
+	 * @param {number} x
+	 * @param {number} by us
+	 */
+	shift(way, x, by) {
+		this.forget(way);
+		this.ways[way].shift(x, by);
+		if (way === inward) {
+			this.outgoing.forget(); // it was of before
+		}
+		this.dirty = true;
+	}
+
+	/**
+	 * Takes that a clock was set, by which the floor of a way moves by so much. Delays stay as
+	 * they are.
+	 * @param {number} way
+	 * @param {number} x
+	 * @param {number} by us
+	 */
+	stepClock(way, x, by) {
+		this.clock.offset += signOf(way) * by;
+		this.shift(inward, x, 0);
+		this.shift(outward, x, 0);
+		// rule: what clocks drift apart in a silence is no step
+		if (x - this.awake > warmUp || Math.abs(by) > this.drifted) {
+			this.interval.clockStep(x);
+		}
+	}
+
+	/**
+	 * Moves what the points of a way that are gone said of the rate to what was known before.
+	 * @param {number} way
+	 */
+	forget(way) {
+		const points = this.ways[way].points;
+		if (!this.clock.doubts) {
+			this.clock.prior = this.clock.prior.and(points.rate);
+		}
+		points.rate = nothing;
+	}
+
+	/**
+	 * Takes that the offset is at most so far off on the side of a way.
+	 * @param {number} way
+	 * @param {{from: number, least: number}} sample
+	 */
+	limit(way, sample) {
+		if (!this.peer.known) {
+			return;
+		}
+		const drift = this.dispersion() * (this.clock.at - sample.from);
+		let slack = this.ways[way].level + sample.least + drift;
+		if (way === outward) {
+			slack += rounding + this.stale(sigmas / 2 * this.clock.sigma);
+		}
+		if (this.interval.take(way, sample.from, this.clock.at, ring(slack, offsetBits))) {
+			this.dirty = true;
+		}
+	}
+
+	/**
+	 * Raises the floor of a way by what the round trip lacks, if for some time all its datagrams
+	 * have been late by as much: nothing but the clocks moved.
+	 * @param {number} way
+	 * @param {Sample} sample
+	 */
+	slewed(way, sample) {
+		const w = this.ways[way];
+		const lack = this.lack();
+		w.late.add(sample, w.residual, lack);
+		const by = Math.min(w.late.by, lack);
+		const time = Math.max(w.late.lasted, 2 * second);
+		if (lack < leastSlew || this.arbiter.isWarmingUp || !w.isLate(lack, slewDepths)) {
+			return;
+		}
+		// rule: a slew is late by what lacks, a queue by more
+		if (w.late.by > 2 * lack + 4 * w.spread || by > slewSkew * time) {
+			return;
+		}
+		w.raise(by);
+		this.clock.bend(signOf(way) * by, time);
+		for (const [k, one] of this.ways.entries()) {
+			one.points.rate = nothing;
+			one.points.forget();
+			one.touched = sample.to;
+			this.interval.slack[k] += by;
+		}
+		this.dirty = true;
+	}
+
+	/**
+	 * Makes a point of the fastest datagram of a way of late, if it is time, and turns the clock
+	 * to what both ways say of its rate.
+	 * @param {number} way
+	 * @param {Sample} sample
+	 */
+	fit(way, sample) {
+		const w = this.ways[way];
+		const {points} = w;
+		const {clock} = this;
+		const x = sample.to;
+		const resolution = this.resolution.joint();
+		const silence = x - sample.from;
+		const outlasts = points.list.length >= fitPoints && silence > points.span(sample.from);
+		if (silence > longestWindow || silence > congestedTime && outlasts) {
+			this.forget(way); // the points are old
+			points.restart(x);
+			clock.doubt(Math.max(clock.sigma, Math.min(skewDrift * silence, priorSkew)));
+			return;
+		}
+		if (x - points.end < points.spacing) {
+			return;
+		}
+		// rule: a line that sinks starts anew
+		if (points.loweredBy > w.lowerGate(w.lastNear, clock.sigma, resolution)) {
+			this.forget(way);
+			points.restart(x);
+			if (this.peer.known && !this.peer.isOriginal && this.lack() > 2 * rounding) {
+				this.forget(1 - way); // it may be the clock
+				this.ways[1 - way].points.forget();
+			}
+		}
+		const added = points.endSpan(x, signOf(way) * clock.skew, resolution);
+		if (added === null) {
+			return;
+		}
+		this.dirty = true;
+		if (points.list.length < fitPoints) {
+			return;
+		}
+		points.rate = w.slope(way, clock, resolution);
+		if (added.evicted) {
+			if (!clock.doubts) {
+				const {mean, variance} = points.rate;
+				clock.prior = clock.prior.and(new Gaussian(mean, points.list.length * variance));
+			}
+			const drift = 4 * skewDrift * added.wait;
+			clock.prior = new Gaussian(clock.prior.mean, clock.prior.variance + drift * drift);
+		}
+		const turn = clock.learn(this.ways[inward].points.rate, this.ways[outward].points.rate);
+		for (const [k, one] of this.ways.entries()) {
+			if (k === inward || !this.peer.isOriginal) {
+				one.turn(k, clock, turn);
+			}
+		}
+		w.learnUsual(way, clock);
+	}
+
+	/**
+	 * Raises a floor if all its datagrams are late by what the round trip became shorter: then a
+	 * clock was set.
+	 * @param {number} x
+	 */
+	matchStep(x) {
+		for (const [way, w] of this.ways.entries()) {
+			const look = this.look();
+			let by = w.lateness();
+			const opens = look.roundTrip < -look.deadBand && look.roundTrip + by > -look.deadBand;
+			if (opens && !this.arbiter.isWarmingUp) {
+				by = Math.min(by, Math.max(this.arbiter.reference, 0) - look.roundTrip);
+			}
+			const set = opens || this.arbiter.matches(by, this.arbiter.reference, look, w);
+			const fell = this.fellFrom > 0 && x - this.fellAt < settled &&
+				this.arbiter.matches(by, this.fellFrom, look, w);
+			if (by === 0 || !set && !fell) {
+				continue;
+			}
+			this.ways[1 - way].level += by; // it fell when that was seen
+			this.interval.slack[1 - way] += by;
+			this.stepClock(way, x, by); // rule: a clock that is set moves both floors
+			this.clock.doubt(slewSkew); // it may be slewed
+			if (fell) {
+				this.arbiter.restart(this.roundTrip());
+			}
+			this.fellFrom = 0;
+		}
+	}
+
+	/**
+	 * Takes the least delta of the way to the peer since the report before.
+	 * @param {number} x
+	 * @param {number} report
+	 */
+	report(x, report) {
+		this.advance(x);
+		const wasOriginal = this.peer.isOriginal;
+		this.peer.note(report);
+		const way = this.ways[outward];
+		if (this.peer.isOriginal && !wasOriginal) { // its minima were taken for datagrams
+			way.points.restart(x);
+			way.points.rate = nothing;
+			this.clock.doubt(priorSkew);
+		}
+		const raw = 8 * report;
+		const from = this.peer.sent;
+		const sent = x - clamp(this.delay(inward), 0, second);
+		this.peer.sent = sent;
+		if (!this.peer.known) {
+			this.firstReport(x, raw);
+			return;
+		}
+		let above = around(raw, this.delta(outward, sent));
+		if (this.peer.isOriginal) {
+			this.minimum(x, above);
+			return;
+		}
+		const {event} = this.interval;
+		const isOld = from < event && this.interval.undisturbed(x) < 3 * second;
+		if (this.awaited === outward && above < 0 && isOld) {
+			return; // it is from before the clock step
+		}
+		if (above < -way.lowerGate(sent, this.clock.sigma, this.resolution.joint())) {
+			this.fall(outward, sent, above);
+			above = 0;
+		} else if (above < 0) {
+			way.lower(sent, -above);
+			this.dirty = true;
+			above = 0;
+		}
+		const at = Math.max(from, sent - second) / 2 + sent / 2;
+		this.take(outward, {from, to: sent, at, least: above, next: Infinity});
+		this.review(x);
+	}
+
+	/**
+	 * Takes what an original reports, so far above its floor: a minimum of ten seconds.
+	 * @param {number} x
+	 * @param {number} above us
+	 */
+	minimum(x, above) {
+		const way = this.ways[outward];
+		if (this.awaited === outward) {
+			this.awaited = -1;
+		}
+		way.level += above;
+		way.near(this.peer.sent);
+		this.dirty = true;
+		this.limit(outward, {from: this.peer.sent, least: 0});
+		this.matchStep(x);
+		this.follow();
+		this.review(x);
+	}
+
+	/**
+	 * Takes the first report. The offset is the midpoint: nothing else is known.
+	 * @param {number} x
+	 * @param {number} raw
+	 */
+	firstReport(x, raw) {
+		const [i, o] = this.ways;
+		const back = this.delta(inward, x);
+		const half = ring(raw + back, deltaBits) / 2;
+		this.peer.known = true;
+		this.dirty = true;
+		this.clock.offset = half - back;
+		i.level = half;
+		o.start(half, this.peer.sent);
+		o.spread = i.spread; // until more is known
+		o.points.meanResidual = i.points.meanResidual;
+		this.arbiter.restart(this.roundTrip());
+		this.arbiter.reviewed = x;
+		this.interval.slack = [half, maxOffset];
+		// The datagram that it tells of may be as old as the session.
+		this.limit(outward, {from: Math.min(this.peer.sent, 0), least: 0});
+	}
+
+	/**
+	 * Lets the arbiter learn the round trip. It is asked once a report.
+	 * @param {number} x
+	 */
+	review(x) {
+		const look = this.look();
+		const dt = this.arbiter.since(x);
+		const [i, o] = this.ways;
+		if (i.congestedFor > 0 || o.congestedFor > 0) {
+			look.roundTrip += i.queue() + o.queue();
+			const known = look.roundTrip >= this.arbiter.reference - look.deadBand;
+			if (!this.arbiter.isWarmingUp || known) { // rule: a queue teaches no round trip
+				return;
+			}
+		}
+		const lack = this.arbiter.reference - look.roundTrip;
+		const mayBeClock = i.isLate(lack, mayBeDepths) || o.isLate(lack, mayBeDepths);
+		const mayBeRate = lack < congestedTime * this.clock.sigma && !this.arbiter.isWarmingUp;
+		if (lack > 1 && (mayBeClock || mayBeRate)) { // rule: what lacks may be a clock's
+			this.arbiter.age += dt;
+			return;
+		}
+		this.arbiter.learn(dt, look);
+		this.follow();
+	}
+
+	/** Returns by how much the interval widens in a microsecond, us. */
+	dispersion() {
+		const time = Math.max(this.interval.undisturbed(this.clock.at), second);
+		let scatter = this.ways[inward].scatter();
+		if (this.peer.known) {
+			scatter = Math.min(scatter, this.ways[outward].scatter());
+		}
+		const unknown = sigmas * this.clock.sigma + (2 * scatter + hostJitter) / time;
+		const most = slewSkew + Math.abs(this.clock.skew);
+		return 2 * settled * skewDrift + Math.min(unknown, most);
+	}
+
+	/**
+	 * Returns the delta that the next report tells, as of x.
+	 * @param {number} x
+	 */
+	toReport(x) {
+		if (this.peer.isOriginal || !this.outgoing.some) { // an original believes it as it is
+			return this.delta(inward, x);
+		}
+		return this.outgoing.at(x, this.clock.skew);
+	}
+
+	/**
+	 * Returns what readers are to see at x. The offset is the one nearest to near.
+	 * @param {number} x
+	 * @param {bigint} near
+	 * @returns {View}
+	 */
+	view(x, near) {
+		const view = new View();
+		view.whole = near;
+		view.sinceStep = this.interval.undisturbed(x);
+		view.scatter = this.ways[inward].points.meanResidual;
+		view.stepSeen = this.interval.stepped;
+		// Rounded, so that products with times are exact.
+		view.skewBefore = Math.trunc(this.clock.skew * 2 ** 32) / 2 ** 32;
+		view.skewAfter = view.skewBefore;
+		if (!view.stepSeen) {
+			view.sinceStep -= settled; // where it began, for the interval
+		}
+		if (!this.peer.known) {
+			return view;
+		}
+		view.known = true;
+		// 1/4, or rounding down could take a whole one.
+		const offset = ring(this.clock.offsetAt(x), offsetBits) + 1 / 4;
+		const down = Math.floor(offset);
+		view.whole = BigInt.asIntN(64, expand(near, BigInt(down), offsetBits));
+		view.part = Math.floor((offset - down) * 2 ** 32) / 2 ** 32;
+		view.delay = Math.max(this.delay(inward), 0);
+		view.toPeer = Math.max(this.delay(outward), 0);
+		view.dispersion = this.dispersion();
+		// What lacks may be a slew, of which 2 s are not known yet.
+		const slewed = Math.min(this.lack(), slewSkew * 2 * second);
+		const wrong = Math.max(-this.roundTrip(), slewed, 0);
+		const grown = view.dispersion * Math.max(x - readerMargin - this.clock.at, 0);
+		view.bound = this.interval.bound() + wrong + grown;
+		return view;
+	}
+}
+
+/**
+ * Returns how far a delta is above near, of those a ring apart: no queue is 45 s long.
+ * @param {number} raw
+ * @param {number} near
+ */
+function around(raw, near) {
+	const full = 2 ** deltaBits;
+	const d = ring(raw, deltaBits) - near;
+	return d - full * Math.floor(d / full + 2 / 3);
+}
+
+// ---- Reports: what the peer says, and what it is told ----
+
+const longRun = 64; // reports in a row without remainder 2; buckets that the spread is a mean over
+
+/** Peer is what is known of the reports of the other end. */
+class Peer {
+	sent = 0; // x when it sent the last one
+	last = 0; // report, 0 at first; it may come before the first datagram
+	minima = 0; // reports until it counts as one of ours
+	known = false; // a report has come, so the offset is known
+
+	/** Whether the peer is an original, or may be one. */
+	get isOriginal() {
+		return this.minima > 0;
+	}
+
+	/** @param {number} report */
+	note(report) {
+		const repeated = report === this.last;
+		this.last = report;
+		if (report % marks === originalMark) { // rule: originals are told apart
+			this.minima = longRun;
+		} else if (this.minima > 0 && !repeated) { // an original repeats a minimum for long
+			this.minima--;
+		}
+	}
+}
+
+/** Outgoing is the least delta since the last report. */
+class Outgoing {
+	some = false; // there is one
+	#delta = 0;
+	#x = 0; // it was that at x
+
+	/**
+	 * Takes the delta of a datagram, as of x.
+	 * @param {number} delta
+	 * @param {number} x
+	 * @param {number} skew
+	 */
+	note(delta, x, skew) {
+		if (!this.some || delta < this.at(x, skew)) {
+			this.#delta = delta;
+			this.#x = x;
+			this.some = true;
+		}
+	}
+
+	/**
+	 * Returns the least delta as of x: the clocks ran apart since.
+	 * @param {number} x
+	 * @param {number} skew
+	 */
+	at(x, skew) {
+		return this.#delta - skew * (x - this.#x);
+	}
+
+	forget() {
+		this.some = false;
+	}
+}
+
+// ---- The clock: offset, rate, and how well that is known ----
+
+/** Gaussian is what is known of a rate. A variance of 0: nothing. */
+class Gaussian {
+	/**
+	 * @param {number} mean
+	 * @param {number} variance
+	 */
+	constructor(mean, variance) {
+		this.mean = mean;
+		this.variance = variance;
+	}
+
+	/**
+	 * Returns what is known if both are.
+	 * @param {Gaussian} other
+	 * @returns {Gaussian}
+	 */
+	and(other) {
+		if (other.variance === 0) {
+			return this;
+		}
+		if (this.variance === 0) {
+			return other;
+		}
+		const weight = this.variance / (this.variance + other.variance);
+		const mean = this.mean + weight * (other.mean - this.mean);
+		return new Gaussian(mean, weight * other.variance);
+	}
+
+	/**
+	 * Whether two rates are hardly the same one: they are 4 standard deviations apart.
+	 * @param {Gaussian} other
+	 */
+	differs(other) {
+		const d = this.mean - other.mean;
+		return d * d > 4 * 4 * (this.variance + other.variance);
+	}
+}
+
+const nothing = new Gaussian(0, 0);
+
+/** RateClock is the remote clock as the local one sees it. Both ways see the same one. */
+class RateClock {
+	at = 0; // x at which the offset is that
+	offset = 0; // us: remote minus local clock
+	skew = 0; // by which it changes
+	sigma = 0; // standard deviation of that
+	prior = nothing; // what was known of the skew before the points of both ways
+	agreed = nothing; // what both ways last agreed on
+	doubts = false; // the points were not believed
+
+	/** @param {number} x */
+	offsetAt(x) {
+		return this.offset + this.skew * (x - this.at);
+	}
+
+	/**
+	 * Says that what was known of the skew may be wrong by sigma.
+	 * @param {number} sigma
+	 */
+	doubt(sigma) {
+		this.sigma = sigma;
+		this.prior = new Gaussian(this.skew, sigma * sigma);
+		this.agreed = nothing;
+	}
+
+	/**
+	 * Takes that the offset has run away by so much in a time: the rate has changed by some of
+	 * that.
+	 * @param {number} by us
+	 * @param {number} time us
+	 */
+	bend(by, time) {
+		const change = by / time;
+		this.skew = clamp(this.skew + change / 2, -maxSkew, maxSkew);
+		this.doubt(Math.hypot(change, this.sigma));
+	}
+
+	/**
+	 * Takes what both ways say of the skew, and returns by how much it turned.
+	 * @param {Gaussian} i
+	 * @param {Gaussian} o
+	 */
+	learn(i, o) {
+		const was = this.skew;
+		const both = i.variance > 0 && o.variance > 0;
+		if (both && i.differs(o)) { // rule: no clock makes a round trip longer: a path ramps
+			if (this.agreed.variance > 0) {
+				this.prior = this.agreed;
+			}
+			this.agreed = nothing;
+			this.doubts = true;
+			this.skew = median(this.prior.mean, i.mean, o.mean);
+			this.sigma = Math.sqrt(this.prior.variance);
+		} else {
+			this.believe(i, o, both);
+		}
+		const {mean, variance} = this.prior;
+		this.prior = new Gaussian(clamp(mean, -maxSkew, maxSkew), variance);
+		this.skew = clamp(this.skew, -maxSkew, maxSkew);
+		return this.skew - was;
+	}
+
+	/**
+	 * Takes what both ways say, or one of them, where they do not contradict each other.
+	 * @param {Gaussian} i
+	 * @param {Gaussian} o
+	 * @param {boolean} both
+	 */
+	believe(i, o, both) {
+		let points = i.and(o);
+		this.doubts = false;
+		// At first only what most crystals do is known, and a clock may be further off, but none
+		// so far.
+		const known = this.prior.variance < priorSkew * priorSkew / 2 ||
+			Math.abs(points.mean) > 1.1 * maxSkew;
+		if (known && points.differs(this.prior)) {
+			const {mean} = this.prior;
+			const d = points.mean - mean;
+			const common = both ? Math.abs(median(0, i.mean - mean, o.mean - mean)) : 0;
+			if (common > Math.abs(d) / 2) { // rule: what both ways say is the clock
+				this.prior = new Gaussian(mean, d * d);
+			} else {
+				points = new Gaussian(points.mean, d * d);
+				this.doubts = true;
+			}
+		}
+		const now = this.prior.and(points);
+		this.skew = now.mean;
+		this.sigma = Math.sqrt(now.variance);
+		if (both) {
+			this.agreed = now;
+		}
+	}
+}
+
+/**
+ * Returns the middle one of three.
+ * @param {number} a
+ * @param {number} b
+ * @param {number} c
+ */
+function median(a, b, c) {
+	return Math.max(Math.min(a, b), Math.min(Math.max(a, b), c));
+}
+
+// ---- The arbiter between path and clock ----
+
+const warmUp = 6 * second; // the first datagrams may all have queued
+const longestQueue = 220 * second; // an asymmetry that was right is kept through a long queue
+
+/**
+ * @typedef {object} Look what both ways say at one time
+ * @property {number} roundTrip us
+ * @property {number} correction us: offset minus midpoint
+ * @property {number} deadBand us: two looks at the same round trip differ by less
+ * @property {boolean} original the peer tells late that its floor rose
+ */
+
+/**
+ * Arbiter decides whether the path or a clock has changed. It sees no datagram: only the round
+ * trip, in which no clock is, and how far the offset is from the midpoint.
+ */
+class Arbiter {
+	reference = 0; // us: the round trip that is trusted, of late
+	asymmetry = 0; // us: offset minus midpoint while the round trip is the reference one
+	symmetric = 0; // us: the reference round trip when the asymmetry was last 0
+	expiry = 0; // us: until the asymmetry decays
+	age = 0; // us: for how long the round trip has been the reference one
+	candidate = 0; // us: another round trip that lasts
+	candidateAge = 0; // us: for how long it has
+	reviewed = 0; // x when that was last asked
+	jumped = false; // the offset did: what is taken for an asymmetry may be a clock that was set
+
+	/**
+	 * Takes the round trip for the reference. It is taken to be symmetric.
+	 * @param {number} roundTrip
+	 */
+	restart(roundTrip) {
+		const {expiry, reviewed} = this;
+		Object.assign(this, new Arbiter(), {
+			reference: roundTrip,
+			symmetric: roundTrip,
+			expiry,
+			reviewed,
+		});
+	}
+
+	/**
+	 * Returns the time since it was last asked. It says little about what a long one spans.
+	 * @param {number} x
+	 */
+	since(x) {
+		const dt = Math.min(x - this.reviewed, 2 * second);
+		this.reviewed = x;
+		this.expiry -= dt;
+		if (this.jumped) {
+			this.expiry = Math.min(this.expiry, longestWindow);
+		}
+		return dt;
+	}
+
+	/** Whether the reference round trip is hardly known yet. */
+	get isWarmingUp() {
+		return this.age < warmUp;
+	}
+
+	/** Whether the round trip is not known well yet. */
+	get isEarly() {
+		return this.age < 2 * settled;
+	}
+
+	/**
+	 * Returns how far the midpoint may be off where the round trip is d longer than it was. At
+	 * first, and beside an original, which tells rises late, a shorter one is right.
+	 * @param {number} d
+	 * @param {Look} look
+	 */
+	asymmetryBound(d, look) {
+		if (d < 0 && (this.isWarmingUp || look.original)) {
+			return 0;
+		}
+		// rule: a round trip that is well known is not a little longer
+		const known = d > 0 && !this.isEarly;
+		if (!known && Math.abs(d) < look.deadBand) {
+			return 0;
+		}
+		return Math.abs(d) / 2;
+	}
+
+	/**
+	 * Returns how far the offset is to be from the midpoint: as it is, or as near to that as both
+	 * round trips that are known allow.
+	 * @param {Look} look
+	 */
+	correct(look) {
+		const near = this.asymmetryBound(look.roundTrip - this.reference, look);
+		const corrected = clamp(look.correction, this.asymmetry - near, this.asymmetry + near);
+		const far = this.asymmetryBound(look.roundTrip - this.symmetric, look);
+		return clamp(corrected, -far, far);
+	}
+
+	/**
+	 * Learns the reference round trip from one that lasted dt.
+	 * @param {number} dt
+	 * @param {Look} look
+	 */
+	learn(dt, look) {
+		const d = look.roundTrip - this.reference;
+		const same = Math.abs(d) < look.deadBand;
+		if (look.roundTrip < -look.deadBand) {
+			// A clock was set, and not everybody has told.
+		} else if (this.isWarmingUp && d < 0) { // rule: a shorter one is taken at once in warm-up
+			if (same) {
+				this.age += dt;
+				this.candidateAge = 0;
+			}
+			this.reference = look.roundTrip;
+		} else if (same) {
+			this.reference += d * Math.min(dt / congestedTime, 1);
+			this.age += dt;
+			this.candidateAge = 0;
+		} else {
+			this.learnCandidate(dt, look);
+		}
+		if (this.expiry < 0) { // rule: asymmetries decay
+			const part = Math.min(4 * dt / congestedTime, 1);
+			this.symmetric += (this.reference - this.symmetric) * part;
+		}
+		const most = this.asymmetryBound(this.reference - this.symmetric, look);
+		this.asymmetry = clamp(this.asymmetry, -most, most);
+		if (this.asymmetry === 0) {
+			this.symmetric = this.reference;
+		}
+	}
+
+	/**
+	 * Takes that the round trip has been another one for dt.
+	 * @param {number} dt
+	 * @param {Look} look
+	 */
+	learnCandidate(dt, look) {
+		if (Math.abs(look.roundTrip - this.candidate) >= look.deadBand) {
+			this.candidate = look.roundTrip;
+			this.candidateAge = 0;
+			return;
+		}
+		this.candidateAge += dt;
+		if (this.candidateAge <= settled) {
+			return;
+		}
+		if (this.asymmetry === 0) { // rule: another round trip that lasts is learnt
+			this.expiry = longestQueue;
+		}
+		this.asymmetry = look.correction;
+		this.reference = look.roundTrip;
+		this.candidateAge = 0;
+	}
+
+	/**
+	 * Whether the round trip is that of before if the floor of a way is higher by rise. In warm-up
+	 * one queue may have ended as another came.
+	 * @param {number} rise
+	 * @param {number} before
+	 * @param {Look} look
+	 * @param {Way} way
+	 */
+	matches(rise, before, look, way) {
+		const lack = before - look.roundTrip;
+		const miss = Math.abs(lack - rise);
+		let most = rise / 2;
+		if (this.isWarmingUp) {
+			most = rise / 4;
+			if (way.congestedFor < 5 * second) {
+				return false;
+			}
+		}
+		const gate = look.deadBand + gateSpreads * way.spread;
+		return lack > look.deadBand && miss < gate && miss < most;
+	}
+}
+
+// ---- The interval that contains the offset: the error bound ----
+
+/**
+ * Interval contains the true offset while no clock is set: no delay is negative, so each datagram
+ * limits the offset on one side, and each report on the other.
+ */
+class Interval {
+	/**
+	 * us: the truth is at most so far below the offset, as the way in says, and above, as the way
+	 * out says.
+	 */
+	slack = [0, 0];
+	fresh = [false, false]; // so since the last clock step
+	event = -settled; // x of the last clock step; at the start -settled
+
+	/**
+	 * Takes that a clock was set at x, or seems to have been.
+	 * @param {number} x
+	 */
+	clockStep(x) {
+		this.event = x;
+		this.fresh = [false, false];
+	}
+
+	/** Whether a clock was ever set. */
+	get stepped() {
+		return this.event > -settled;
+	}
+
+	/**
+	 * Returns the time since the last clock step, us.
+	 * @param {number} x
+	 */
+	undisturbed(x) {
+		return x - this.event;
+	}
+
+	/**
+	 * Whether a clock was set of late.
+	 * @param {number} x
+	 */
+	isUnsettled(x) {
+		return this.stepped && this.undisturbed(x) < settled;
+	}
+
+	/** Returns how far the offset may be off, us. */
+	bound() {
+		return Math.max(...this.slack, 0) + 3 * rounding;
+	}
+
+	/**
+	 * Says that the truth may be farther off, on both sides.
+	 * @param {number} by us
+	 */
+	widen(by) {
+		for (const [way, slack] of this.slack.entries()) {
+			this.slack[way] = clamp(slack + by, -maxOffset, maxOffset);
+		}
+	}
+
+	/**
+	 * Says that the truth may be so far off on the side of a way.
+	 * @param {number} way
+	 * @param {number} slack us
+	 */
+	atLeast(way, slack) {
+		this.slack[way] = Math.max(this.slack[way], slack);
+	}
+
+	/**
+	 * Takes what a way has said since from: at x the truth is at most so far off. It returns
+	 * whether a clock was set, or more is known after one was.
+	 * @param {number} way
+	 * @param {number} from
+	 * @param {number} x
+	 * @param {number} slack us
+	 */
+	take(way, from, x, slack) {
+		let news = false;
+		if (!this.fresh[way] && this.stepped && from >= this.event) {
+			// After a clock step another one counts, even if wider.
+			this.slack[way] = slack;
+			this.fresh[way] = true;
+			news = true;
+		}
+		this.slack[way] = Math.min(this.slack[way], slack);
+		if (-this.slack[inward] > this.slack[outward]) { // nothing is left: a clock was set
+			this.clockStep(x);
+			this.slack[1 - way] = maxOffset;
+			return true;
+		}
+		return news;
+	}
+}
+
+// ---- The floor of one way: gates, level shifts ----
+
+const bucketTime = 0.2 * second; // datagrams are judged by the fastest of so long
+const congestedTime = 10 * second; // what lasts so long is no queue
+const hostJitter = 100; // us: hosts add so much, whatever the path
+const gateSpreads = 8; // spreads: exponential jitter exceeds 8 times its mean in e^-8 of the cases
+const leastSlew = 20; // us: less may be rounding
+const lateShare = 0.7; // of what lacks
+const slewDepths = 5; // depths: late by more is late for sure
+const mayBeDepths = 0.6; // depths: and by so much perhaps
+
+/**
+ * @typedef {object} Sample the fastest datagram of some time
+ * @property {number} from x
+ * @property {number} to x
+ * @property {number} at x: about when it came
+ * @property {number} least us: so far is it above the floor
+ * @property {number} next us: the second fastest; Infinity if it is not known
+ */
+
+/** Bucket is the span of 0.2 s or more that is under way. */
+class Bucket {
+	from = 0; // x when it began
+	fastest = Infinity; // us: the fastest datagram is so far above the floor
+	runnerUp = Infinity; // us: the second fastest
+	count = 0; // datagrams
+	jitter = 0; // us: mean difference of two datagrams in a row (RFC 3550)
+	#last = 0; // us: the last one was so far above the floor
+
+	/** @param {number} x */
+	begin(x) {
+		this.from = x;
+		this.fastest = Infinity;
+		this.runnerUp = Infinity;
+		this.count = 0;
+	}
+
+	/**
+	 * Adds a datagram that is so far above the floor.
+	 * @param {number} above
+	 */
+	add(above) {
+		const difference = Math.min(Math.abs(above - this.#last), second);
+		this.jitter += (difference - this.jitter) / 16;
+		this.#last = above;
+		this.runnerUp = Math.min(this.runnerUp, Math.max(this.fastest, above));
+		this.fastest = Math.min(this.fastest, above);
+	}
+
+	/** Whether less than two datagrams came. */
+	get isSingle() {
+		return this.runnerUp === Infinity;
+	}
+
+	/** How far the two fastest lie apart, us. */
+	get spread() {
+		return this.fastest === Infinity ? 0 : this.runnerUp - this.fastest;
+	}
+
+	/** Whether so many came that the two fastest differ little even where a path flaps. */
+	get isLarge() {
+		return this.count > fitPoints;
+	}
+
+	/**
+	 * Says that the floor rose.
+	 * @param {number} by
+	 */
+	rise(by) {
+		this.fastest = Math.trunc(Math.max(this.fastest - by, 0));
+		this.runnerUp = Math.trunc(Math.max(this.runnerUp - by, 0));
+	}
+}
+
+/**
+ * Outliers are datagrams below the lower gate, faster than the path seems to allow. A clock that
+ * was set makes all datagrams early, a path that was not taken before some, and swapped times of
+ * receipt one or two.
+ */
+class Outliers {
+	row = 0; // so many in a row
+	#least = 0; // us: of those, below 0
+	#buckets = 0; // buckets in a row in which some came
+	#now = false; // one came in the bucket under way
+
+	/**
+	 * Adds one, and returns by how much the floor fell, or null while that is not believed.
+	 * @param {number} above us, below 0
+	 * @returns {number | null}
+	 */
+	add(above) {
+		this.row++;
+		this.#least = this.row === 1 ? above : Math.min(this.#least, above);
+		this.#now = true;
+		// rule: outliers come neither three times, nor in each bucket
+		if (this.row < 3 && this.#buckets < 4) {
+			return null;
+		}
+		this.row = 0;
+		this.#buckets = 0;
+		this.#now = false;
+		return this.#least;
+	}
+
+	endBucket() {
+		this.#buckets = this.#now ? this.#buckets + 1 : 0;
+		this.#now = false;
+	}
+}
+
+/** Late is a run of samples of a way that all were above the floor. */
+class Late {
+	by = 0; // us: at least so far
+	#from = 0; // x
+	#to = 0; // x
+
+	/**
+	 * Takes a sample. A run ends with one that is not late by most of what lacks.
+	 * @param {Sample} sample
+	 * @param {number} residual us
+	 * @param {number} lack us
+	 */
+	add(sample, residual, lack) {
+		if (this.lasted === 0 || this.by < lateShare * lack) {
+			this.by = residual;
+			this.#from = sample.from;
+		}
+		this.by = Math.min(this.by, residual);
+		this.#to = sample.to;
+	}
+
+	get lasted() {
+		return this.#to - this.#from;
+	}
+}
+
+/** How far above the floor the fastest datagrams of a way usually come. */
+class Typical {
+	height = 0; // us: mean distance of the points from the floor
+	spacing = 0; // us: time between them
+	depth = 0; // us*us: both multiplied: over so long a time the fastest comes so much nearer
+}
+
+/**
+ * Way is the floor of one way: the delay of a datagram that does not queue, as the clock stands,
+ * and the points that tell how it moves against the clock.
+ *
+ * The yardstick of all gates is the spread: how far apart the fastest datagrams come. It learns
+ * only from what comes near: what sets a gate must not learn from what the gate refuses.
+ */
+class Way {
+	level = 0; // us
+	lastNear = 0; // x of the last sample that came near, or of a level shift
+	touched = 0; // x of the datagram that last lowered it
+	spread = second; // us: how far apart the fastest datagrams come; at the start 1 s
+	residual = second; // us: the last sample was so far above the floor
+	least = 0; // us: the last two were
+	congestedFor = 0; // us: for how long samples have been congested, of each a second at most
+	plateau = 0; // us: the least residual after the first 5 s of that
+	late = new Late();
+	typical = new Typical();
+	points = new Points();
+	spreads = 0; // samples that the spread is a mean over
+	hits = 0; // congested samples near the plateau, at most longRun
+
+	/**
+	 * Begins with a datagram at x.
+	 * @param {number} level
+	 * @param {number} x
+	 */
+	start(level, x) {
+		Object.assign(this, new Way(), {level, lastNear: x, touched: x});
+		this.points.restart(x);
+	}
+
+	/** Returns how far the fastest datagrams lie apart. */
+	scatter() {
+		return Math.min(this.points.meanResidual, this.spread);
+	}
+
+	/**
+	 * Returns how far above the floor the fastest datagram of a sample that ends at x may be.
+	 * @param {number} x
+	 * @param {number} sigma
+	 * @param {number} resolution
+	 */
+	upperGate(x, sigma, resolution) {
+		// rule: what is congested opens no gate
+		const unseen = Math.max(x - this.lastNear - this.congestedFor, 0);
+		const steady = hostJitter + 2 * resolution + gateSpreads * this.spread;
+		const gate = steady + sigmas / 2 * sigma * unseen;
+		if (this.congestedFor === 0) {
+			return gate;
+		}
+		// rule: what is congested comes near only well inside of the gate
+		return Math.min(gate, Math.max(gate, this.residual) / 2);
+	}
+
+	/**
+	 * Returns how far below the floor a datagram may be at x: 12 scatters, not 8 spreads as above
+	 * it, since the first ones may be small by chance.
+	 * @param {number} x
+	 * @param {number} sigma
+	 * @param {number} resolution
+	 */
+	lowerGate(x, sigma, resolution) {
+		const unseen = Math.max(this.points.spacing, x - this.lastNear);
+		const steady = hostJitter + resolution + 1.5 * gateSpreads * this.scatter();
+		return steady + sigmas / 2 * sigma * unseen;
+	}
+
+	/** Returns how late all datagrams are. */
+	lateness() {
+		if (this.congestedFor > 0) {
+			return this.residual;
+		}
+		return this.least >= 2 * this.spread ? this.least : 0; // rule: what is near may be late
+	}
+
+	/** Returns how long all datagrams queue. */
+	queue() {
+		return this.congestedFor === 0 ? 0 : this.residual;
+	}
+
+	/**
+	 * Whether all datagrams of late came above the floor by most of what the round trip lacks, and
+	 * by more than is usual over such a time, so many times.
+	 * @param {number} lack
+	 * @param {number} depths
+	 */
+	isLate(lack, depths) {
+		const by = Math.min(this.late.by, lack);
+		const time = this.late.lasted;
+		const {height, spacing, depth} = this.typical;
+		const usual = height * Math.min(spacing / time, 1);
+		return by > lateShare * lack && by * time > depths * depth && by > usual;
+	}
+
+	/**
+	 * Moves the floor to another level at x.
+	 * @param {number} x
+	 * @param {number} by us
+	 */
+	shift(x, by) {
+		this.lay(by);
+		this.points.restart(x);
+		this.near(x);
+		this.late = new Late();
+		this.touched = x;
+	}
+
+	/**
+	 * Takes that datagrams come near the floor.
+	 * @param {number} x
+	 */
+	near(x) {
+		this.congestedFor = 0;
+		this.least = 0;
+		this.lastNear = x;
+	}
+
+	/**
+	 * Moves the floor up where it was not seen that the clock was slewed.
+	 * @param {number} by us
+	 */
+	raise(by) {
+		this.lay(by);
+		this.congestedFor = 0;
+		this.least = 0;
+	}
+
+	/**
+	 * Moves the floor down, to a datagram at x.
+	 * @param {number} x
+	 * @param {number} by us
+	 */
+	lower(x, by) {
+		this.lay(-by);
+		this.touched = x;
+		this.points.loweredBy += by;
+	}
+
+	/**
+	 * Moves the floor up.
+	 * @param {number} by us
+	 */
+	lay(by) {
+		this.level += by;
+		this.residual -= by;
+		this.late.by -= by;
+	}
+
+	/**
+	 * Makes a spread of the first bucket before it is over.
+	 * @param {Bucket} bucket
+	 */
+	hurry(bucket) {
+		// rule: the first bucket need not be over
+		if (this.spreads === 0 && bucket.count >= fitPoints) {
+			this.spread = Math.min(bucket.spread, second / 2);
+		}
+	}
+
+	/**
+	 * Takes a sample, and returns by how much the floor rises and whether all of the sample was
+	 * congested.
+	 * @param {Sample} sample
+	 * @param {number} gate
+	 */
+	take(sample, gate) {
+		const before = this.residual;
+		this.residual = sample.least;
+		this.least = Math.min(sample.least, before);
+		if (sample.least > gate) {
+			return {by: this.congest(sample), congested: true};
+		}
+		this.learnSpread(sample, before - sample.least);
+		this.congestedFor = 0;
+		this.lastNear = sample.from;
+		return {by: 0, congested: false};
+	}
+
+	/**
+	 * Takes a sample of which all datagrams were late, and returns by how much the floor rises. A
+	 * path that is longer comes back to the same height, a queue hardly; and it may last for 30 s.
+	 * @param {Sample} sample
+	 */
+	congest(sample) {
+		const {least} = sample;
+		this.congestedFor += Math.min(sample.to - sample.from, second);
+		if (this.congestedFor < congestedTime / 2) {
+			this.plateau = least;
+			this.hits = 0;
+		}
+		if (Math.abs(least - this.plateau) < hostJitter + gateSpreads * this.spread) {
+			this.hits = Math.min(this.hits + 1, longRun);
+		} else if (least < this.plateau) {
+			this.hits = 1;
+		}
+		this.plateau = Math.min(this.plateau, least);
+		const returns = this.congestedFor > congestedTime && this.hits >= 3;
+		if (!returns && this.congestedFor <= 3 * congestedTime) { // rule: what lasts is no queue
+			return 0;
+		}
+		this.spreads = Math.min(this.spreads, fitPoints); // a longer path may have more jitter
+		return this.plateau;
+	}
+
+	/**
+	 * Learns the spread from a sample that was faster than the one before by fall: half of what
+	 * its two fastest lie apart, plus fall, since these two may share their delay, as those of a
+	 * frame do. If fall is negative, a queue may have begun. Then it does not count, except where
+	 * a single datagram is known. A sample counts for little more than the mean so far.
+	 * @param {Sample} sample
+	 * @param {number} fall us
+	 */
+	learnSpread(sample, fall) {
+		let spread = (sample.next - sample.least) / 2 + Math.max(fall, 0);
+		let most = 1.5 * this.spread;
+		if (sample.next === Infinity) {
+			spread = Math.abs(fall);
+			most = 2.5 * this.spread;
+		}
+		if (spread > second / 2) {
+			return; // there was none before, or a clock was set between the two
+		}
+		this.spreads = Math.min(this.spreads + 1, longRun);
+		this.spread += (Math.min(spread, most + hostJitter / 2) - this.spread) / this.spreads;
+	}
+
+	/**
+	 * Returns the points as the clock stands: x from the last one on, and how long each was under
+	 * way.
+	 * @param {number} way
+	 * @param {RateClock} clock
+	 * @returns {Point[]}
+	 */
+	heights(way, clock) {
+		const {list} = this.points;
+		const last = list[list.length - 1].x;
+		return list.map(({x, delta}) => ({
+			x: x - last,
+			delta: delta - signOf(way) * clock.offsetAt(x),
+		}));
+	}
+
+	/**
+	 * Returns what the points say of the rate of the clock.
+	 * @param {number} way
+	 * @param {RateClock} clock
+	 * @param {number} resolution
+	 */
+	slope(way, clock, resolution) {
+		const heights = this.heights(way, clock);
+		const {slope, span} = secant(heights);
+		const {low, third, mean} = residuals(heights, slope);
+		// 4 us: no fit removes half a unit of a stamp.
+		const ideal = Math.max(2 * (third - low), mean * 4 / 5) + 4;
+		let noise = Math.max(ideal, resolution / 2);
+		if (this.points.spacing === bucketTime) { // rule: the spread is noise at first
+			noise = Math.max(noise, 1.25 * maxPoints * this.spread / heights.length);
+		}
+		return new Gaussian(clock.skew + signOf(way) * slope, noise * noise / (span * span));
+	}
+
+	/**
+	 * Lays the floor after the clock turned: below its points, or where these are few, which may
+	 * all be late, through the datagram that last touched it.
+	 * @param {number} way
+	 * @param {RateClock} clock
+	 * @param {number} turn
+	 */
+	turn(way, clock, turn) {
+		const {list, best} = this.points;
+		if (list.length < fitPoints) {
+			this.lay(signOf(way) * turn * (clock.at - this.touched));
+			return;
+		}
+		let low = Math.min(...this.heights(way, clock).map(p => p.delta));
+		if (best !== null) {
+			low = Math.min(low, best.delta - signOf(way) * clock.offsetAt(best.x));
+		}
+		this.lay(low - this.level);
+	}
+
+	/**
+	 * Learns how far above the floor datagrams usually come. What is late teaches nothing, nor
+	 * does the curve of a clock that changes its rate: the wobble of the points about it does.
+	 * @param {number} way
+	 * @param {RateClock} clock
+	 */
+	learnUsual(way, clock) {
+		const heights = this.heights(way, clock);
+		const {mean} = residuals(heights, 0);
+		this.points.meanResidual = mean;
+		if (this.late.by >= 2 * mean) {
+			return;
+		}
+		this.typical.height = Math.min(mean, 2 * wobble(heights));
+		this.typical.spacing = -heights[0].x / (heights.length - 1);
+		if (this.typical.spacing < 2.5 * second) {
+			this.typical.depth = this.typical.height * this.typical.spacing;
+		}
+	}
+}
+
+// ---- The points below which the floor lies: level and slope ----
+
+const maxPoints = 12; // fastest datagrams of doubling spans that the floor lies below
+const fitPoints = 4; // the fewest that show both a slope and noise
+const longestWindow = 130 * second; // oscillators keep no rate for longer
+
+/**
+ * @typedef {{x: number, delta: number}} Point a datagram that queued least: about when it came; us
+ */
+
+/**
+ * Whether a point is below the line of that slope through another one.
+ * @param {Point} p
+ * @param {Point} q
+ * @param {number} slope
+ */
+function isBelow(p, q, slope) {
+	return p.delta - q.delta < slope * (p.x - q.x);
+}
+
+/** Points are the fastest datagrams of spans of time. */
+class Points {
+	end = 0; // x of the end of the last span
+	spacing = bucketTime; // us: time between points; it doubles when there are too many
+	loweredBy = 0; // us: by which the floor was lowered since end
+	meanResidual = second; // us: mean distance of the points from the floor, at the start 1 s
+	rate = nothing;
+	/** @type {Point | null} */
+	best = null; // the fastest since end
+	/** @type {Point[]} */
+	list = [];
+
+	/**
+	 * Drops the points at x: they speak of another level.
+	 * @param {number} x
+	 */
+	restart(x) {
+		this.forget();
+		this.end = x;
+		this.loweredBy = 0;
+	}
+
+	/** Drops the points: they speak of another slope. */
+	forget() {
+		this.list = [];
+		this.best = null;
+		this.spacing = bucketTime;
+	}
+
+	/**
+	 * Makes a datagram a candidate for the next point.
+	 * @param {Point} point
+	 * @param {number} slope of the floor
+	 */
+	add(point, slope) {
+		if (this.best === null || isBelow(point, this.best, slope)) {
+			this.best = point;
+		}
+	}
+
+	/**
+	 * Returns for how long, us, the points tell the slope at x.
+	 * @param {number} x
+	 */
+	span(x) {
+		return x - (this.list.length === 0 ? this.end : this.list[0].x);
+	}
+
+	/**
+	 * Makes a point of the fastest datagram since the last one. It returns whether one was too
+	 * old, and how long after the last one this came; or null where there is none.
+	 * @param {number} x
+	 * @param {number} slope
+	 * @param {number} resolution
+	 */
+	endSpan(x, slope, resolution) {
+		const {best} = this;
+		const last = this.list.at(-1);
+		this.end = x;
+		this.loweredBy = 0;
+		this.best = null;
+		if (best === null) {
+			return null;
+		}
+		if (last !== undefined && best.x <= last.x) { // receive times went back
+			if (last.x > x) {
+				this.forget();
+			}
+			return null;
+		}
+		const evicted = this.makeRoom(slope, resolution);
+		const before = this.list.at(-1);
+		this.list.push(best);
+		return {evicted, wait: before === undefined ? 0 : best.x - before.x};
+	}
+
+	/**
+	 * Drops points that are too old, or every second one, and returns whether any was too old.
+	 * @param {number} slope
+	 * @param {number} resolution
+	 */
+	makeRoom(slope, resolution) {
+		// Noise makes the slope wrong by about noise*spacing/window^2, and a skew that drifts by
+		// 0.00125 ppm a second by that times the window. At the best window, cubed here, both are
+		// equal.
+		const {length} = this.list;
+		const oldest = length === 0 ? 0 : this.list[0].x;
+		const spacing = Math.max(this.spacing, (this.end - oldest) / Math.max(length, 1));
+		const noise = Math.max(this.meanResidual, resolution / 2);
+		const best = 800 * noise * spacing * second * second;
+		const isLonger = (/** @type {number} */ time) =>
+			time > congestedTime && (time > longestWindow || time ** 3 > best);
+		// rule: spans double
+		if (length === maxPoints && !isLonger((maxPoints + fitPoints) * this.spacing)) {
+			this.spacing *= 2;
+			this.halve(slope);
+		}
+		let evicted = false;
+		while (this.list.length === maxPoints || this.#isStale(isLonger)) {
+			this.list.shift();
+			evicted = true;
+		}
+		return evicted;
+	}
+
+	/** @param {(time: number) => boolean} isLonger */
+	#isStale(isLonger) {
+		return this.list.length >= fitPoints && isLonger(this.end - this.list[0].x);
+	}
+
+	/**
+	 * Keeps the lower one of each two points.
+	 * @param {number} slope
+	 */
+	halve(slope) {
+		const kept = [];
+		for (let i = 0; i + 1 < this.list.length; i += 2) {
+			const [a, b] = [this.list[i], this.list[i + 1]];
+			kept.push(isBelow(b, a, slope) ? b : a);
+		}
+		this.list = kept;
+	}
+}
+
+/**
+ * Returns how far the lowest and the third lowest point are above the line of that slope through
+ * 0, and the mean distance of all points from the lowest.
+ * @param {Point[]} points
+ * @param {number} slope
+ */
+function residuals(points, slope) {
+	const heights = points.map(p => p.delta - slope * p.x).sort((a, b) => a - b);
+	const mean = heights.reduce((sum, y) => sum + y, 0) / heights.length;
+	return {low: heights[0], third: heights[2], mean: mean - heights[0]};
+}
+
+/**
+ * Returns the mean distance of the points from the chords of their neighbours: a clock that
+ * changes its rate bends few.
+ * @param {Point[]} points
+ */
+function wobble(points) {
+	let sum = 0;
+	for (let i = 1; i + 1 < points.length; i++) {
+		const [p, q, r] = points.slice(i - 1, i + 2);
+		const chord = (r.delta - p.delta) * (q.x - p.x) / (r.x - p.x);
+		sum += Math.abs(q.delta - p.delta - chord);
+	}
+	return sum / (points.length - 2);
+}
+
+/**
+ * Returns the slope of the lower convex hull of the points over the middle half of their span, and
+ * the span (Moon, Skelly, Towsley 1999, smoothed).
+ * @param {Point[]} points
+ */
+function secant(points) {
+	const first = points[0].x;
+	const last = points[points.length - 1].x;
+	const span = last - first;
+	const from = first + span / 4;
+	const to = last - span / 4;
+	let lowFrom = 0; // the hull there
+	let lowTo = 0;
+	for (let p = 0; p < points.length - 1 && points[p].x <= to;) {
+		const {x, delta} = points[p];
+		let next = p + 1;
+		let least = Infinity; // the least slope from p
+		for (let i = p + 1; i < points.length; i++) {
+			const slope = (points[i].delta - delta) / (points[i].x - x);
+			if (slope <= least) {
+				least = slope;
+				next = i;
+			}
+		}
+		if (x <= from) {
+			lowFrom = delta + least * (from - x);
+		}
+		lowTo = delta + least * (to - x);
+		p = next;
+	}
+	return {slope: (lowTo - lowFrom) / (span / 2), span};
+}
+
+// ---- Coarse clocks ----
+
+const maxResolution = 16_000; // us: no system's clock is coarser
+
+/** Resolution learns of what deltas are multiples where both clocks are coarse. */
+class Resolution {
+	#candidate = 0; // us: it may be that
+	#hits = 0; // differences that were multiples of it; one that is none begins anew
+
+	/**
+	 * Takes by how much two datagrams of about the same moment differ: by 0 or a multiple of the
+	 * resolution, but for the unit of stamps.
+	 * @param {number} difference us
+	 */
+	learn(difference) {
+		const alike = 18; // us: two units, and 2
+		const by = Math.abs(difference);
+		if (by <= alike || by > maxResolution) {
+			return;
+		}
+		const rest = by % Math.max(this.#candidate, 1);
+		if (this.#candidate <= 6 * alike || Math.min(rest, this.#candidate - rest) > alike) {
+			this.#candidate = by;
+			this.#hits = 1;
+			return;
+		}
+		this.#hits = Math.min(this.#hits + 1, longRun);
+	}
+
+	/** Returns the resolution of both clocks together, us: 0 where one of them is not coarse. */
+	joint() {
+		// Eight differences in a row are hardly multiples of one number by chance.
+		return this.#hits < 8 || this.#candidate <= hostJitter ? 0 : this.#candidate;
+	}
 }
 
 // ---- The header of datagrams: WIRE.md, "The header of a datagram" ----
-const REPORT = 1, ANCHOR = 2, HAS_ANCHOR = 4, ASKS = 8, VERSION = 16, RESERVED = 0xc0; // flags
-const SOON = 500_000, LATER = 1_000_000, SOON_OVER = 20_000_000, SURE = 50_000, HELD_UP = 2_000_000, TURN = 2 ** OFFSET;
-/** One end of a connection: a Synchronizer that reads and writes headers. For the next connection take a new one. */
-export class Link extends Synchronizer {
-	hasAnchor = false; heardOfUs = false; // each end's anchor is at the other
-	owed = false; // a report is
-	first = /** @type {Usec|null} */ (null); due = 0n; // reports
-	knewUs = false; newest = /** @type {{stamp: number, at: Usec}|null} */ (null); // so has the peer known our clock; the last report that was taken
-	asking = {n: 0, from: 0n, last: /** @type {Usec|null} */ (null)}; // datagrams in a row
-	behind = {n: 0, from: 0n}; // anchors in a row
-	/** @param {Usec} now when the datagram is sent @returns {Uint8Array} what goes in front of the payload */
+
+const flagReport = 1; // there is a report
+const flagAnchor = 2; // there is an anchor
+const flagHasAnchor = 4; // we know the receiver's clock and its anchor, and it did not ask
+const flagAsks = 8; // we had no datagram, or no report, since the start or the reset
+const flagVersion = 16; // this is version 3
+const flagsReserved = 0xc0; // flag 5: the sender checks what it knows
+
+const stampLength = 3;
+const reportLength = 3;
+const anchorLength = 8;
+
+const soon = 500_000; // us: time between two reports at first
+const usual = 1_000_000; // us: and after that
+const soonOver = 20_000_000; // us: so long is at first
+const anchorAge = 16 * second; // a datagram with an anchor was under way for at most so long
+const early = second; // and at most so early faster than the path allows
+const heldUp = 2 * second; // more than any round trip: what is held up for longer is no proof
+const sure = 50_000; // us: more than neighbouring datagrams overtake each other by
+const reordering = second; // more than datagrams overtake each other by
+const inARow = 3; // so many datagrams must agree: two may be nuisances
+
+/** Streak counts datagrams in a row that say the same. */
+class Streak {
+	count = 0;
+	#begun = 0n; // local time of the first
+	#last = 0n; // and of the last
+	#ever = false; // one has said so
+
+	/**
+	 * Counts a datagram, or ends the streak. It returns whether the streak has gone on for long.
+	 * @param {boolean} goesOn
+	 * @param {Usec} now
+	 * @param {number} atLeast us
+	 */
+	add(goesOn, now, atLeast) {
+		if (!goesOn) {
+			this.count = 0;
+			return false;
+		}
+		this.count++;
+		if (this.count === 1) {
+			this.#begun = now;
+		}
+		this.#last = now;
+		this.#ever = true;
+		return this.count >= inARow && since(now, this.#begun) >= atLeast;
+	}
+
+	/**
+	 * Returns whether the streak has ended, and the last of it came so long ago. A time of receipt
+	 * may be later than now, since it is rounded up.
+	 * @param {Usec} now
+	 * @param {number} span us
+	 */
+	isOver(now, span) {
+		const ago = Math.abs(since(now, this.#last));
+		return this.count === 0 && (!this.#ever || ago >= span);
+	}
+}
+
+/**
+ * @typedef {object} Opened a datagram that was taken
+ * @property {Uint8Array} payload what is behind the header, without a copy
+ * @property {number | null} delay us that it was under way; null while that is not known
+ * @property {undefined} [error]
+ */
+
+/**
+ * @typedef {object} Refused a datagram that was refused
+ * @property {'truncated' | 'reserved' | 'version' | 'anchor'} error 'version': the peer speaks an
+ *   older one
+ */
+
+/**
+ * @typedef {object} Header
+ * @property {number} size bytes
+ * @property {number} stamp
+ * @property {number | null} report
+ * @property {Usec | null} anchor
+ * @property {boolean} hasAnchor
+ * @property {boolean} asks
+ */
+
+/**
+ * Takes a header off a datagram.
+ * @param {Uint8Array} datagram
+ * @returns {Header | Refused}
+ */
+function parseHeader(datagram) {
+	if (datagram.length < 1 + stampLength) {
+		return {error: 'truncated'};
+	}
+	const flags = datagram[0];
+	if (flags & flagsReserved) {
+		return {error: 'reserved'};
+	}
+	if (!(flags & flagVersion)) {
+		return {error: 'version'};
+	}
+	const reports = (flags & flagReport) !== 0;
+	const anchors = (flags & flagAnchor) !== 0;
+	const reportAt = 1 + stampLength;
+	const anchorAt = reportAt + (reports ? reportLength : 0);
+	const size = anchorAt + (anchors ? anchorLength : 0);
+	if (datagram.length < size) {
+		return {error: 'truncated'};
+	}
+	const stamp = get24(datagram, 1);
+	const report = reports ? get24(datagram, reportAt) : null;
+	const anchor = anchors ? viewOf(datagram).getBigUint64(anchorAt, true) : null;
+	if (anchor !== null && toTS24(anchor) !== stamp) {
+		return {error: 'anchor'};
+	}
+	const hasAnchor = (flags & flagHasAnchor) !== 0;
+	const asks = (flags & flagAsks) !== 0;
+	return {size, stamp, report, anchor, hasAnchor, asks};
+}
+
+/**
+ * Link is one end of a connection. Put header() in front of each payload, and pass what arrives to
+ * open(). Encrypt and authenticate the whole, and drop what came before: whoever can forge or
+ * replay datagrams can move the clock. For the next connection take a new Link.
+ */
+export class Link extends RemoteClock {
+	#clock = new Synchronizer();
+	#hasAnchor = false; // the peer's anchor need not come again, but with reports
+	#behind = new Streak(); // of anchors that are behind of what we know
+	#heardOfUs = false; // the peer has our anchor
+	#knewUs = false; // the peer knew our clock, since we know its own
+	#anew = new Streak(); // of datagrams of a peer that asks again
+	#owed = false; // a report goes with the next datagram, whenever that is
+	/** @type {{first: Usec, due: Usec} | null} */
+	#reports = null; // when the first one was due, and the next is
+	/** @type {{stamp: number, at: Usec} | null} */
+	#newest = null; // of the report that was taken last: its datagram's stamp, and when that came
+	/** @type {Usec | null} */
+	#heard = null; // when the last datagram came
+
+	/**
+	 * @internal
+	 * @returns {View}
+	 */
+	view() {
+		return this.#clock.view();
+	}
+
+	/**
+	 * Returns what goes in front of the payload of a datagram, 4 to 15 bytes. Call it just before
+	 * the datagram is sent.
+	 * @param {Usec} now
+	 * @returns {Uint8Array}
+	 */
 	header(now) {
-		const known = this.synchronized;
-		const paused = this.asking.n > 0 || this.asking.last !== null && Math.abs(since(now, this.asking.last)) < SURE;
-		const reports = this.heard && !paused && this.reports(now);
-		const anchors = reports || !known || !this.heardOfUs;
-		const b = new Uint8Array(4 + (reports ? 3 : 0) + (anchors ? 8 : 0)), v = view(b);
-		b[0] = VERSION | (reports ? REPORT : 0) | (anchors ? ANCHOR : 0) | (known && this.hasAnchor ? HAS_ANCHOR : 0) | (known ? 0 : ASKS);
-		put24(b, 1, toTS24(now));
-		if (reports) put24(b, 4, /** @type {number} */ (this.minDelta(now)));
-		if (anchors) v.setBigUint64(b.length - 8, now, true);
-		return b;
+		const known = this.#clock.synchronized;
+		const report = this.#isDue(now) ? this.#clock.minDelta(now) : null;
+		const reports = report !== null;
+		const anchors = reports || !known || !this.#heardOfUs;
+		const anchorAt = 1 + stampLength + (reports ? reportLength : 0);
+		const bytes = new Uint8Array(anchorAt + (anchors ? anchorLength : 0));
+		let flags = flagVersion;
+		put24(bytes, 1, toTS24(now));
+		if (reports) {
+			flags |= flagReport;
+			put24(bytes, 1 + stampLength, report);
+		}
+		if (anchors) {
+			flags |= flagAnchor;
+			viewOf(bytes).setBigUint64(anchorAt, now, true);
+		}
+		if (known && this.#hasAnchor) {
+			flags |= flagHasAnchor;
+		}
+		if (!known) {
+			flags |= flagAsks;
+		}
+		bytes[0] = flags;
+		return bytes;
 	}
-	/** Whether a report goes with a datagram. @param {Usec} now */
-	reports(now) {
-		if (this.first === null) this.first = this.due = now;
-		const ahead = since(this.due, now);
-		if (!this.owed && ahead > 0 && ahead <= LATER) return false;
-		this.owed = false;
-		this.due = u64(now + BigInt(u64(now - this.first) >= SOON_OVER ? LATER : SOON));
+
+	/**
+	 * Returns whether a report goes with a datagram that is sent now, and plans the next.
+	 * @param {Usec} now
+	 */
+	#isDue(now) {
+		if (this.#heard === null || !this.#anew.isOver(now, sure)) {
+			return false;
+		}
+		this.#reports ??= {first: now, due: now};
+		const ahead = since(this.#reports.due, now);
+		if (ahead > 0 && ahead <= usual && !this.#owed) {
+			return false;
+		}
+		// It is time, or the clock was set back, or the peer has asked.
+		const isLate = u64(now - this.#reports.first) >= BigInt(soonOver);
+		this.#owed = false;
+		this.#reports.due = later(now, isLate ? usual : soon);
 		return true;
 	}
-	/** Says that a datagram was not sent after all. */ sendFailed() { this.owed = true; }
-	/** Takes a datagram, proven to come from the peer, and new. delay is null while it is not known.
-	 *  @param {Uint8Array} datagram @param {Usec} now when it arrived
-	 *  @returns {{payload: Uint8Array, delay: number|null, error?: undefined} | {error: 'truncated'|'reserved'|'version'|'anchor'}} 'version': the peer speaks an older one */
+
+	/** Says that a datagram with a header was not sent after all. */
+	sendFailed() {
+		this.#owed = true;
+	}
+
+	/**
+	 * Takes a datagram that is proven to come from the peer, and was not seen before.
+	 * @param {Uint8Array} datagram
+	 * @param {Usec} now when it arrived
+	 * @returns {Opened | Refused}
+	 */
 	open(datagram, now) {
-		const flags = datagram[0], size = 4 + (flags & REPORT ? 3 : 0) + (flags & ANCHOR ? 8 : 0);
-		if (datagram.length < 4) return {error: 'truncated'};
-		if (flags & RESERVED) return {error: 'reserved'};
-		if (!(flags & VERSION)) return {error: 'version'};
-		if (datagram.length < size) return {error: 'truncated'};
-		const stamp = get24(datagram, 1), asks = (flags & ASKS) !== 0, anchor = flags & ANCHOR ? view(datagram).getBigUint64(size - 8, true) : null;
-		if (anchor !== null && toTS24(anchor) !== stamp) return {error: 'anchor'};
-		if (this.startedAnew(asks, now)) Object.assign(this, new Link(), {steps: this.steps + (this.synchronized ? 1 : 0)});
-		const knew = this.synchronized, delay = this.datagram(stamp, now);
-		if (anchor !== null && !knew) this.takeAnchor(anchor, now);
-		const t = this.newest, overtaken = t !== null && Math.abs(since(now, t.at)) < SECOND && ring(stamp - t.stamp, 24) < 0;
-		if (flags & REPORT && (knew || !(flags & HAS_ANCHOR)) && !overtaken) { this.newest = {stamp, at: now}; this.report(get24(datagram, 4), now); }
-		const age = anchor !== null && knew ? Number(BigInt.asIntN(OFFSET, /** @type {bigint} */ (this.remoteTime(now)) - anchor)) : NaN;
-		if (anchor !== null && age >= -SECOND) this.takeAnchor(anchor, now); // as the report leaves it
-		this.heardOfUs = (flags & HAS_ANCHOR) !== 0;
-		if (asks) { this.owed = true; this.hasAnchor = false; }
-		return {payload: datagram.subarray(size), delay: delay === null ? null : Math.max(delay, 0)};
+		const header = parseHeader(datagram);
+		if ('error' in header) {
+			return header;
+		}
+		const {stamp, report, anchor} = header;
+		if (this.#startedAnew(header.asks, now)) {
+			this.reset();
+		}
+		const delay = this.#clock.datagram(stamp, now);
+		const known = delay !== null;
+		if (anchor !== null && !known) {
+			// Before the report, so that the first offset is the right one.
+			this.#takeAnchor(anchor, now, known);
+		}
+		if (report !== null && (known || !header.hasAnchor) && !this.#isOvertaken(stamp, now)) {
+			this.#clock.report(report, now);
+		}
+		if (anchor !== null && known && this.#isRecent(anchor, now)) {
+			this.#takeAnchor(anchor, now, known);
+		}
+		this.#heardOfUs = header.hasAnchor;
+		if (header.asks) { // it may be another one, whose anchor we need
+			this.#owed = true;
+			this.#hasAnchor = false;
+		}
+		this.#heard = now;
+		return {payload: datagram.subarray(header.size), delay};
 	}
-	/** Whether the peer is not who it was. @param {boolean} asks @param {Usec} now */
-	startedAnew(asks, now) {
-		this.knewUs ||= !asks && this.synchronized;
-		const a = this.asking;
-		if (!asks || !this.knewUs) { a.n = 0; return false; }
-		this.asking = {n: a.n + 1, from: a.n === 0 ? now : a.from, last: now};
-		return a.n >= 2 && u64(now - this.asking.from) >= SURE;
+
+	/** Forgets the peer, as for a new connection. That is a step. */
+	reset() {
+		this.#clock.reset();
+		this.#hasAnchor = false;
+		this.#behind = new Streak();
+		this.#heardOfUs = false;
+		this.#knewUs = false;
+		this.#anew = new Streak();
+		this.#owed = false;
+		this.#reports = null;
+		this.#newest = null;
+		this.#heard = null;
 	}
-	/** Takes what the remote clock read, all of it, when it sent what arrived at now. @param {Usec} anchor @param {Usec} now */
-	takeAnchor(anchor, now) {
-		const b = this.behind, remote = this.remoteTime(now);
-		const turns = remote === null ? 0 : Math.floor((since(remote, anchor) + SECOND) / TURN); // it was under way for -1 to 66.1 s
-		const back = turns > 0; // it may have been held up
-		this.behind = {n: back ? b.n + 1 : 0, from: b.n === 0 ? now : b.from};
-		this.hasAnchor = !back || b.n >= 2 && u64(now - b.from) >= HELD_UP;
-		if (!this.hasAnchor) return;
-		this.behind.n = 0;
-		this.near = remote === null ? u64(anchor - now) : u64(this.near - BigInt(turns * TURN));
-		if (turns !== 0) { this.steps++; this.setAt = now; }
+
+	/**
+	 * Takes that the local machine slept until now: see Synchronizer.slept.
+	 * @param {Usec} now
+	 */
+	slept(now) {
+		this.#clock.slept(now);
+	}
+
+	/**
+	 * Returns how long ago the last datagram came. That is how to know soon that the peer is gone:
+	 * within is about the time, which goes on while the peer is silent.
+	 * @param {Usec} now
+	 * @returns {number | null} us
+	 */
+	sinceHeard(now) {
+		return this.#heard === null ? null : Math.max(since(now, this.#heard), 0);
+	}
+
+	/**
+	 * Returns whether the peer is not who it was: it knew our clock, and asks for it in several
+	 * datagrams in a row. Reports wait meanwhile, since they are about the old one.
+	 * @param {boolean} asks
+	 * @param {Usec} now
+	 */
+	#startedAnew(asks, now) {
+		if (!asks && this.#clock.synchronized) {
+			this.#knewUs = true;
+		}
+		return this.#anew.add(asks && this.#knewUs, now, sure);
+	}
+
+	/**
+	 * Returns whether a datagram with a report was sent before the one whose report was taken
+	 * last, less than a second ago.
+	 * @param {number} stamp
+	 * @param {Usec} now
+	 */
+	#isOvertaken(stamp, now) {
+		const newest = this.#newest;
+		if (newest !== null) {
+			const ago = Math.abs(since(now, newest.at)); // below 0 if our clock was set back
+			if (ago < reordering && ring(stamp - newest.stamp, 24) < 0) {
+				return true;
+			}
+		}
+		this.#newest = {stamp, at: now};
+		return false;
+	}
+
+	/**
+	 * Returns whether an anchor may be of a datagram that was sent lately, whichever multiple of
+	 * 67.1 s its clock is off: by the offset as the report beside it leaves it.
+	 * @param {Usec} anchor
+	 * @param {Usec} now
+	 */
+	#isRecent(anchor, now) {
+		const remote = this.#clock.remoteTime(now) ?? 0n;
+		const age = Number(BigInt.asIntN(offsetBits, remote - anchor));
+		return age >= -early && age <= anchorAge;
+	}
+
+	/**
+	 * Takes the peer's whole clock, as it was when a datagram left that arrived now. One that lies
+	 * back may have been held up on its way. A datagram cannot come from the future, so a clock
+	 * that was set ahead is believed at once.
+	 * @param {Usec} anchor
+	 * @param {Usec} now
+	 * @param {boolean} known the offset was known before
+	 */
+	#takeAnchor(anchor, now, known) {
+		const remote = this.#clock.remoteTime(now) ?? 0n;
+		const isBack = known && since(remote, anchor) > anchorAge;
+		const isLong = this.#behind.add(isBack, now, heldUp);
+		if (isLong || !isBack) {
+			this.#clock.anchor(anchor, now);
+			this.#behind.count = 0;
+		}
+		this.#hasAnchor = this.#behind.count === 0;
+	}
+
+	/**
+	 * Returns the local time at by the peer's clock, for a payload, so that both ends can act at
+	 * the same instant: the peer passes it to acceptInstant. Send an instant that is seconds ahead
+	 * again in each datagram: later ones are more exact.
+	 * @param {Usec} now
+	 * @param {Usec} at up to 16 s ahead
+	 * @param {number} tolerable us that the peer's clock may be off
+	 * @returns {{instant: number, error: ''} | {instant: null, error: Trust | 'ahead'}}
+	 */
+	proposeInstant(now, at, tolerable) {
+		const ahead = since(at, now);
+		if (ahead < 0 || ahead > maxAhead) {
+			return {instant: null, error: 'ahead'};
+		}
+		const trust = this.within(tolerable, now);
+		const instant = this.toTS23(at);
+		if (trust !== '' || instant === null) {
+			return {instant: null, error: trust};
+		}
+		return {instant, error: ''};
+	}
+
+	/**
+	 * Reads the 3 bytes of the peer's appendEvent, in a datagram that arrived now, and returns the
+	 * local time at which that event happened, off by at most errorBound(now). There is a time
+	 * with an error, too, but for 'truncated' and 'unsynchronized'.
+	 * @param {Usec} now
+	 * @param {Uint8Array} bytes
+	 * @param {number} oldest us that it may lie back
+	 * @returns {Event}
+	 */
+	readEvent(now, bytes, oldest) {
+		if (bytes.length < 3) {
+			return {at: null, error: 'truncated'};
+		}
+		const snapshot = this.snapshot(now);
+		if (!snapshot.known) {
+			return {at: null, error: 'unsynchronized'};
+		}
+		const happened = fromTS23(snapshot.remoteUsec, readTime23(bytes).ts23);
+		const at = snapshot.localTime(happened);
+		return {at, error: incredible(snapshot, now, at, oldest)};
+	}
+
+	/**
+	 * Takes what the peer's toTS23 returned, in a datagram that arrived now, and returns the local
+	 * time at which that event happened. It is off by at most the peer's errorBound of that time.
+	 * @param {Usec} now
+	 * @param {number} event
+	 * @param {number} oldest us that it may lie back; beyond 50 s an event looks like another
+	 * @returns {Event}
+	 */
+	acceptEvent(now, event, oldest) {
+		const snapshot = this.snapshot(now);
+		const at = fromTS23(now, event);
+		return {at, error: incredible(snapshot, now, at, oldest)};
 	}
 }
 
-// ---- ping: WIRE.md, "ping: request and reply" ----
-const PING_LATE = 10e6, PING_SKEW = 600e-6, CRYSTALS = 100e-6, PING_FAST = 8, PING_AGAIN = 68; // us, rates, requests
-/** @typedef {{at: Usec, offset: bigint, trip: number, half: number}} Exchange */
-/** Asks a server for its time. Send request() whenever next() is 0, and pass what comes to reply(). */
-export class Ping extends Remote {
-	/** @param {number} [session] a number that the server knows, too @param {number} [interval] us */
-	constructor(session = 0, interval = 250_000) { super(); this.session = session >>> 0; this.interval = interval; }
-	asked = 0; fast = 0; last = 0n; // requests, those since a clock was set, and when the last was sent
-	pending = /** @type {Map<bigint, {sent: Usec, n: number, done: boolean}>} */ (new Map());
-	window = /** @type {Exchange[]} */ ([]);
-	/** How long to wait until the next request, us: in no rhythm with a server's coarse clock. @param {Usec} now */
+/**
+ * @typedef {object} Event when something happened
+ * @property {Usec | null} at local time
+ * @property {'' | 'truncated' | 'unsynchronized' | 'future' | 'before' | 'old'} error 'future':
+ *   after now by more than the error bound; 'before': before the peer started or a clock was set,
+ *   or one was set less than 15 s ago; 'old': it lies back too far
+ */
+
+const maxAhead = 16 * second; // a payload time reaches 16.8 s ahead
+
+/**
+ * Returns what is wrong with an event.
+ * @param {Snapshot} snapshot
+ * @param {Usec} now
+ * @param {Usec} at
+ * @param {number} oldest us
+ * @returns {Event['error']}
+ */
+function incredible(snapshot, now, at, oldest) {
+	const age = since(now, at);
+	if (!snapshot.known) {
+		return 'unsynchronized';
+	}
+	if (-age > snapshot.errorBound) {
+		return 'future';
+	}
+	const isUnsettled = snapshot.stepSeen && snapshot.sinceStep < settled;
+	if (isUnsettled || age > snapshot.sinceStep + snapshot.errorBound) {
+		return 'before';
+	}
+	return age > oldest ? 'old' : '';
+}
+
+/**
+ * Takes what the peer's proposeInstant returned, when it arrives, and returns the local time at
+ * which to act.
+ * @param {Usec} now
+ * @param {number} instant
+ * @returns {{at: Usec, error: '' | 'passed'}}
+ */
+export function acceptInstant(now, instant) {
+	const at = fromTS23(now, instant);
+	return {at, error: since(at, now) < 0 ? 'passed' : ''};
+}
+
+/**
+ * Returns the payload and 3 bytes that tell a peer's readEvent when something happened, by our own
+ * clock. They mean the same to every peer, and nothing need be known of its clock.
+ * @param {Uint8Array} payload
+ * @param {Usec} happened
+ * @returns {Uint8Array}
+ */
+export function appendEvent(payload, happened) {
+	return append23(payload, toTS23(happened));
+}
+
+/**
+ * Returns the payload and the 3 bytes of a payload time, whose top bit says whether there is one.
+ * @param {Uint8Array} payload
+ * @param {number | null} ts23
+ * @returns {Uint8Array}
+ */
+export function appendTime23(payload, ts23) {
+	return append23(payload, ts23 === null ? 0 : ts23 | 1 << 23);
+}
+
+/**
+ * Reads the first 3 bytes as a payload time, and their top bit: whether there is one.
+ * @param {Uint8Array} bytes
+ * @returns {{ts23: number, known: boolean}}
+ */
+export function readTime23(bytes) {
+	return {ts23: get24(bytes, 0) & 0x7fffff, known: (bytes[2] & 128) !== 0};
+}
+
+/**
+ * @param {Uint8Array} payload
+ * @param {number} value
+ * @returns {Uint8Array}
+ */
+function append23(payload, value) {
+	const bytes = new Uint8Array(payload.length + 3);
+	bytes.set(payload);
+	put24(bytes, payload.length, value);
+	return bytes;
+}
+
+// ---- Requests and replies: WIRE.md, "ping: request and reply" ----
+
+const requestSize = 13;
+const replySize = 29;
+const kindRequest = 0x70;
+const kindReply = 0x71;
+
+const lateReply = 10 * second; // "very slow responses (over 10 seconds) are discarded" (Slot)
+const coarseServer = 200_000; // us: by how much a server may seem to answer before it was asked
+const exchangeSkew = 600e-6; // the largest difference in rate of the two clocks
+const roundingOfReadings = 2; // us
+const pendingMost = 64; // requests that are remembered
+const recentMost = 64; // exchanges that are remembered
+const manyServers = 3; // of 8 exchanges so many contradict others if several machines answer
+
+/**
+ * Exchange is a request and its reply: when the client sent it, when it came to the server, when
+ * that sent the reply, and when that came.
+ */
+class Exchange {
+	/**
+	 * @param {Usec} t1
+	 * @param {Usec} t2
+	 * @param {Usec} t3
+	 * @param {Usec} t4
+	 */
+	constructor(t1, t2, t3, t4) {
+		this.t1 = t1;
+		this.t2 = t2;
+		this.t3 = t3;
+		this.t4 = t4;
+	}
+
+	/** How long the client waited, us. */
+	get away() {
+		return since(this.t4, this.t1);
+	}
+
+	/** How long the server held the request, us. */
+	get hold() {
+		return since(this.t3, this.t2);
+	}
+
+	/** How long both messages were on their way, us; below 0 by coarse clocks. */
+	get roundTrip() {
+		return this.away - this.hold;
+	}
+
+	/** By how much a time of the server may lie beyond those of the client, us. */
+	get slack() {
+		return Math.trunc(this.away * exchangeSkew) + roundingOfReadings;
+	}
+
+	/**
+	 * Whether these can be the times of an exchange.
+	 * @returns {'accepted' | 'impossible' | 'too late'}
+	 */
+	get verdict() {
+		if (this.away < 0 || this.hold < -coarseServer) {
+			return 'impossible';
+		}
+		if (this.away > lateReply) {
+			return 'too late';
+		}
+		return this.hold > this.away + this.slack ? 'impossible' : 'accepted';
+	}
+
+	/**
+	 * Returns whether the offset can be within bound of what is given.
+	 * @param {bigint} offset
+	 * @param {number} bound us
+	 */
+	allows(offset, bound) {
+		const least = since(this.t3 - this.t4, offset);
+		const most = since(this.t2 - this.t1, offset);
+		const doubt = bound + this.slack;
+		return least <= doubt && most >= -doubt;
+	}
+}
+
+/**
+ * Ends are the two ends of a conversation as Synchronizer has it. The client keeps both: its own,
+ * and the one that a server would keep. A request is a datagram from here, a reply one from there,
+ * and each carries its end's report.
+ */
+class Ends {
+	here = new Synchronizer();
+	#there = new Synchronizer();
+
+	/**
+	 * @param {boolean} isNew an exchange contradicted the ends before these
+	 * @param {number} steps jumps of the time until these began
+	 */
+	constructor(isNew, steps) {
+		this.isNew = isNew;
+		this.#stepsBefore = steps;
+	}
+
+	/** @type {number} */
+	#stepsBefore;
+
+	/** The jumps of the time so far. */
+	get steps() {
+		return this.#stepsBefore + this.here.steps;
+	}
+
+	/**
+	 * There hears what the request would have told it, here what the reply tells.
+	 * @param {Exchange} exchange
+	 */
+	learn({t1, t2, t3, t4}) {
+		this.#there.datagram(toTS24(t1), t2);
+		const out = this.here.minDelta(t1);
+		if (out !== null) {
+			this.#there.report(out, t2);
+		}
+		this.here.datagram(toTS24(t3), t4);
+		this.here.anchor(t3, t4);
+		const back = this.#there.minDelta(t3);
+		if (back !== null) {
+			this.here.report(back, t4);
+		}
+	}
+
+	/**
+	 * Returns whether what is known and an exchange cannot both be true of the same two clocks.
+	 * @param {Exchange} exchange
+	 */
+	contradict(exchange) {
+		const {known, offsetUsec, errorBound} = this.here.snapshot(exchange.t4);
+		return known && !exchange.allows(offsetUsec, errorBound);
+	}
+
+	/**
+	 * Returns whether a message was faster than this path allows, by more than its jitter. Then a
+	 * clock may have been set by less than the bound shows.
+	 * @param {Exchange} exchange
+	 */
+	isSurprised({t1, t2, t3, t4}) {
+		const snapshot = this.here.snapshot(t4);
+		if (!snapshot.known) {
+			return false;
+		}
+		const jitter = Math.max(snapshot.floorScatter, hostJitter);
+		const to = since(t2 - t1, snapshot.offsetUsec);
+		const from = since(snapshot.offsetUsec, t3 - t4);
+		const {minimumDelayToPeer, minimumOneWayDelay} = snapshot;
+		return to < minimumDelayToPeer - jitter || from < minimumOneWayDelay - jitter;
+	}
+
+	/**
+	 * Returns how long ago the last clock step was noticed.
+	 * @param {Usec} now
+	 */
+	sinceStep(now) {
+		const {stepSeen, sinceStep} = this.here.snapshot(now);
+		return stepSeen ? sinceStep : Infinity;
+	}
+}
+
+const groupSize = 8; // exchanges judge a path
+const fastInterval = 100_000; // us: as often as other engines ask all the time
+const patience = 16; // times longer than the next interval the clock has been known already
+const retryInterval = second; // while nothing was answered,
+const retries = 60; // a minute long
+const quiet = 8 * second; // without a request: after that a single exchange tells little
+
+/**
+ * Schedule says when to ask: in a group after a silence, and else the more seldom the longer the
+ * server's clock has been known.
+ */
+class Schedule {
+	asked = 0; // requests so far
+	#last = 0n; // local time of the last one
+	#group = 0; // requests of the present group; may exceed its size
+	/** @type {Usec | null} */
+	#since = null; // from when on the server's clock is known
+
+	/**
+	 * Notes a request that is sent.
+	 * @param {Usec} now
+	 */
+	request(now) {
+		if (since(now, this.#last) >= quiet) {
+			this.#group = 0;
+		}
+		this.asked++;
+		this.#group++;
+		this.#last = now;
+	}
+
+	/**
+	 * Says that the server's clock is known from now on: at first, and after a clock step.
+	 * @param {Usec} now
+	 */
+	start(now) {
+		this.#since = now;
+	}
+
+	/** Asks for a group of requests, unless one is under way. */
+	check() {
+		if (this.#group >= groupSize) {
+			this.#group = 0;
+		}
+	}
+
+	/**
+	 * Returns how long to wait before the next request, where they are to be an interval apart.
+	 * @param {Usec} now
+	 * @param {number} interval us
+	 */
+	next(now, interval) {
+		if (this.asked === 0) {
+			return 0;
+		}
+		if (this.#group < groupSize) {
+			interval = Math.min(interval, fastInterval);
+		} else if (this.#since !== null) {
+			const known = since(this.#last, this.#since);
+			interval = Math.min(interval, Math.max(known / patience, fastInterval));
+		} else if (this.asked < groupSize + retries) {
+			interval = Math.min(interval, retryInterval);
+		}
+		const ago = since(now, this.#last);
+		if (ago < -interval) {
+			return 0; // the local clock was set back: when it reads last again is far off
+		}
+		// In no rhythm with a server's coarse clock: multiples of the golden ratio come near to
+		// every value soon.
+		const irregular = interval / 16 * (this.asked * 0.618034 % 1);
+		return Math.max(interval - irregular - Math.max(ago, 0), 0);
+	}
+}
+
+/**
+ * @typedef {'accepted' | 'synced' | 'stepped' | 'many servers'} Used 'synced': for the first time;
+ *   'stepped': a clock was set; 'many servers': as often as if several machines answered
+ */
+
+/**
+ * @typedef {'malformed' | 'old session' | 'unknown request' | 'duplicate' | 'overtaken' |
+ *   'too late' | 'impossible'} Unused
+ */
+
+/**
+ * Ping asks a server for its time, as over a WebSocket. Send request() whenever next() is 0, and
+ * pass what comes to reply(). For the next connection take a new Ping.
+ */
+export class Ping extends RemoteClock {
+	#session;
+	#interval;
+	#schedule = new Schedule();
+	/** @type {Map<bigint, {sent: Usec, number: number, answered: boolean}>} */
+	#pending = new Map(); // by nonce
+	#latest = 0; // number of the last that was answered: earlier ones are overtaken
+	/** @type {number[]} */
+	#roundTrips = []; // of the last exchanges, us
+	#contradicted = 0; // a bit for each of the last 8 exchanges
+	#steps = 0; // jumps of the time until reset
+	/** @type {Ends | null} */
+	#ends = null;
+	#unknown = new View();
+
+	/**
+	 * @param {number} [session] a number that the server knows, too
+	 * @param {number} [interval] us between two requests, or up to a sixteenth less
+	 */
+	constructor(session = 0, interval = 250_000) {
+		super();
+		this.#session = session >>> 0;
+		this.#interval = interval;
+	}
+
+	/**
+	 * @internal
+	 * @returns {View}
+	 */
+	view() {
+		return this.#ends?.here.view() ?? this.#unknown;
+	}
+
+	/** How often the remote time jumped. The first synchronization does not count. */
+	get steps() {
+		return this.#ends?.steps ?? this.#steps;
+	}
+
+	/**
+	 * Returns what is known. Its age counts from when the next reply was due, and stepSeen also says that an exchange contradicted what was known before.
+	 * @param {Usec} now
+	 * @returns {Snapshot}
+	 */
+	snapshot(now) {
+		const ends = this.#ends;
+		if (ends === null) {
+			return new Snapshot();
+		}
+		const snapshot = ends.here.snapshot(now);
+		return new Snapshot({
+			...snapshot,
+			steps: ends.steps,
+			stepSeen: snapshot.stepSeen || ends.isNew,
+			age: Math.max(snapshot.age - this.#interval, 0),
+		});
+	}
+
+	/**
+	 * Returns how long to wait before the next request, us; 0: now. Ask again after each reply.
+	 * @param {Usec} now
+	 * @returns {number}
+	 */
 	next(now) {
-		const few = this.fast < PING_AGAIN && this.window.length < PING_FAST, ago = since(now, this.last);
-		const every = Math.min(this.interval, this.fast < PING_FAST ? 1e5 : few ? 1e6 : Infinity);
-		return this.asked === 0 || ago < -every ? 0 : Math.max(every - every / 16 * (this.asked * 0.618 % 1) - Math.max(ago, 0), 0);
+		return this.#schedule.next(now, this.#interval);
 	}
-	/** @param {Usec} now @param {bigint} [nonce] */
+
+	/**
+	 * Returns a request of 13 bytes, to send at once. One that gets lost needs no attention.
+	 * @param {Usec} now
+	 * @param {bigint} [nonce] random, for tests
+	 * @returns {Uint8Array}
+	 */
 	request(now, nonce = crypto.getRandomValues(new BigUint64Array(1))[0]) {
-		const b = new Uint8Array(13), v = view(b);
-		b[0] = 0x70; v.setUint32(1, this.session, true); v.setBigUint64(5, nonce, true);
-		this.last = now; this.fast++; this.pending.set(nonce, {sent: now, n: this.asked++, done: false});
-		if (this.pending.size > 64) this.pending.delete(/** @type {bigint} */ (this.pending.keys().next().value));
-		return b;
+		const bytes = new Uint8Array(requestSize);
+		const b = viewOf(bytes);
+		b.setUint8(0, kindRequest);
+		b.setUint32(1, this.#session, true);
+		b.setBigUint64(5, nonce, true);
+		this.#pending.set(nonce, {sent: now, number: this.#schedule.asked, answered: false});
+		if (this.#pending.size > pendingMost) {
+			const [oldest] = this.#pending.keys();
+			this.#pending.delete(oldest);
+		}
+		this.#schedule.request(now);
+		return bytes;
 	}
-	/** @param {Uint8Array} b @param {Usec} now when it arrived @returns {string} "accepted", or why not */
-	reply(b, now) {
-		const v = view(b);
-		if (b.length !== 29 || b[0] !== 0x71) return 'malformed';
-		if (v.getUint32(1, true) !== this.session) return 'old session';
-		const r = this.pending.get(v.getBigUint64(5, true)), t2 = v.getBigUint64(13, true);
-		if (!r) return 'unknown request';
-		if (r.done) return 'duplicate';
-		const away = since(now, r.sent), hold = since(v.getBigUint64(21, true), t2), skewed = Math.floor(away * PING_SKEW);
-		if (away < 0 || hold < -200_000) return 'impossible'; // coarse clocks round receipt up, sending down
-		if (away > PING_LATE) return 'too late';
-		if (hold > away + skewed + 2) return 'impossible';
-		if ([...this.pending.values()].some(p => p.done && p.n > r.n)) return 'overtaken';
-		r.done = true; this.heardAt = now;
-		const trip = Math.max(away - hold, 0), at = u64(r.sent + BigInt(away >> 1));
-		const s = {at, offset: u64(t2 - r.sent - BigInt(Math.trunc((away - hold) / 2))), trip, half: Math.ceil(trip / 2) + (skewed >> 1) + 2};
-		const sure = this.surest(now), last = this.window.at(-1), held = last && 2 * (last.trip - trip) > 3 * since(at, last.at); // last waited
-		const set = sure && Math.abs(since(s.offset, sure.offset)) > s.half + this.bound(sure, at);
-		if (set) { this.fast = 0; this.steps++; this.setAt = now; } // both cannot be true: a clock was set
-		this.window = set ? [s] : [...this.window.slice(-63, held ? -1 : undefined), s];
-		return 'accepted';
+
+	/**
+	 * Takes a reply, and returns what became of it. A refused one changes nothing.
+	 * @param {Uint8Array} bytes
+	 * @param {Usec} now when it arrived
+	 * @returns {Used | Unused}
+	 */
+	reply(bytes, now) {
+		if (bytes.length !== replySize || bytes[0] !== kindReply) {
+			return 'malformed';
+		}
+		const b = viewOf(bytes);
+		if (b.getUint32(1, true) !== this.#session) {
+			return 'old session';
+		}
+		const request = this.#pending.get(b.getBigUint64(5, true));
+		if (request === undefined) {
+			return 'unknown request';
+		}
+		if (request.answered) {
+			return 'duplicate';
+		}
+		const received = b.getBigUint64(13, true);
+		const sent = b.getBigUint64(21, true);
+		const exchange = new Exchange(request.sent, received, sent, now);
+		const {verdict} = exchange;
+		if (verdict !== 'accepted') {
+			return verdict;
+		}
+		if (request.number < this.#latest) {
+			return 'overtaken'; // its round trip is the longer one, nothing is lost
+		}
+		// The times of requests do not say which came before: the local clock may have been set.
+		request.answered = true;
+		this.#latest = request.number;
+		return this.#use(exchange);
 	}
-	/** By how much an exchange may be off now, us. @param {Exchange} s @param {Usec} now */
-	bound(s, now) { return s.half + PING_SKEW * Math.abs(since(now, s.at)); }
-	/** The surest of 64 exchanges. @param {Usec} now @returns {Exchange|undefined} */
-	surest(now) { return this.window.reduce((a, b) => a && this.bound(a, now) < this.bound(b, now) ? a : b, /** @type {*} */ (undefined)); }
-	/** By the fastest request and reply of the last 8 and of 5 s, but as near to the surest as that is. @param {Usec} now */
-	read(now) {
-		const sure = this.surest(now);
-		if (!sure) return null;
-		const late = this.window.filter((s, i, all) => i >= all.length - 8 || since(now, s.at) <= 5e6)
-			.map(s => ({off: since(s.offset, sure.offset), half: s.trip / 2 + CRYSTALS * Math.abs(since(now, s.at))}));
-		const least = Math.max(...late.map(s => s.off - s.half)), most = Math.min(...late.map(s => s.off + s.half));
-		const bound = this.bound(sure, now), by = Math.max(Math.min((least + most) / 2, bound), -bound);
-		return {offset: sure.offset + BigInt(Math.trunc(by)), bound: bound + Math.abs(by)};
+
+	/**
+	 * Lets an exchange change what is known.
+	 * @param {Exchange} exchange
+	 * @returns {Used}
+	 */
+	#use(exchange) {
+		const ends = this.#ends;
+		this.#contradicted = this.#contradicted << 1 & 255;
+		if (ends === null) {
+			this.#begin(new Ends(false, this.#steps), exchange);
+			return 'synced';
+		}
+		if (!ends.contradict(exchange)) {
+			return this.#goOn(ends, exchange);
+		}
+		// One of the clocks was set, or stood still in a suspended machine, or this is another
+		// server. What was learnt before is void.
+		this.#contradicted |= 1;
+		this.#begin(new Ends(true, ends.steps + 1), exchange);
+		return this.#isManyServers ? 'many servers' : 'stepped';
 	}
-	/** The server's clock, or null. It may go back by what an exchange corrects. @param {Usec} now */
-	remoteTime(now) { const r = this.read(now); return r ? u64(now + r.offset) : null; }
-	/** How far that may be off, us. @param {Usec} now */
-	errorBound(now) { return this.read(now)?.bound ?? null; }
-	/** Half of the shortest of 8 round trips: by how much the ways differ is not known. @returns {number|null} us */
-	minimumOneWayDelay() { return this.window.length ? Math.min(...this.window.slice(-8).map(s => s.trip)) / 2 : null; }
-	minimumDelayToPeer() { return this.minimumOneWayDelay(); }
+
+	get #isManyServers() {
+		let count = 0;
+		for (let bits = this.#contradicted; bits !== 0; bits >>= 1) {
+			count += bits & 1;
+		}
+		return count >= manyServers;
+	}
+
+	/**
+	 * Lets new ends begin with an exchange.
+	 * @param {Ends} ends
+	 * @param {Exchange} exchange
+	 */
+	#begin(ends, exchange) {
+		this.#roundTrips = [exchange.roundTrip];
+		if (!this.#isManyServers) { // asking several machines more often does not help
+			this.#schedule.start(exchange.t4);
+		}
+		ends.learn(exchange);
+		this.#ends = ends;
+	}
+
+	/**
+	 * Lets the ends learn an exchange.
+	 * @param {Ends} ends
+	 * @param {Exchange} exchange
+	 * @returns {Used}
+	 */
+	#goOn(ends, exchange) {
+		this.#roundTrips.push(exchange.roundTrip);
+		if (this.#roundTrips.length > recentMost) {
+			this.#roundTrips.shift();
+		}
+		if (ends.isSurprised(exchange)) {
+			this.#schedule.check();
+		}
+		const {steps} = ends;
+		const sinceStep = ends.sinceStep(exchange.t4);
+		ends.learn(exchange);
+		if (sinceStep - ends.sinceStep(exchange.t4) > second) { // less is rounding
+			this.#schedule.start(exchange.t4);
+		}
+		return ends.steps !== steps ? 'stepped' : 'accepted';
+	}
+
+	/**
+	 * Forgets the server, as after a reconnection. Only replies of the new session, and to later
+	 * requests, will be accepted. What is synchronized next is a step.
+	 * @param {number} [session]
+	 */
+	reset(session = 0) {
+		if (this.#ends !== null) {
+			this.#steps = this.#ends.steps + 1;
+		}
+		this.#ends = null;
+		this.#session = session >>> 0;
+		this.#schedule = new Schedule();
+		this.#pending = new Map();
+		this.#latest = 0;
+		this.#roundTrips = [];
+		this.#contradicted = 0;
+	}
+
+	/**
+	 * Takes that the local machine slept until now, so that its clock may have stood still. It
+	 * asks a group of requests, and within() says 'stepped' until the answers have shown what
+	 * the clock is.
+	 * @param {Usec} now
+	 */
+	slept(now) {
+		this.#ends?.here.slept(now);
+		this.#schedule.check();
+	}
+
+	/**
+	 * Returns the 20th, 50th and 80th percentiles of the round trips of the last 64 exchanges, or
+	 * of those since the start or since one contradicted what was known. A path whose 80th
+	 * percentile is far above its 20th has queues.
+	 * @returns {{p20: number, p50: number, p80: number} | null} us
+	 */
+	roundTrips() {
+		if (this.#roundTrips.length === 0) {
+			return null;
+		}
+		const sorted = this.#roundTrips.map(v => Math.max(v, 0)).sort((a, b) => a - b);
+		const percentile = (/** @type {number} */ percent) =>
+			sorted[Math.ceil(sorted.length * percent / 100) - 1];
+		return {p20: percentile(20), p50: percentile(50), p80: percentile(80)};
+	}
 }
 
-// ---- tick: WIRE.md, "tick: Welcome and Hello" ----
-/** Reads a Welcome, or null. sent: by the server's clock, which was at origin at game time 0. early: of the ticks newest,
- *  newest-1, ... by how many units of 0.1 ms the input came early, -32768 if none came. @param {Uint8Array} b */
-export function readWelcome(b) {
-	const v = view(b), n = b.length > 42 ? b[42] : 0, flags = b[33];
-	if (b.length < 34 || b[0] !== 2 || flags > 7 || b.length !== (flags & 4 ? 43 + 2 * n : 34) || flags & 4 && (n < 1 || n > 64)) return null;
-	const w = {epoch: v.getBigUint64(1, true), num: v.getUint32(9, true), den: v.getUint32(13, true), origin: v.getBigUint64(17, true),
-		tick: v.getBigInt64(25, true), heard: (flags & 1) !== 0, paused: (flags & 2) !== 0,
-		newest: n ? v.getBigInt64(34, true) : 0n, early: Array.from({length: n}, (_, i) => v.getInt16(43 + 2 * i, true))};
-	if (w.epoch < 1n || w.epoch >= 1n << 63n || w.num === 0 || w.num > 1e9 * w.den) return null;
-	const start = startNs(w.tick, w);
-	return start > 1n << 61n || start < -(1n << 61n) ? null : {...w, sent: u64(w.origin + floorDiv(start, 1000n))};
+/**
+ * Returns the answer of a server to a request, or null if it is none of this session.
+ * @param {Uint8Array} request
+ * @param {number} session
+ * @param {Usec} received the server's clock when it arrived
+ * @param {Usec} sent the server's clock now
+ * @returns {Uint8Array | null}
+ */
+export function appendReply(request, session, received, sent) {
+	const isRequest = request.length === requestSize && request[0] === kindRequest;
+	if (!isRequest || viewOf(request).getUint32(1, true) !== session >>> 0) {
+		return null;
+	}
+	const bytes = new Uint8Array(replySize);
+	bytes.set(request);
+	const b = viewOf(bytes);
+	b.setUint8(0, kindReply);
+	b.setBigUint64(13, received, true);
+	b.setBigUint64(21, sent, true);
+	return bytes;
 }
-const floorDiv = (/** @type {bigint} */ a, /** @type {bigint} */ b) => a / b - (a % b < 0n ? 1n : 0n);
-const startNs = (/** @type {bigint} */ tick, /** @type {Rate} */ r) => -floorDiv(-tick * 1000000000n * BigInt(r.den), BigInt(r.num));
-/** When a tick starts, us of game time. @param {bigint} tick @param {Rate} r */
-export const tickStart = (tick, r) => Number(startNs(tick, r)) / 1000;
-/** The tick at a game time in us, such as those of clocks(). @param {number} us @param {Rate} r */
-export const tickAt = (us, r) => floorDiv(BigInt(Math.round(us * 1000)) * BigInt(r.num), 1000000000n * BigInt(r.den));
-class Buffer { // lets a clock be so far from the game time that 1 of 200 inputs, or states, comes too late
-	needs = /** @type {number[]} */ ([]); row = 0; most = NaN; // the last distances needed; late ones in a row; the most, but for 1 of 200
-	burst = 0; before = NaN; calm = Infinity; // how many came at once with later ones; the need before, if late; how many since many did
-	add(/** @type {number} */ need, /** @type {boolean} */ late, /** @type {Rate} */ {num, den}) {
-		const was = this.burst, is = this.burst = late && this.before - need > 5e5 * den / num ? was + 1 : 0; // half a tick
-		this.before = late ? need : NaN; this.calm = was > 3 && !is ? 0 : this.calm + 1;
-		if (is && this.calm > 2000) return; // the path stopped, which it does seldom
+
+// ---- How long to wait for what arrives: package jitter ----
+
+const usualShare = 0.01;
+const leastShare = 0.001;
+const mostShare = 0.5;
+const oneTick = 20_000; // us: what was held up until one moment counts as what was sent in so long
+const stopLength = 250_000; // us: so far above the level comes what a stop held up
+const stopAlone = 5 * second; // after the beginning of another stop one comes alone
+const stopLasts = 250_000; // us: a program may take some frames to catch up
+const batchLasts = second; // after its first one, things are held up together for so long
+const aimGain = 1 / 45; // by this part of what is asked a late one lowers the share that is aimed at,
+const heldGain = aimGain / 2; // and by this one that was held up together with it
+const aimLeast = 0.1;
+const aimMost = 1.3;
+const longestDelay = 24 * 3600 * second; // one that differs by more is of another clock
+const pendingLate = 8; // late ones that are not counted yet
+const heldMost = 255; // what was held up with them
+
+/**
+ * JitterEstimator learns from the arrivals of things that are sent at an even rate how long to
+ * wait for them, so that no more than a share comes too late: states of a game, frames of sound,
+ * pictures. The doc of package jitter says how, and what to expect.
+ *
+ *	const jitter = new JitterEstimator(0.01); // 1 in 100 may be late
+ *	jitter.add(sent, arrived);                // for each thing that arrives
+ *	const showAt = sent + jitter.wait;
+ *
+ * The times are readings of two clocks, in microseconds: the sender's for sent, the receiver's for
+ * arrived. How far apart the clocks are drops out of sent + wait.
+ */
+export class JitterEstimator {
+	/** How many may come too late, from 0.001 to 0.5. It may be changed at any time. */
+	share;
+	#first = 0; // the first delay: all delays are counted from it
+	#level = 0;
+	#wait = 0;
+	#recent = new Recent();
+	#tail = new Tail();
+	#aim = 0; // of the share that is asked for, the part that is aimed at; 0 is before the first
+	#sending = new Sending();
+	#batch = {sent: 0, arrived: 0, excess: 0, late: false}; // what may have been held up together
+	#stop = {known: false, alone: false, began: 0, ended: 0}; // a time in which nothing came
+	/** @type {number[]} */
+	#pending = []; // the last late ones, which are not counted yet, as bins of the tail
+	#held = 0; // how many more were held up together with them
+	#before = 0; // the level before the first of them
+
+	/** @param {number} [share] */
+	constructor(share = usualShare) {
+		this.share = share;
+	}
+
+	/**
+	 * Takes that something was sent, and has arrived. Call it in the order of arrival. Of things
+	 * that were sent at the same time only the first counts.
+	 * @param {number} sent us, by the sender's clock
+	 * @param {number} arrived us, by the receiver's clock
+	 */
+	add(sent, arrived) {
+		let delay = arrived - sent - this.#first;
+		if (!Number.isFinite(delay)) {
+			return;
+		}
+		if (this.#aim === 0 || Math.abs(delay) > longestDelay) {
+			this.reset();
+			this.#first = arrived - sent;
+			this.#aim = 1;
+			delay = 0;
+		}
+		if (this.#sending.add(sent)) {
+			return;
+		}
+		const now = sent + delay;
+		const late = this.#recent.size > 0 && delay > this.#wait;
+		const due = sent + this.#level;
+		if (late && this.#stopLasts(now) && due < this.#stop.ended) {
+			return; // the stop held it up, in whichever order it came
+		}
+		const apart = this.#heldUp(sent, now, late);
+		const since = now - this.#batch.arrived;
+		if (apart > 0) {
+			this.#batch.excess = Math.max(this.#batch.excess, delay);
+			const isStop = this.#batch.excess - this.#level >= stopLength;
+			if (isStop && this.#stopped(now)) {
+				return;
+			}
+			if (apart >= oneTick) {
+				this.#held = Math.min(this.#held + 1, heldMost);
+				return;
+			}
+		} else if (!this.#batch.late || since < 0 || since >= oneTick) {
+			if (!late) {
+				this.#countPending();
+			}
+			this.#batch = {sent, arrived: now, excess: delay, late};
+		}
+		this.#learn(delay, late);
+	}
+
+	/**
+	 * How long after its sending a thing is to be shown, us: when the receiver's clock reads sent
+	 * + wait. It is null before the first arrival.
+	 * @returns {number | null}
+	 */
+	get wait() {
+		return this.#aim > 0 ? this.#first + this.#wait : null;
+	}
+
+	/**
+	 * The median of the last delays, us, or null before the first arrival.
+	 * @returns {number | null}
+	 */
+	get level() {
+		return this.#aim > 0 ? this.#first + this.#level : null;
+	}
+
+	/** How long it is from one sending to the next, us: 0 before two things have arrived. */
+	get interval() {
+		return this.#sending.interval();
+	}
+
+	/**
+	 * Takes that all delays are longer by a time from now on, since a clock was set.
+	 * @param {number} by us
+	 */
+	shift(by) {
+		this.#first += by;
+	}
+
+	/** Forgets all but share, as for a new connection. */
+	reset() {
+		this.#first = 0;
+		this.#level = 0;
+		this.#wait = 0;
+		this.#recent = new Recent();
+		this.#tail = new Tail();
+		this.#aim = 0;
+		this.#sending = new Sending();
+		this.#batch = {sent: 0, arrived: 0, excess: 0, late: false};
+		this.#stop = {known: false, alone: false, began: 0, ended: 0};
+		this.#pending = [];
+		this.#held = 0;
+		this.#before = 0;
+	}
+
+	/** The share that counts. */
+	get #asked() {
+		return this.share > 0 ? clamp(this.share, leastShare, mostShare) : usualShare;
+	}
+
+	/**
+	 * Returns whether a stop is still felt.
+	 * @param {number} now
+	 */
+	#stopLasts(now) {
+		const since = now - this.#stop.began;
+		return this.#stop.known && since >= 0 && since < (this.#stop.alone ? stopLasts : oneTick);
+	}
+
+	/**
+	 * Returns how far apart in sending a late arrival is from the first of the batch, if it was
+	 * held up together with it, and otherwise 0.
+	 * @param {number} sent
+	 * @param {number} now
+	 * @param {boolean} late
+	 */
+	#heldUp(sent, now, late) {
+		const apart = clamp(sent - this.#batch.sent, -longestDelay, longestDelay);
+		if (apart < 0 && !this.#batch.late) {
+			return 0; // it was overtaken
+		}
+		const since = now - this.#batch.arrived;
+		const together = since >= 0 && since <= Math.min(Math.abs(apart) / 2, batchLasts);
+		return late && together ? Math.abs(apart) : 0;
+	}
+
+	/**
+	 * Takes that the batch was held up by a stop, and returns whether that counts for nothing.
+	 * @param {number} now
+	 */
+	#stopped(now) {
+		const stop = this.#stop;
+		if (!this.#stopLasts(now)) {
+			const since = now - stop.began;
+			stop.alone = !stop.known || since < 0 || since > stopAlone;
+			stop.known = true;
+			stop.began = now;
+		}
+		stop.ended = now;
+		if (stop.alone) {
+			this.#pending = [];
+			this.#held = 0;
+		}
+		return stop.alone;
+	}
+
+	/**
+	 * Counts the late ones that no stop has held up. Those that the level explains by now are of a
+	 * path that has become longer, and count as one.
+	 */
+	#countPending() {
+		for (const [i, bin] of this.#pending.entries()) {
+			if (i === 0 || this.#level - this.#before < binEnd(bin) / 2) {
+				this.#tail.count(bin, this.#asked);
+			}
+			this.#aim = Math.max(this.#aim - aimGain, aimLeast);
+		}
+		this.#aim = Math.max(this.#aim - heldGain * this.#held, aimLeast);
+		this.#pending = [];
+		this.#held = 0;
+	}
+
+	/**
+	 * Learns a delay that counts.
+	 * @param {number} delay
+	 * @param {boolean} late
+	 */
+	#learn(delay, late) {
+		const share = this.#asked;
+		if (this.#recent.size === 0) {
+			this.#level = delay;
+		}
+		const before = this.#level;
+		const bin = binOf(delay - before);
+		this.#level = this.#recent.add(delay);
+		this.#aim = Math.min(this.#aim + aimGain * share, aimMost);
+		if (!late) {
+			this.#tail.count(bin, share);
+		} else if (this.#pending.length < pendingLate) {
+			if (this.#pending.length === 0) {
+				this.#before = before;
+			}
+			this.#pending.push(bin);
+		} else { // as of a row that is longer than any stop
+			this.#tail.count(bin, share);
+			this.#aim = Math.max(this.#aim - aimGain, aimLeast);
+		}
+		this.#wait = this.#level + this.#tail.quantile(share * this.#aim);
+	}
+}
+
+/** Recent is the last 7 delays. */
+class Recent {
+	/** @type {number[]} */
+	#delays = [];
+
+	get size() {
+		return this.#delays.length;
+	}
+
+	/**
+	 * Takes a delay, and returns the median.
+	 * @param {number} delay
+	 */
+	add(delay) {
+		this.#delays.push(delay);
+		if (this.#delays.length > 7) {
+			this.#delays.shift();
+		}
+		const sorted = [...this.#delays].sort((a, b) => a - b);
+		return sorted[sorted.length - 1 >> 1];
+	}
+}
+
+const senderRestart = 10 * second; // the sender's clock goes back so far: it is another one
+
+/** Sending is when the last 12 things were sent, the earliest first. */
+class Sending {
+	/** @type {number[]} */
+	#times = [];
+
+	/**
+	 * Takes when something was sent, and returns whether it has come before.
+	 * @param {number} sent
+	 */
+	add(sent) {
+		const times = this.#times;
+		if (times.length > 0 && times[times.length - 1] - sent > senderRestart) {
+			times.length = 0;
+		}
+		let at = times.length;
+		while (at > 0 && times[at - 1] > sent) {
+			at--;
+		}
+		if (at > 0 && times[at - 1] === sent) {
+			return true;
+		}
+		times.splice(at, 0, sent);
+		if (times.length > 12) {
+			times.shift();
+		}
+		return false;
+	}
+
+	/** Returns the median of the last 7 gaps, or of those that are known. */
+	interval() {
+		const gaps = this.#times.slice(1).map((sent, i) => sent - this.#times[i]).slice(-7);
+		if (gaps.length === 0) {
+			return 0;
+		}
+		gaps.sort((a, b) => a - b);
+		return gaps[gaps.length >> 1];
+	}
+}
+
+const bins = 128;
+const finest = 32; // us: bins are as wide up to 16 of them, and then a share of an octave
+const perOctave = 8;
+const halfShares = 20; // one half of the counts takes so many times 1/share
+
+/**
+ * Returns the bin of what is so far above the level.
+ * @param {number} above us
+ */
+function binOf(above) {
+	const units = Math.floor(Math.max(above, 0) / finest);
+	const octave = units < 2 * perOctave ? 0 : Math.floor(Math.log2(units)) - 3;
+	return Math.min(octave * perOctave + Math.floor(units / 2 ** octave), bins - 1);
+}
+
+/**
+ * Returns where a bin ends and the next one begins, us.
+ * @param {number} bin
+ */
+function binEnd(bin) {
+	const next = bin + 1;
+	if (next < 2 * perOctave) {
+		return next * finest;
+	}
+	const octave = Math.floor(next / perOctave) - 1;
+	return (perOctave + next % perOctave) * 2 ** octave * finest;
+}
+
+/**
+ * Tail counts by how much delays are above the level. Two halves take turns: when the younger is
+ * full, the older is emptied. So what is older than both is forgotten completely.
+ */
+class Tail {
+	#counts = [new Uint16Array(bins), new Uint16Array(bins)];
+	#totals = [0, 0];
+	#young = 0;
+	#at = 0; // the bin in which the quantile was last
+	#beyond = 0; // how many are counted in higher bins
+
+	/**
+	 * @param {number} bin
+	 * @param {number} share
+	 */
+	count(bin, share) {
+		if (this.#totals[this.#young] >= halfShares / share) {
+			this.#young ^= 1;
+			const old = this.#counts[this.#young];
+			for (const count of old.subarray(this.#at + 1)) {
+				this.#beyond -= count;
+			}
+			old.fill(0);
+			this.#totals[this.#young] = 0;
+		}
+		this.#counts[this.#young][bin]++;
+		this.#totals[this.#young]++;
+		if (bin > this.#at) {
+			this.#beyond++;
+		}
+	}
+
+	/** @param {number} bin */
+	#in(bin) {
+		return this.#counts[0][bin] + this.#counts[1][bin];
+	}
+
+	/**
+	 * Returns what no more than a share of the counted is above, and half an observation more: the
+	 * median estimate.
+	 * @param {number} share
+	 */
+	quantile(share) {
+		const may = share * (this.#totals[0] + this.#totals[1]) + 0.5;
+		while (this.#at < bins - 1 && this.#beyond > may) {
+			this.#at++;
+			this.#beyond -= this.#in(this.#at);
+		}
+		while (this.#at > 0 && this.#beyond + this.#in(this.#at) <= may) {
+			this.#beyond += this.#in(this.#at);
+			this.#at--;
+		}
+		const begin = binEnd(this.#at - 1);
+		const end = binEnd(this.#at);
+		const count = this.#in(this.#at);
+		// The part of the bin that may be late, too.
+		const late = count > 0 ? clamp((may - this.#beyond) / count, 0, 1) : 0;
+		return end - (end - begin) * late;
+	}
+}
+
+// ---- Game time: WIRE.md, "tick: Welcome and Hello" ----
+
+const helloSize = 17;
+const flagsAt = 33;
+const debtAt = 34;
+const welcomeSize = 36;
+const kindHello = 3; // 1 and 2 were those of the first version
+const kindWelcome = 4;
+const flagHeard = 1;
+const flagPaused = 2;
+const flagInputs = 4;
+const noneCame = -32768; // instead of by how much an input came early
+const earlyUnit = 100; // us
+const inputsMost = 64; // that a Welcome tells of
+const maxStart = 1n << 61n; // ns: 73 years
+
+/**
+ * @typedef {{num: number, den: number}} Rate num / den ticks a second
+ */
+
+/**
+ * @typedef {object} Welcome what a server says of its game time
+ * @property {bigint} epoch
+ * @property {number} num of the rate
+ * @property {number} den of the rate
+ * @property {Usec} origin what the server's clock reads at game time 0
+ * @property {bigint} tick now, on the server
+ * @property {boolean} heard the server has had a Hello
+ * @property {boolean} paused
+ * @property {number} debt by how many ticks the server is behind
+ * @property {bigint} newest of which inputs it tells: this one,
+ * @property {number[]} early newest - 1 and so on: by how many units of 0.1 ms each came early,
+ *   below 0 late, -32768 if none came
+ * @property {Usec} sent the start of tick, by the server's clock
+ */
+
+/**
+ * Reads a Welcome, or returns null.
+ * @param {Uint8Array} bytes
+ * @returns {Welcome | null}
+ */
+export function readWelcome(bytes) {
+	if (bytes.length < welcomeSize || bytes[0] !== kindWelcome) {
+		return null;
+	}
+	const b = viewOf(bytes);
+	const flags = bytes[flagsAt];
+	const epoch = b.getBigUint64(1, true);
+	const num = b.getUint32(9, true);
+	const den = b.getUint32(13, true);
+	const origin = b.getBigUint64(17, true);
+	const tick = b.getBigInt64(25, true);
+	const inputs = readInputs(bytes, (flags & flagInputs) !== 0);
+	const isKnown = flags <= (flagHeard | flagPaused | flagInputs) && inputs !== null;
+	if (!isKnown || epoch < 1n || epoch >= 1n << 63n || num === 0 || num > 1e9 * den) {
+		return null;
+	}
+	const start = startOf(tick, {num, den});
+	if (start > maxStart || start < -maxStart) {
+		return null;
+	}
+	return {
+		epoch,
+		num,
+		den,
+		origin,
+		tick,
+		heard: (flags & flagHeard) !== 0,
+		paused: (flags & flagPaused) !== 0,
+		debt: b.getUint16(debtAt, true),
+		newest: inputs.newest,
+		early: inputs.early,
+		sent: u64(origin + floorDivide(start, 1000n)),
+	};
+}
+
+/**
+ * Reads what a Welcome says of inputs, which must be all that is left, or returns null.
+ * @param {Uint8Array} bytes
+ * @param {boolean} tells
+ * @returns {{newest: bigint, early: number[]} | null}
+ */
+function readInputs(bytes, tells) {
+	if (!tells) {
+		return bytes.length === welcomeSize ? {newest: 0n, early: []} : null;
+	}
+	const b = viewOf(bytes);
+	const first = welcomeSize + 9;
+	const count = bytes.length < first ? 0 : bytes[first - 1];
+	if (count < 1 || count > inputsMost || bytes.length !== first + 2 * count) {
+		return null;
+	}
+	const early = Array.from({length: count}, (_, i) => b.getInt16(first + 2 * i, true));
+	return {newest: b.getBigInt64(welcomeSize, true), early};
+}
+
+/**
+ * Divides, and rounds down.
+ * @param {bigint} a
+ * @param {bigint} b above 0
+ * @returns {bigint}
+ */
+function floorDivide(a, b) {
+	return a / b - (a % b < 0n ? 1n : 0n);
+}
+
+const nanosecondsPerSecond = 1_000_000_000n;
+
+/**
+ * Returns when a tick starts, ns of game time.
+ * @param {bigint} tick
+ * @param {Rate} rate
+ * @returns {bigint}
+ */
+function startOf(tick, rate) {
+	return -floorDivide(-tick * nanosecondsPerSecond * BigInt(rate.den), BigInt(rate.num));
+}
+
+/**
+ * Returns when a tick starts, us of game time.
+ * @param {bigint} tick
+ * @param {Rate} rate
+ * @returns {number}
+ */
+export function tickStart(tick, rate) {
+	return Number(startOf(tick, rate)) / 1000;
+}
+
+/**
+ * Returns the tick at a game time, such as those of clocks().
+ * @param {number} time us
+ * @param {Rate} rate
+ * @returns {bigint}
+ */
+export function tickAt(time, rate) {
+	const nanoseconds = BigInt(Math.round(time * 1000));
+	return floorDivide(nanoseconds * BigInt(rate.num), nanosecondsPerSecond * BigInt(rate.den));
+}
+
+/**
+ * Returns how long a tick is, us.
+ * @param {Rate} rate
+ */
+function tickLength(rate) {
+	return second * rate.den / rate.num;
+}
+
+const adaptReach = second; // so far may a buffer go from where it began
+const adaptFresh = 3 * second; // for so long arrivals say where a clock should be
+const adaptLeast = 500; // us: the least margin, for what the clocks err while they are slewed
+const rowLeast = 4; // late ones in a row move the median of 7 delays
+const jumpLeast = 2000; // us: less is slewed
+const debtLeast = 20_000; // us: an input is early by more for a server whose ticks are late, too
+const lateMemory = 4096; // arrivals over which the share of late ones is told
+
+/**
+ * @typedef {object} Arrival an input or a state that has come
+ * @property {number} sent us, by the reference or the server's clock
+ * @property {number} distance us: how far the clock should have been for it to be just in time
+ */
+
+/**
+ * Follower lets a clock follow arrivals: it learns how far the clock must be ahead of the
+ * reference, or behind it, so that no more than a share comes late.
+ */
+class Follower {
+	#jitter = new JitterEstimator();
+	/** @type {Arrival | null} */
+	#batch = null; // the first of those that came at one moment
+	#toldAt = 0n;
+	#news = false; // since distance was found
+	#held = 0; // us: the distance from the reference
+	#buffer = 0; // us: the distance from where the remote clock puts the fastest arrival
+	#remote = 0; // us: and that of this from the reference
+	#late = 0; // arrivals of late
+	#all = 0; // 0 only before the first one
+	row = 0; // how many were late in a row, up to the last one
+
+	/**
+	 * @param {Arrival} arrival
+	 * @param {Usec} now
+	 */
+	add(arrival, now) {
+		const batch = this.#batch;
+		this.#news = true;
+		this.#toldAt = now;
+		const isTogether = batch !== null && arrival.sent >= batch.sent &&
+			batch.distance - arrival.distance >= (arrival.sent - batch.sent) / 2;
+		if (!isTogether) {
+			this.#batch = arrival;
+		} else if (arrival.distance < (this.#jitter.level ?? 0) - debtLeast) {
+			return; // what a server that was stopped has found waiting is early for it
+		}
+		this.#jitter.add(arrival.sent, arrival.sent + arrival.distance);
+	}
+
+	/**
+	 * Counts an arrival that came late or not.
+	 * @param {boolean} late
+	 */
+	count(late) {
+		this.#all++;
+		this.#late += late ? 1 : 0;
+		if (this.#all >= lateMemory) {
+			this.#all /= 2;
+			this.#late /= 2;
+		}
+	}
+
+	/**
+	 * Counts how many are late in a row. Those from before the clock was set do not count.
+	 * @param {boolean} late
+	 */
+	countRow(late) {
 		this.row = late ? this.row + 1 : 0;
-		this.needs = [...this.needs.slice(this.row > 2 ? -2 : -511), need]; // the path is longer: forget what was
-		this.most = Float64Array.from(this.needs).sort()[Math.floor(this.needs.length * .995)];
 	}
-	/** @param {number} first the distance until one came, and to 1 s of it afterwards @returns {number} */
-	distance(first) {
-		return Number.isNaN(this.most) ? first : Math.min(Math.max(this.most + 500, first - 1e6), first + 1e6);
+
+	/** Whether it has heard of any. */
+	get isMeasured() {
+		return this.#all > 0;
+	}
+
+	/** The share of late arrivals. */
+	get lateShare() {
+		return this.#late / Math.max(this.#all, 1);
+	}
+
+	/** How long it is from one sending to the next, us. */
+	get interval() {
+		return this.#jitter.interval;
+	}
+
+	/**
+	 * Returns how far from the reference the clock should be, given where the remote clock puts
+	 * the fastest arrival, the buffer that is used until arrivals are told, what the clock needs
+	 * beyond the wait for them, and how many may be late.
+	 * @param {number} fastest us
+	 * @param {number} buffer us
+	 * @param {number} more us
+	 * @param {number} share
+	 * @param {Usec} now
+	 */
+	distance(fastest, buffer, more, share, now) {
+		const {wait, level} = this.#jitter;
+		this.#remote = fastest;
+		if (wait === null || level === null) {
+			this.#buffer = buffer;
+		} else if (since(now, this.#toldAt) <= adaptFresh) {
+			this.#jitter.share = share;
+			const want = wait + adaptLeast;
+			// The wait changes with each arrival: what is a little less is left.
+			const isLess = want < this.#held - Math.max(adaptLeast, (wait - level) / 8);
+			if (this.#news && (want > this.#held || isLess)) {
+				this.#held = want;
+			}
+			this.#news = false;
+			const needed = this.#held + more - fastest;
+			this.#buffer = clamp(needed, buffer - adaptReach, buffer + adaptReach);
+		}
+		return fastest + this.#buffer;
+	}
+
+	/**
+	 * Returns whether the clock is to be set at once, since it is off by so much that arrivals
+	 * come too late: the path has become longer.
+	 * @param {number} off us
+	 */
+	jumps(off) {
+		const {wait, level} = this.#jitter;
+		return this.row >= rowLeast && off > jumpLeast + (wait ?? 0) - (level ?? 0);
+	}
+
+	/**
+	 * Takes that the reference counts from another time: all distances are longer by so much,
+	 * unless they show that already, or all are to.
+	 * @param {number} by us
+	 * @param {boolean} all
+	 */
+	shift(by, all) {
+		const nearer = (/** @type {number} */ off) => all || Math.abs(off) <= Math.abs(off - by);
+		if (this.#jitter.wait !== null && nearer(this.#jitter.wait - this.#remote)) {
+			this.#jitter.shift(by);
+			if (this.#batch !== null) {
+				this.#batch = {...this.#batch, distance: this.#batch.distance + by};
+			}
+		}
+		if (nearer(this.#held - this.#remote)) {
+			this.#held += by;
+		}
 	}
 }
 
-/** @typedef {{server: number, shared: number, predicted: number}} Times game times: to show of others, now, to play */
-/** Follows the game time of a server. For the next connection take a new one. */
+/** FrameTimes is how long it was from one frame to the next, of the last 16. */
+class FrameTimes {
+	/** @type {number[]} */
+	#last = [];
+
+	/** @param {number} length us */
+	add(length) {
+		this.#last.push(length);
+		if (this.#last.length > 16) {
+			this.#last.shift();
+		}
+	}
+
+	/** Returns the third longest: one or two slow frames say nothing of the next. */
+	usual() {
+		return [...this.#last].sort((a, b) => b - a)[2] ?? 0;
+	}
+}
+
+const hitchMost = 3 * second; // a server that is behind for longer is a longer path
+const hitchAlone = 5 * second; // one that comes sooner after another is the same
+
+/** Hitch is a time in which the server is behind with its ticks, and so are its states. */
+class Hitch {
+	#known = false;
+	#lasts = false;
+	#beganAt = 0n;
+	#endedAt = 0n;
+	#last = 0n; // of one that is over: states up to this tick may be late because of it
+
+	/**
+	 * Takes a Welcome.
+	 * @param {Welcome} welcome
+	 * @param {Usec} now
+	 */
+	told(welcome, now) {
+		const isBehind = welcome.debt > 0;
+		if (isBehind && !this.#lasts) {
+			if (!this.#known || since(now, this.#endedAt) >= hitchAlone) {
+				this.#beganAt = now;
+			}
+			this.#known = true;
+			this.#lasts = true;
+		} else if (!isBehind && this.#lasts) {
+			this.#lasts = false;
+			this.#endedAt = now;
+			this.#last = welcome.tick;
+		}
+	}
+
+	/**
+	 * Returns whether a state is late because of it.
+	 * @param {bigint} tick
+	 * @param {Usec} now when it came
+	 */
+	delays(tick, now) {
+		const isShort = this.#known && since(now, this.#beganAt) < hitchMost;
+		return isShort && (this.#lasts || tick <= this.#last);
+	}
+}
+
+const sentMost = 1024; // ticks of which is known when their inputs were sent
+const statesMost = 128; // more than a second at 60 Hz
+
+/**
+ * Buffers finds how far a client's predicted clock is to be ahead of the shared clock, and its
+ * server clock behind: by when inputs reach the server, and states the client. All is counted from
+ * a reference, the local clock at the rate of the server's, since the remote clock's idea of the
+ * delays may change although the path does not, and the other way round.
+ */
+class Buffers {
+	ahead = new Follower(); // the predicted clock, by the server's word of inputs
+	behind = new Follower(); // the server clock, by states
+	every = 0; // us: how long it is from one state to the next; 0 is not known
+	hitch = new Hitch(); // of the server
+	reference = 0; // us of game time
+	#referenceAt = 0n;
+	#skew = 0;
+	#gap = 0; // where the remote clock put the shared clock, minus the reference
+	#begun = false;
+	#rebase = false; // there was a pause: until track finds another gap nothing counts
+	/** @type {Map<bigint, Arrival & {fresh: boolean}>} */
+	#sent = new Map(); // inputs, by tick
+	/** @type {bigint | null} */
+	#newest = null; // the last tick that was due
+	#jumped = 0n; // inputs from this tick on are of after the clock was set
+	/** @type {Set<bigint>} */
+	#states = new Set(); // that have come
+
+	/**
+	 * Returns the reference at a time near the last track.
+	 * @param {Usec} now
+	 */
+	#read(now) {
+		return this.reference + since(now, this.#referenceAt) * (1 + this.#skew);
+	}
+
+	/**
+	 * Lets the reference go on at a rate, when the remote clock puts the shared clock at game. If
+	 * that has jumped, a clock was set, and the path is what it was. Arrivals may have shown the
+	 * jump before the remote clock did.
+	 * @param {number} game us
+	 * @param {number} skew
+	 * @param {Usec} now
+	 */
+	track(game, skew, now) {
+		if (!this.#begun) {
+			this.#begun = true;
+			this.reference = game;
+		} else {
+			this.reference = this.#read(now);
+		}
+		this.#referenceAt = now;
+		this.#skew = skew;
+		const gap = game - this.reference;
+		const by = gap - this.#gap;
+		this.#gap = gap;
+		if (!this.#rebase && Math.abs(by) <= hardThreshold) {
+			return;
+		}
+		this.ahead.shift(by, this.#rebase);
+		this.behind.shift(-by, this.#rebase);
+		for (const sent of this.#sent.values()) {
+			sent.distance += by;
+			sent.fresh &&= this.#rebase;
+		}
+		this.#rebase = false;
+	}
+
+	/** Takes that the game is paused. */
+	pause() {
+		this.#rebase = true;
+	}
+
+	/**
+	 * Takes that inputs are due for all ticks up to this one.
+	 * @param {bigint} due
+	 * @param {Rate} rate
+	 */
+	inputsDue(due, rate) {
+		let tick = this.#newest === null ? due : this.#newest + 1n;
+		if (due - tick >= sentMost) {
+			tick = due - BigInt(sentMost) + 1n;
+		}
+		for (; tick <= due; tick++) {
+			const distance = tickStart(tick, rate) - this.reference;
+			this.#sent.delete(tick); // the oldest stand first
+			this.#sent.set(tick, {sent: this.reference, distance, fresh: true});
+			this.#newest = tick;
+		}
+		while (this.#sent.size > sentMost) {
+			const [oldest] = this.#sent.keys();
+			this.#sent.delete(oldest);
+		}
+	}
+
+	/**
+	 * Takes what the server says of inputs.
+	 * @param {Welcome} welcome
+	 * @param {Usec} now
+	 */
+	inputsCame(welcome, now) {
+		for (let i = welcome.early.length - 1; i >= 0; i--) { // the oldest first
+			const tick = welcome.newest - BigInt(i);
+			const early = welcome.early[i] * earlyUnit;
+			const sent = this.#sent.get(tick);
+			if (welcome.early[i] === noneCame || sent === undefined || !sent.fresh) {
+				continue;
+			}
+			sent.fresh = false;
+			this.ahead.add({sent: sent.sent, distance: sent.distance - early}, now);
+			this.ahead.count(early < 0);
+			if (tick >= this.#jumped) {
+				this.ahead.countRow(early < 0);
+			}
+		}
+	}
+
+	/**
+	 * Takes that the state for a tick came when the server clock showed another time. It is late
+	 * if what is between it and the state before was shown already. Of a tick the first one
+	 * counts.
+	 * @param {bigint} tick
+	 * @param {Rate} rate
+	 * @param {number} shown us
+	 * @param {boolean} waited it may have waited on this machine
+	 * @param {Usec} now
+	 */
+	stateCame(tick, rate, shown, waited, now) {
+		if (this.#states.has(tick)) {
+			return;
+		}
+		this.#states.add(tick);
+		if (this.#states.size > statesMost) {
+			const [oldest] = this.#states;
+			this.#states.delete(oldest);
+		}
+		if (this.#rebase || waited) {
+			return;
+		}
+		const start = tickStart(tick, rate);
+		const late = shown > start - this.every;
+		if (this.hitch.delays(tick, now)) {
+			this.behind.count(late);
+			return;
+		}
+		this.behind.add({sent: start, distance: this.#read(now) - start}, now);
+		this.every = this.behind.interval || this.every;
+		this.behind.count(late);
+		this.behind.countRow(late);
+	}
+
+	/**
+	 * Takes that the predicted clock was set: inputs before this tick say nothing of where it is
+	 * now.
+	 * @param {bigint} tick
+	 */
+	jumped(tick) {
+		this.#jumped = tick;
+		this.ahead.row = 0;
+	}
+}
+
+/**
+ * @typedef {object} Times game times, us
+ * @property {number} server what to show of others
+ * @property {number} shared now, the same for all
+ * @property {number} predicted what to play
+ */
+
+/**
+ * @typedef {object} Clocks
+ * @property {Times} bounds how far off each may be while no clock is set, us
+ * @property {bigint} epoch
+ * @property {Rate} rate
+ * @property {boolean} paused
+ */
+
+/**
+ * @typedef {object} BufferOptions
+ * @property {number} [clientBuffer] us that others are shown behind the fastest states; without it
+ *   that is one tick at first, and then follows what state() is told
+ * @property {number} [serverBuffer] us that inputs are ahead of what the fastest need; without it
+ *   that is two ticks at first, and then follows what the server says of inputs (AcceptInput)
+ * @property {number} [lateShare] how many inputs, and states, may come too late; 0.01
+ */
+
+const silence = 3 * second; // the other side should have announced itself three times
+const welcomeAhead = second; // so far ahead of the remote clock may a Welcome be
+const welcomeLate = 3 * second; // and so late, beside the delay
+const hang = 250_000; // us: how long a frame may take
+const hardThreshold = 200_000; // us: from this error on clocks are set
+const slewRate = 0.01; // at 60 Hz 1 % is not seen
+const slewNear = 50_000; // us: what is farther off is slewed faster
+const slewScale = 500_000; // us: each of these doubles the speed of the clock, as it were
+const slewMost = 0.25; // more is felt as another speed of the game
+const gameWarmUp = 3 * second; // the first datagrams may have waited while the server hung, so
+const warmUpMost = 20_000; // us: from this error on clocks are set meanwhile
+const longestFrame = 8; // ticks
+
+/**
+ * Returns by how much a clock that is off is slewed in a time.
+ * @param {number} off us
+ * @param {number} passed us
+ */
+function slewBy(off, passed) {
+	const far = Math.max(Math.abs(off) - slewNear, 0);
+	const most = passed * Math.min(slewRate + far / slewScale, slewMost);
+	return clamp(off, -most, most);
+}
+
+/**
+ * TickClient follows the game time of a server of package tick. For the next connection take a new
+ * one.
+ */
 export class TickClient {
-	/** @param {Link|Ping} remote @param {{clientBuffer?: number, serverBuffer?: number}} [buffers] us; they may be changed. One that is
-	 *  missing is 1 or 2 ticks at first, and then follows what state() is told of, or the server by AcceptInput */
-	constructor(remote, buffers = {}) { this.remote = remote; this.buffers = buffers; }
-	last = /** @type {ReturnType<typeof readWelcome>} */ (null); heardAt = 0n; aliveAt = 0n; counts = 0n; // a Welcome; or a state; they do from
-	shown = /** @type {{now: Usec, at: number[]}|null} */ (null); steps = 0; game = 0; lead = 0; // as clocks() found them
-	ahead = new Buffer(); behind = new Buffer(); fresh = /** @type {bigint|number} */ (-Infinity); // inputs from this tick on are news
-	/** Takes a Welcome that arrived at now, and says whether it counts. @param {Uint8Array} b @param {Usec} now */
-	welcome(b, now) {
-		const w = readWelcome(b), last = this.last, {remote, buffers, steps} = this;
-		if (!w || last && since(now, this.heardAt) < 3e6 && (w.epoch < last.epoch || w.epoch === last.epoch && since(w.sent, last.sent) < 0)) return false;
-		if (last && (w.epoch !== last.epoch || w.num !== last.num || w.den !== last.den)) Object.assign(this, new TickClient(remote, buffers), {steps});
-		this.last = w; this.heardAt = this.aliveAt = now;
-		const news = this.clocks(now) ? w.early.filter((early, i) => early !== -32768 && w.newest - BigInt(i) >= this.fresh) : [];
-		for (const early of news.reverse()) this.ahead.add(this.lead - early * 100, early < 0, w);
-		if (news.length) this.fresh = w.newest + 1n;
+	/** How often the times jumped. */
+	steps = 0;
+	/** They may be changed. @type {BufferOptions} */
+	buffers;
+	#remote;
+	/** @type {Welcome | null} */
+	#welcome = null;
+	#heardAt = 0n; // when that came
+	#aliveAt = 0n; // when it, or a state, did
+	#own = new Buffers();
+	#frames = new FrameTimes();
+	/** @type {(Times & {now: Usec}) | null} */
+	#shown = null; // as clocks() found them
+	#countsFrom = 0n; // what arrived before may have waited on this machine
+	#stands = false; // the server clock does, until it is right
+	#beganAt = 0n; // when the clocks did
+
+	/**
+	 * @param {RemoteClock} remote a Link, or a Ping
+	 * @param {BufferOptions} [buffers]
+	 */
+	constructor(remote, buffers = {}) {
+		this.#remote = remote;
+		this.buffers = buffers;
+	}
+
+	/**
+	 * Takes a Welcome, and returns whether it counts.
+	 * @param {Uint8Array} bytes
+	 * @param {Usec} now when it arrived
+	 * @returns {boolean}
+	 */
+	welcome(bytes, now) {
+		const next = readWelcome(bytes);
+		const last = this.#welcome;
+		if (next === null) {
+			return false;
+		}
+		if (last !== null && since(now, this.#heardAt) < silence && isBefore(next, last)) {
+			return false;
+		}
+		const isSame = last !== null && next.epoch === last.epoch;
+		if (last !== null && !(isSame && next.num === last.num && next.den === last.den)) {
+			this.#own = new Buffers();
+			this.#shown = null;
+			this.#stands = false;
+		}
+		this.#welcome = next;
+		this.#heardAt = now;
+		this.#aliveAt = now;
+		this.#own.hitch.told(next, now);
+		if (this.clocks(now) !== null) {
+			this.#own.inputsCame(next, now);
+		}
 		return true;
 	}
-	/** Takes that a state came, the first one for its tick, not after a hang. @param {bigint} epoch @param {bigint} tick @param {Usec} now */
+
+	/**
+	 * Takes that a state came.
+	 * @param {bigint} epoch
+	 * @param {bigint} tick
+	 * @param {Usec} now when it arrived
+	 */
 	state(epoch, tick, now) {
-		const c = this.clocks(now);
-		if (!c || epoch !== c.epoch) return;
-		const start = tickStart(tick - 1n, c.rate), news = !c.paused && since(now, this.counts) >= 0; // when it is shown the next one is here, too
-		if (this.aliveAt = now, news) this.behind.add(this.game - start, start < c.server, c.rate);
+		const clocks = this.clocks(now);
+		if (clocks === null || epoch !== clocks.epoch) {
+			return;
+		}
+		this.#aliveAt = now;
+		if (!clocks.paused) {
+			const waited = since(now, this.#countsFrom) < 0;
+			this.#own.stateCame(tick, clocks.rate, clocks.server, waited, now);
+		}
 	}
-	/** As that of Link and Ping, for clocks(now).shared; 'silent' already where neither Welcome nor state came for 3 s.
-	 *  @param {number} tolerable @param {Usec} now */
+
+	/**
+	 * Returns '' if clocks(now).shared can be relied on to be at most so many microseconds off,
+	 * else why not: as Link and Ping, but 'silent' already where neither a Welcome nor a state
+	 * came for 3 s.
+	 * @param {number} tolerable us
+	 * @param {Usec} now
+	 * @returns {Trust}
+	 */
 	within(tolerable, now) {
-		const c = this.clocks(now), off = c ? c.bounds.shared - /** @type {number} */ (this.remote.errorBound(now)) : 0;
-		return c && since(now, this.aliveAt) > 3e6 ? 'silent' : c ? this.remote.within(tolerable - off, now) : 'unsynchronized';
+		const clocks = this.clocks(now);
+		if (clocks === null) {
+			return 'unsynchronized';
+		}
+		if (since(now, this.#aliveAt) > silence) {
+			return 'silent';
+		}
+		const slewing = clocks.bounds.shared - (this.#remote.errorBound(now) ?? 0);
+		return this.#remote.within(tolerable - slewing, now);
 	}
-	/** The message to send some times a second, or null once the server has heard it. @param {Usec} now */
+
+	/**
+	 * Returns the message to send some times a second, or null once the server has heard it.
+	 * @param {Usec} now
+	 * @returns {Uint8Array | null}
+	 */
 	hello(now) {
-		if (!this.last || this.last.heard || this.remote.remoteTime(now) === null) return null;
-		const b = new Uint8Array(17), v = view(b);
-		b[0] = 1; v.setBigUint64(1, this.last.epoch, true); v.setUint32(9, this.last.num, true); v.setUint32(13, this.last.den, true);
-		return b;
+		const welcome = this.#welcome;
+		if (welcome === null || welcome.heard || this.#remote.remoteTime(now) === null) {
+			return null;
+		}
+		const bytes = new Uint8Array(helloSize);
+		const b = viewOf(bytes);
+		b.setUint8(0, kindHello);
+		b.setBigUint64(1, welcome.epoch, true);
+		b.setUint32(9, welcome.num, true);
+		b.setUint32(13, welcome.den, true);
+		return bytes;
 	}
-	/** The three times, and how far off each may be while no clock is set. They are slewed by 1 %. Jumps, which steps counts:
-	 *  of all, if one is off by over 0.2 s; of predicted, forward, if inputs are late in a row. If states are, server stands
-	 *  still. @param {Usec} now @returns {Times & {bounds: Times, epoch: bigint, rate: Rate, paused: boolean} | null} */
+
+	/** The share of inputs that came too late, of some thousands. */
+	get lateInputs() {
+		return this.#own.ahead.lateShare;
+	}
+
+	/** The share of states that came too late, of some thousands. */
+	get lateStates() {
+		return this.#own.behind.lateShare;
+	}
+
+	/**
+	 * Returns the three times, or null while they are not known. They are slewed by 1 %, or by up
+	 * to 25 % where they are far off. All jump, which steps counts, if one is off by over 0.2 s
+	 * and does not follow arrivals; predicted jumps forward if inputs are late in a row. If states
+	 * are, server stands still.
+	 *
+	 * Call it in each frame, and send the inputs for the ticks that are due then: it takes them
+	 * for sent.
+	 * @param {Usec} now
+	 * @returns {(Times & Clocks) | null}
+	 */
 	clocks(now) {
-		const w = this.last, {remote, buffers, ahead, behind, shown} = this, usec = remote.remoteTime(now), bound = remote.errorBound(now);
-		const from = remote.minimumOneWayDelay(), to = remote.minimumDelayToPeer();
-		if (!w || usec === null || bound === null || from === null || to === null) return null;
-		const age = since(now, this.heardAt), late = since(usec, w.sent) - age; // of the Welcome, as the remote clock has it
-		if (age < 3e6 && (late < -1e6 || late > 3e6 + from)) return null; // it is another clock: the server started anew, or one was set
-		const tick = 1e6 * w.den / w.num, game = w.paused ? tickStart(w.tick, w) : since(usec, w.origin), {clientBuffer, serverBuffer} = buffers;
-		const back = clientBuffer === undefined ? behind.distance(from + tick) : from + clientBuffer;
-		const lead = serverBuffer === undefined ? ahead.distance(to + 2 * tick) : to + serverBuffer, goal = [game - back, game, game + lead];
-		const passed = shown ? Math.max(since(now, shown.now), 0) : 0, stands = clientBuffer === undefined && behind.row > 2;
-		const was = shown && !w.paused ? shown.at.map(t => t + passed) : goal;
-		const far = was.some((t, i) => Math.abs(goal[i] - t) > 2e5), hurry = serverBuffer === undefined && ahead.row > 2 && goal[2] > was[2];
-		const at = was.map((t, i) => far || hurry && i === 2 ? goal[i] :
-			t + Math.max(Math.min(goal[i] - t, passed / 100), i === 0 && stands ? -passed : -passed / 100));
-		if (far || hurry) { this.steps++; this.fresh = tickAt(at[2], w) + 1n; ahead.row = 0; }
-		if (!shown || passed > 15e4) this.counts = shown ? now + 150_000n : now; // the page hung
-		this.shown = {now: shown && since(now, shown.now) < 0 ? shown.now : now, at}; this.game = game; this.lead = at[2] - game; // rounded up on receipt
-		const times = (/** @type {number[]} */ [server, shared, predicted]) => ({server, shared, predicted}), rate = {num: w.num, den: w.den};
-		return {...times(at), bounds: times(at.map((t, i) => bound + Math.abs(goal[i] - t))), epoch: w.epoch, rate, paused: w.paused};
+		const welcome = this.#welcome;
+		const goal = welcome === null ? null : this.#goal(welcome, now);
+		const bound = this.#remote.errorBound(now);
+		if (welcome === null || goal === null || bound === null) {
+			return null;
+		}
+		const times = this.#steer(welcome, goal, now);
+		if (!welcome.paused) {
+			this.#own.inputsDue(tickAt(times.predicted, welcome), welcome);
+		}
+		const boundOf = (/** @type {keyof Times} */ which) =>
+			bound + Math.abs(goal[which] - times[which]);
+		return {
+			...times,
+			bounds: {
+				server: boundOf('server'),
+				shared: boundOf('shared'),
+				predicted: boundOf('predicted'),
+			},
+			epoch: welcome.epoch,
+			rate: {num: welcome.num, den: welcome.den},
+			paused: welcome.paused,
+		};
+	}
+
+	/**
+	 * Returns where the clocks should be.
+	 * @param {Welcome} welcome
+	 * @param {Usec} now
+	 * @returns {Times | null}
+	 */
+	#goal(welcome, now) {
+		const remote = this.#remote;
+		const usec = remote.remoteTime(now);
+		const from = remote.minimumOneWayDelay();
+		const to = remote.minimumDelayToPeer();
+		if (usec === null || from === null || to === null) {
+			return null;
+		}
+		const age = since(now, this.#heardAt);
+		const late = since(usec, welcome.sent) - age; // of the Welcome, as the remote clock has it
+		if (age < silence && (late < -welcomeAhead || late > welcomeLate + from)) {
+			return null; // it is another clock: the server started anew, or one was set
+		}
+		const shared = welcome.paused ?
+			tickStart(welcome.tick, welcome) : since(usec, welcome.origin);
+		const own = this.#own;
+		const {clientBuffer, serverBuffer, lateShare = usualShare} = this.buffers;
+		const tick = tickLength(welcome);
+		const share = lateShare / 2; // with room for what is not known yet
+		own.track(shared, (remote.skew?.() ?? 0) * 1e-6, now);
+		let server = shared - from - (clientBuffer ?? 0);
+		let predicted = shared + to + (serverBuffer ?? 0);
+		if (clientBuffer === undefined) {
+			const early = own.reference - (shared - from);
+			server = own.reference - own.behind.distance(early, tick, own.every, share, now);
+		}
+		if (serverBuffer === undefined) {
+			const frame = Math.min(this.#frames.usual(), longestFrame * tick);
+			const ahead = shared + to - own.reference;
+			predicted = own.reference + own.ahead.distance(ahead, 2 * tick, frame, share, now);
+		}
+		if (welcome.paused) {
+			own.pause();
+		}
+		return {server, shared, predicted};
+	}
+
+	/**
+	 * Moves the clocks toward where they should be.
+	 * @param {Welcome} welcome
+	 * @param {Times} goal
+	 * @param {Usec} now
+	 * @returns {Times}
+	 */
+	#steer(welcome, goal, now) {
+		const own = this.#own;
+		const shown = this.#shown;
+		const passed = shown === null ? 0 : Math.max(since(now, shown.now), 0);
+		if (passed > 0) {
+			this.#frames.add(passed);
+		}
+		if (shown === null) {
+			this.#countsFrom = now;
+			this.#beganAt = now;
+		} else if (passed > hang) { // the page hung
+			this.#countsFrom = later(now, hang);
+		}
+		if (shown === null || welcome.paused) {
+			return this.#show(goal, now);
+		}
+		const was = {
+			server: shown.server + passed,
+			shared: shown.shared + passed,
+			predicted: shown.predicted + passed,
+		};
+		const off = {
+			server: goal.server - was.server,
+			shared: goal.shared - was.shared,
+			predicted: goal.predicted - was.predicted,
+		};
+		if (this.#isFar(off, since(now, this.#beganAt))) {
+			this.steps++;
+			this.#stands = false;
+			own.jumped(tickAt(goal.predicted, welcome) + 1n);
+			return this.#show(goal, now);
+		}
+		const times = {
+			server: was.server + slewBy(off.server, passed),
+			shared: was.shared + slewBy(off.shared, passed),
+			predicted: was.predicted + slewBy(off.predicted, passed),
+		};
+		if (this.buffers.serverBuffer === undefined && own.ahead.jumps(off.predicted)) {
+			this.steps++;
+			times.predicted = goal.predicted;
+			own.jumped(tickAt(goal.predicted, welcome) + 1n);
+		}
+		if (this.buffers.clientBuffer === undefined && own.behind.jumps(-off.server)) {
+			this.#stands = true;
+			own.behind.row = 0;
+		}
+		this.#stands &&= off.server < 0;
+		if (this.#stands) {
+			times.server = was.server + Math.max(off.server, -passed);
+		}
+		return this.#show(times, now);
+	}
+
+	/**
+	 * Returns whether the clocks are to be set. One that follows arrivals needs no step of its
+	 * own.
+	 * @param {Times} off
+	 * @param {number} age us: how long ago the clocks began
+	 */
+	#isFar(off, age) {
+		const {clientBuffer, serverBuffer} = this.buffers;
+		const follows = clientBuffer === undefined && this.#own.behind.isMeasured;
+		const leads = serverBuffer === undefined && this.#own.ahead.isMeasured;
+		return Math.abs(off.shared) > (age < gameWarmUp ? warmUpMost : hardThreshold) ||
+			!follows && Math.abs(off.server) > hardThreshold ||
+			!leads && Math.abs(off.predicted) > hardThreshold;
+	}
+
+	/**
+	 * Notes what is shown. A time of receipt may be later than now, since it is rounded up.
+	 * @param {Times} times
+	 * @param {Usec} now
+	 * @returns {Times}
+	 */
+	#show(times, now) {
+		const {server, shared, predicted} = times;
+		const last = this.#shown;
+		const isBack = last !== null && since(now, last.now) < 0;
+		this.#shown = {server, shared, predicted, now: isBack ? last.now : now};
+		return {server, shared, predicted};
+	}
+}
+
+/**
+ * Returns whether a Welcome is of an earlier epoch than another, or was sent before it.
+ * @param {Welcome} a
+ * @param {Welcome} b
+ */
+function isBefore(a, b) {
+	return a.epoch < b.epoch || a.epoch === b.epoch && since(a.sent, b.sent) < 0;
+}
+
+/**
+ * States keeps the last states of a server, so that a client can show what is between two of them.
+ * @template S
+ */
+export class States {
+	/** @type {{tick: bigint, state: S}[]} */
+	#list = []; // the oldest first
+
+	/**
+	 * Adds the state of a tick. One for the same tick, or that is older than all that are kept,
+	 * changes nothing.
+	 * @param {bigint} tick
+	 * @param {S} state
+	 */
+	put(tick, state) {
+		const list = this.#list;
+		let at = list.length;
+		while (at > 0 && list[at - 1].tick >= tick) {
+			at--;
+		}
+		if (at < list.length && list[at].tick === tick || at === 0 && list.length === statesMost) {
+			return;
+		}
+		list.splice(at, 0, {tick, state});
+		if (list.length > statesMost) {
+			list.shift();
+		}
+	}
+
+	/**
+	 * Returns the state before a game time, such as clocks().server, and the one after it, and by
+	 * how much to blend them: 0 is the first, and below 1. Before the oldest state, and after the
+	 * newest, both are that one. It returns null while there is none.
+	 * @param {number} time us
+	 * @param {Rate} rate
+	 * @returns {{before: S, after: S, blend: number} | null}
+	 */
+	around(time, rate) {
+		const list = this.#list;
+		if (list.length === 0) {
+			return null;
+		}
+		const next = list.findIndex(({tick}) => tickStart(tick, rate) > time);
+		if (next <= 0) {
+			const {state} = list[next === 0 ? 0 : list.length - 1];
+			return {before: state, after: state, blend: 0};
+		}
+		const before = list[next - 1];
+		const after = list[next];
+		const begin = tickStart(before.tick, rate);
+		const blend = (time - begin) / (tickStart(after.tick, rate) - begin);
+		return {before: before.state, after: after.state, blend: Math.min(blend, 1 - 2 ** -53)};
+	}
+
+	/** Forgets all, as where the server has started anew. */
+	clear() {
+		this.#list = [];
 	}
 }

@@ -133,27 +133,28 @@ func lacking(datagram []byte, floor uint64) float64 {
 		return 0
 	}
 	report := uint64(timesync.ReadCounter24(datagram[4:]))
-	if report == 0 {
+	if report == 0 { // nothing came
 		return 0
 	}
 	return float64(int64((floor-8*report)<<37) >> 37) // modulo 2^27
 }
 
 // TestBesideGo: beside a JavaScript end, a Go end knows the time as beside a Go end, and the
-// JavaScript end hardly less well, also where either starts anew or its clock is set.
+// JavaScript end as well as a Go end in its place, also where either starts anew or its clock is set.
 func TestBesideGo(t *testing.T) {
 	javascript := newJSEnd(t)
 	if testing.Short() {
 		*seeds = 1
 	}
-	for i, rate := range []float64{60, 4} {
-		var js, besideJS, besideGo outcome
+	for _, rate := range []float64{60, 4} {
+		var js, besideJS, instead, besideGo outcome
 		for _, c := range courses {
 			for seed := *first; seed < *first+*seeds; seed++ {
 				session(seed, rate, c, [2]end{javascript, &goEnd{}}, [2]*outcome{&js, &besideJS})
-				session(seed, rate, c, [2]end{&goEnd{}, &goEnd{}}, [2]*outcome{{}, &besideGo})
+				session(seed, rate, c, [2]end{&goEnd{}, &goEnd{}}, [2]*outcome{&instead, &besideGo})
 			}
-			t.Logf("%g/s, with %s, seeds from %d:\n  js %v\n  go %v\n  go beside go %v", rate, c.name, *first, js, besideJS, besideGo)
+			t.Logf("%g/s, with %s, seeds from %d:\n  js %v\n  go instead %v\n  go beside js %v\n  go beside go %v",
+				rate, c.name, *first, js, instead, besideJS, besideGo)
 		}
 		check := func(ok bool, format string, args ...any) {
 			t.Helper()
@@ -162,15 +163,15 @@ func TestBesideGo(t *testing.T) {
 			}
 		}
 		most := 1.3*besideGo.p99() + 50
-		limit := max(most, [2]float64{250, 400}[i]) // us; a Go end beside Go has about 30 and 300
+		limit := 1.1*instead.p99() + 20
 		check(besideJS.p99() <= most, "the Go end's p99 is above %.0f us", most)
 		check(js.p99() <= limit, "the JavaScript end's p99 is above %.0f us", limit)
 		wide, beside := testkit.Quantile(besideGo.bounds, .99)/1e3, testkit.Quantile(besideJS.bounds, .99)/1e3
 		check(wide <= 1.3*beside, "beside Go, the bound of a Go end is %.1f ms; beside JavaScript %.1f ms", wide, beside)
 		low := max(js.low, besideJS.low)
 		check(low <= 100+20, "a report was %.0f us too low", low) // 20: its rounding, and its way
-		check(js.wrong == 0 && besideJS.wrong <= besideGo.wrong, "a bound is wrong")
-		longest := max(5*time.Second, besideGo.heals+time.Second)
+		check(js.wrong <= instead.wrong && besideJS.wrong <= besideGo.wrong, "a bound is wrong")
+		longest := max(5*time.Second, besideGo.heals+time.Second, instead.heals+time.Second)
 		check(max(js.heals, besideJS.heals) <= longest, "it takes over %v after something happened", longest)
 	}
 }

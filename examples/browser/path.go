@@ -9,23 +9,22 @@ import (
 	"time"
 )
 
-// conditions is what the sliders of a page say, above all about its path. The server makes the path
-// so, since the loopback interface is perfect.
+// conditions is what the sliders of a page say of one way. The server makes the way so, since the
+// loopback interface is perfect.
 type conditions struct {
-	Latency float64 `json:"latency"` // ms, each way
-	Uphill  float64 `json:"uphill"`  // ms, more on the way to the server
-	Jitter  float64 `json:"jitter"`  // ms, the mean of what comes on top
-	Loss    float64 `json:"loss"`    // percent
-	Rate    uint32  `json:"rate"`    // ticks a second, for all; 0: as before
+	Delay  float64 `json:"delay"`  // ms
+	Jitter float64 `json:"jitter"` // ms, the mean of what comes on top
+	Loss   float64 `json:"loss"`   // percent
 }
 
 const (
-	// maxDelay bounds all delays together, in milliseconds; more is no use here.
+	// maxDelay bounds the delay of a message, in milliseconds. More is no use here.
 	maxDelay = 6000
-	// retransmission is by how much the loss of a segment delays a stream, besides a
-	// round trip: Linux waits for at least 200 ms (TCP_RTO_MIN).
+	// retransmission is by how much the loss of a segment delays a stream, besides a round trip:
+	// Linux waits for at least 200 ms (TCP_RTO_MIN).
 	retransmission = 200 * time.Millisecond
-	// most messages wait in a queue, and as many datagrams. At 120 a second and 6 s of delay there are 720.
+	// most messages wait in a queue, and as many datagrams. At 60 a second and 6 s of delay there
+	// are 360.
 	most = 1024
 )
 
@@ -56,30 +55,39 @@ func (q queue) add(do func()) {
 	}
 }
 
-// path is one way between the server and one page. Datagrams get lost and overtake each
-// other; messages of a stream do not, but a loss delays all that follow.
+// path is one way between the server and a page.
 type path struct {
-	up     bool
 	is     atomic.Pointer[conditions]
-	stream queue
+	stream queue        // nil: it carries datagrams
 	flying atomic.Int64 // datagrams that wait
 }
 
-// newPath returns a path that delivers the messages of its stream until ctx ends.
-func newPath(ctx context.Context, up bool) *path {
-	p := &path{up: up, stream: newQueue(ctx)}
+// newPath returns a path that delivers until ctx ends. Datagrams get lost and overtake each other.
+// Messages of a stream do not, but a loss delays all that follow.
+func newPath(ctx context.Context, stream bool) *path {
+	p := &path{}
 	p.is.Store(new(conditions))
+	if stream {
+		p.stream = newQueue(ctx)
+	}
 	return p
 }
 
-// draw returns how long the next message takes, and whether it gets lost.
-func (p *path) draw() (delay time.Duration, lost bool, roundTrip time.Duration) {
-	c := p.is.Load()
-	ms := c.Latency + rand.ExpFloat64()*c.Jitter
-	if p.up {
-		ms += c.Uphill
+// carry calls deliver when what is sent now arrives, if it does.
+func (p *path) carry(deliver func()) {
+	delay, lost := p.draw()
+	if p.stream != nil {
+		p.message(delay, lost, deliver)
+	} else if !lost {
+		p.datagram(delay, deliver)
 	}
-	return milliseconds(ms), rand.Float64()*100 < c.Loss, milliseconds(2*c.Latency + c.Uphill)
+}
+
+// draw returns how long the next message takes, and whether it gets lost.
+func (p *path) draw() (delay time.Duration, lost bool) {
+	c := p.is.Load()
+	delay = milliseconds(c.Delay + rand.ExpFloat64()*c.Jitter)
+	return delay, rand.Float64()*100 < c.Loss
 }
 
 // milliseconds is no less than 0 and no more than maxDelay, whatever a page asks for.
@@ -87,11 +95,10 @@ func milliseconds(ms float64) time.Duration {
 	return time.Duration(min(max(ms, 0), maxDelay) * float64(time.Millisecond))
 }
 
-// datagram calls deliver when a datagram that is sent now arrives, if it does: at once, or
-// on a goroutine of its own. One too many is lost, as at any full queue.
-func (p *path) datagram(deliver func()) {
-	switch delay, lost, _ := p.draw(); {
-	case lost:
+// datagram delivers at once, or on a goroutine of its own. One too many is lost, as at any full
+// queue.
+func (p *path) datagram(delay time.Duration, deliver func()) {
+	switch {
 	case delay == 0:
 		deliver()
 	case p.flying.Add(1) > most:
@@ -104,11 +111,10 @@ func (p *path) datagram(deliver func()) {
 	}
 }
 
-// message calls deliver when a message of the stream that is sent now arrives, on the goroutine of the stream.
-func (p *path) message(deliver func()) {
-	delay, lost, roundTrip := p.draw()
+// message delivers on the goroutine of the stream. The other way is taken to be as long as this one.
+func (p *path) message(delay time.Duration, lost bool, deliver func()) {
 	if lost {
-		delay += roundTrip + retransmission
+		delay += 2*milliseconds(p.is.Load().Delay) + retransmission
 	}
 	arrives := time.Now().Add(delay)
 	p.stream.add(func() {

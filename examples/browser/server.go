@@ -3,14 +3,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
+	"embed"
+	"encoding/json"
 	"fmt"
+	"io"
+	"io/fs"
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -18,20 +23,22 @@ import (
 	"github.com/quic-go/quic-go/http3"
 	"github.com/quic-go/webtransport-go"
 
-	"timesync/examples/browser/client"
-	"timesync/examples/browser/game"
 	"timesync/internal/program"
-	"timesync/tick"
+	"timesync/js"
 )
+
+//go:embed static
+var files embed.FS
 
 // server serves the page, and the game to it.
 type server struct {
-	clock    program.Clock   // starts anywhere, as that of another machine
-	greeting client.Greeting // but for the player's number and key
+	clock    program.Clock // starts anywhere, as that of another machine
+	greeting greeting
 	room     *room
-	// isolated sends the headers that make the page's clock finer: it steps by 5 us, not by 100. A test changes it.
+	// isolated sends the headers that make the page's clock finer: it steps by 5 us, not by 100. A
+	// test changes it.
 	isolated bool
-	record   string // the folder for recordings of sessions; empty: none
+	record   string // the folder for recordings of connections; empty: none
 
 	wt       *webtransport.Server
 	udp      net.PacketConn
@@ -39,28 +46,41 @@ type server struct {
 	listener net.Listener
 	stop     context.CancelFunc
 	ctx      context.Context
+	visits   sync.WaitGroup // of pages
+}
+
+// greeting is what a page must know before it connects.
+type greeting struct {
+	World world  `json:"world"`
+	Hash  []byte `json:"hash"` // of the certificate of WebTransport, SHA-256
+	// UnixAtZero is for the graph alone: the time of day when the server's clock was 0, us since
+	// 1970. A page on the same machine reads the same time of day, and so knows the true offset.
+	UnixAtZero int64 `json:"unixAtZero"`
 }
 
 // serve starts a server at an address, of which the port may be 0.
-func serve(addr string, p page, record string) (*server, error) {
-	s := &server{clock: program.Clock{Start: mathrand.Uint64N(1 << 50)}, isolated: true, record: record}
+func serve(addr, record string) (*server, error) {
+	s := &server{
+		clock:    program.Clock{Start: mathrand.Uint64N(1 << 50)},
+		isolated: true,
+		record:   record,
+	}
 	var err error
 	if s.listener, s.udp, err = listen(addr); err != nil {
 		return nil, err
 	}
 	cert, _ := program.Certificate()
 	hash := sha256.Sum256(cert.Certificate[0])
-	s.greeting = client.Greeting{
-		UnixAtZero: time.Now().UnixMicro() - int64(s.clock.Now()),
-		URL:        fmt.Sprintf("https://%s/stamps?key=", s.listener.Addr()),
+	s.greeting = greeting{
+		World:      theWorld,
 		Hash:       hash[:],
+		UnixAtZero: time.Now().UnixMicro() - int64(s.clock.Now()),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.room = &room{clock: s.clock.Now, seats: map[string]*visitor{}}
-	s.room.setRate(defaultRate)
+	s.room = newRoom(s.clock.Now)
 	go program.Every(s.ctx.Done(), time.Millisecond, s.room.advance)
 	s.serveWebTransport(cert)
-	s.http = &http.Server{Handler: s.routes(p), ReadHeaderTimeout: 10 * time.Second}
+	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 10 * time.Second}
 	go s.http.Serve(s.listener)
 	return s, nil
 }
@@ -100,27 +120,34 @@ func (s *server) serveWebTransport(cert tls.Certificate) {
 // address returns where the page is.
 func (s *server) address() string { return "http://" + s.listener.Addr().String() + "/" }
 
-// close ends everything that serve started.
+// close ends everything that serve started. Recordings are whole then.
 func (s *server) close() {
 	s.stop()
 	s.http.Close()
 	s.wt.Close()
 	s.udp.Close()
+	s.visits.Wait()
 }
 
 // routes says what is where.
-func (s *server) routes(p page) http.Handler {
+func (s *server) routes() http.Handler {
+	static, _ := fs.Sub(files, "static") // which is there
 	mux := http.NewServeMux()
-	mux.Handle("/", http.FileServer(http.Dir("static")))
-	for name, file := range p {
-		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, file) })
-	}
-	mux.HandleFunc("/game", s.onWebSocket)
+	mux.Handle("GET /", http.FileServerFS(static))
+	mux.HandleFunc("GET /timesync.mjs", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "timesync.mjs", time.Time{}, bytes.NewReader(js.Timesync))
+	})
+	mux.HandleFunc("GET /greeting", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(s.greeting) // the page sees what is wrong
+	})
+	mux.HandleFunc("GET /play", s.onWebSocket)
+	mux.HandleFunc("GET /events", s.onDashboard)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store") // the page and the server belong together
 		h.Set("Content-Security-Policy", fmt.Sprintf(
-			"default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self' https://%[1]s ws://%[1]s", s.listener.Addr()))
+			"default-src 'self'; connect-src 'self' https://%[1]s ws://%[1]s", r.Host))
 		if s.isolated {
 			h.Set("Cross-Origin-Opener-Policy", "same-origin")
 			h.Set("Cross-Origin-Embedder-Policy", "require-corp")
@@ -129,43 +156,60 @@ func (s *server) routes(p page) http.Handler {
 	})
 }
 
-// onWebSocket lets a page in.
+// onWebSocket lets a page in that has no WebTransport. A text is a wish, all else is of the game.
 func (s *server) onWebSocket(w http.ResponseWriter, r *http.Request) {
 	ws, err := websocket.Accept(w, r, nil) // which checks the origin
 	if err != nil {
 		return // and has answered
 	}
 	defer ws.CloseNow()
+	ws.SetReadLimit(readLimit)
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	v := &visitor{
-		server: s,
-		key:    rand.Text(),
-		ctx:    ctx,
-		ws:     ws,
-		up:     newPath(ctx, true),
-		down:   newPath(ctx, false),
-		out:    newQueue(ctx),
-		inputs: map[tick.Tick]game.Figure{},
+	v := s.enter(ctx, r.FormValue("wish"), true, func(b []byte) error {
+		return ws.Write(ctx, websocket.MessageBinary, b)
+	})
+	defer v.leave()
+	for {
+		kind, b, err := ws.Read(ctx)
+		switch {
+		case err != nil:
+			return
+		case kind == websocket.MessageText:
+			v.wish(b)
+		default:
+			v.receive(b)
+		}
 	}
-	s.room.join(v)
-	defer s.room.leave(v)
-	v.readMessages()
 }
 
-// onSession lets the WebTransport session of a page in.
+// onSession lets a page in over WebTransport. A stream is a wish, datagrams are of the game.
 func (s *server) onSession(w http.ResponseWriter, r *http.Request) {
-	v := s.room.visitor(r.FormValue("key"))
-	if v == nil {
-		http.Error(w, "no such player", http.StatusForbidden)
-		return
-	}
 	session, err := s.wt.Upgrade(w, r) // which checks the origin
 	if err != nil {
 		http.Error(w, "this is for WebTransport", http.StatusBadRequest)
 		return
 	}
-	v.readDatagrams(session)
-	_ = session.CloseWithError(0, "")
-	v.ws.CloseNow() // the page begins anew
+	defer session.CloseWithError(0, "")
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	v := s.enter(ctx, r.FormValue("wish"), false, session.SendDatagram)
+	defer v.leave()
+	go func() {
+		for {
+			stream, err := session.AcceptUniStream(ctx)
+			if err != nil {
+				return
+			}
+			b, _ := io.ReadAll(io.LimitReader(stream, readLimit)) // half a wish is none
+			v.wish(b)
+		}
+	}()
+	for {
+		b, err := session.ReceiveDatagram(ctx)
+		if err != nil {
+			return
+		}
+		v.receive(b)
+	}
 }

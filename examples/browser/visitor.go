@@ -6,124 +6,96 @@ import (
 	"context"
 	"encoding/json"
 	"log"
-	"sync/atomic"
 
-	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
-	"github.com/quic-go/webtransport-go"
-
-	"timesync/examples/browser/game"
 	"timesync/examples/channel"
 	"timesync/internal/program"
-	"timesync/ping"
 	"timesync/tick"
 )
 
-// readLimit is how long a message of a page may be, in bytes: ten times the longest, and
-// little enough for a queue of them.
+// readLimit is how long a message of a page may be, in bytes: ten times the longest, and little
+// enough for a queue of them.
 const readLimit = 2048
 
-// A visitor is one page. It has a WebSocket, and a WebTransport session if its browser can
-// and wants.
+// unknownDelay stands for the delay of a datagram while the page's clock is not known.
+const unknownDelay = -1
+
+// A visitor is one page, over a WebTransport session or a WebSocket.
 type visitor struct {
-	server *server
-	// By key its WebTransport session proves to be its.
-	key      string
-	ctx      context.Context
-	ws       *websocket.Conn
+	server   *server
+	peer     channel.Peer // keeps time with the page
 	up, down *path
-	stamped  atomic.Pointer[channel.Peer] // over the WebTransport session
-	out      queue                        // what is to be sent of the game
+	out      queue        // what is to be sent
+	recorded func() error // ends the recording
 
 	// These are the room's.
-	player uint32
-	figure game.Figure
-	inputs map[tick.Tick]game.Figure // by the tick for which they were sent
+	number    uint32
+	figure    figure
+	inputs    map[tick.Tick]figure
+	delayUsec int32 // of the last datagram
+	late      bool  // an input was, since the last Welcome
 }
 
-// greet sends the greeting.
-func (v *visitor) greet() {
-	g := v.server.greeting
-	g.Player = v.player
-	g.URL += v.key
-	_ = wsjson.Write(v.ctx, v.ws, g) // the reader sees what is wrong
-}
-
-// send sends a message of the game, some day.
-func (v *visitor) send(b []byte) {
-	v.out.add(func() {
-		if peer := v.stamped.Load(); peer != nil {
-			_ = peer.Send(b, v.server.clock.Now()) // it never fails, see readDatagrams
-		} else {
-			v.message(b)
-		}
-	})
-}
-
-// message sends a message over the WebSocket.
-func (v *visitor) message(b []byte) {
-	v.down.message(func() {
-		_ = v.ws.Write(v.ctx, websocket.MessageBinary, b) // the reader sees what is wrong
-	})
-}
-
-// readMessages reads the WebSocket until it ends.
-func (v *visitor) readMessages() {
-	v.ws.SetReadLimit(readLimit)
-	for {
-		kind, b, err := v.ws.Read(v.ctx)
-		if err != nil {
-			return
-		}
-		if kind == websocket.MessageBinary {
-			v.up.message(func() { v.onMessage(b) })
-			continue
-		}
-		var c conditions
-		if json.Unmarshal(b, &c) == nil {
-			v.up.is.Store(&c)
-			v.down.is.Store(&c)
-			v.server.room.setRate(c.Rate)
-		}
+// enter lets a page in whose messages write sends, until ctx ends. Call leave then. wish is what the
+// sliders say at first.
+func (s *server) enter(ctx context.Context, wish string, stream bool, write func(b []byte) error) *visitor {
+	v := &visitor{
+		server:    s,
+		up:        newPath(ctx, stream),
+		down:      newPath(ctx, stream),
+		out:       newQueue(ctx),
+		inputs:    map[tick.Tick]figure{},
+		delayUsec: unknownDelay,
 	}
-}
-
-// onMessage takes a binary message of the WebSocket that has arrived.
-func (v *visitor) onMessage(b []byte) {
-	received := v.server.clock.Received()
-	if reply, ok := ping.AppendReply(nil, b, 0, received, v.server.clock.Now()); ok {
-		v.message(reply)
-	} else {
-		v.server.room.receive(v, b)
-	}
-}
-
-// readDatagrams reads the session until it ends.
-func (v *visitor) readDatagrams(session *webtransport.Session) {
-	peer := &channel.Peer{ReceivedUsec: v.server.clock.Received, Write: func(b []byte) error {
-		// It may fail when the page is gone, which readers see.
-		v.down.datagram(func() { _ = session.SendDatagram(b) })
+	v.peer.ReceivedUsec = s.clock.Received
+	v.peer.Write = func(b []byte) error {
+		v.down.carry(func() { _ = write(b) }) // the reader sees what is wrong
 		return nil
-	}}
-	recorded, err := program.Record(&peer.Link, v.server.record, "browser-*.tsr")
+	}
+	v.wish([]byte(wish))
+	s.visits.Add(1)
+	var err error
+	v.recorded, err = program.Record(&v.peer.Link, s.record, "browser-*.tsr")
 	if err != nil {
 		log.Print("not recorded: ", err)
 	}
-	defer func() {
-		if err := recorded(); err != nil {
-			log.Print("recording: ", err)
-		}
-	}()
-	v.stamped.Store(peer)
-	for {
-		b, err := session.ReceiveDatagram(v.ctx)
+	s.room.join(v)
+	return v
+}
+
+// leave ends what enter began.
+func (v *visitor) leave() {
+	v.server.room.leave(v)
+	if err := v.recorded(); err != nil {
+		log.Print("recording: ", err)
+	}
+	v.server.visits.Done()
+}
+
+// send sends a message of the game, some day. The stamp is that of when it is on its way.
+func (v *visitor) send(b []byte) {
+	v.out.add(func() { _ = v.peer.Send(b, v.server.clock.Now()) }) // Write never fails
+}
+
+// receive takes a message of the page when the simulated network delivers it.
+func (v *visitor) receive(b []byte) {
+	v.up.carry(func() {
+		received, err := v.peer.Take(b)
 		if err != nil {
-			return
+			return // no page of ours sent it
 		}
-		v.up.datagram(func() {
-			if r, err := peer.Take(b); err == nil {
-				v.server.room.receive(v, r.Payload)
-			}
-		})
+		delay := int32(unknownDelay)
+		if received.Known {
+			delay = int32(received.Delay.Microseconds())
+		}
+		v.server.room.receive(v, received.Payload, delay)
+	})
+}
+
+// wish takes what the sliders of the page say. It does not cross the simulated network.
+func (v *visitor) wish(b []byte) {
+	var wish struct{ Up, Down conditions }
+	if json.Unmarshal(b, &wish) == nil {
+		v.up.is.Store(&wish.Up)
+		v.down.is.Store(&wish.Down)
 	}
 }

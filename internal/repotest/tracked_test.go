@@ -142,7 +142,7 @@ func TestIgnored(t *testing.T) {
 		"link/link.test.exe",
 		"link/cpu.prof",
 		"cover.out",
-		"examples/browser/static/page.wasm",
+		"clock/clock.wasm",
 		"js/node_modules/playwright/index.js",
 		"js/timesync-0.1.0.tgz",
 		"js/test-results/trace.zip",

@@ -65,7 +65,6 @@ type pingLine struct {
 	Sent    uint64  `json:"sent,omitempty,string"`
 	Verdict string  `json:"verdict,omitempty"`
 	Remote  uint64  `json:"remote,omitempty,string"`
-	Bound   uint64  `json:"bound,omitempty,string"`
 	Truth   *uint64 `json:"truth,omitempty,string"`
 	Delay   uint64  `json:"delay,omitempty,string"`
 }
@@ -79,7 +78,11 @@ type pingClient struct {
 
 func nonce(b []byte) uint64 { return binary.LittleEndian.Uint64(b[5:]) }
 
-// play returns a line with what package ping makes of it.
+// unit is that of stamps, us: a client that keeps time by them is off by as much.
+const unit = 8
+
+// play returns a line with what package ping makes of it. The remote time and the delay are told where an
+// exchange was the first: what a client makes of several is its own affair.
 func (c *pingClient) play(l pingLine) pingLine {
 	request, reply := unhex(l.Request), unhex(l.Reply)
 	switch l.Event {
@@ -88,9 +91,7 @@ func (c *pingClient) play(l pingLine) pingLine {
 		c.clock.Reset(l.Session)
 		c.nonces = map[uint64]uint64{}
 	case "next":
-		const irregular = 250_000 / 16 // they are in no rhythm
-		// Go may ask sooner than timesync.mjs, whose waits these are.
-		l.Wait = max(l.Wait, c.clock.Next(l.Now).Microseconds()-irregular)
+		l.Wait = c.clock.Next(l.Now).Microseconds()
 	case "request":
 		own := c.clock.AppendRequest(nil, l.Now)
 		c.nonces[nonce(request)] = nonce(own)
@@ -105,6 +106,7 @@ func (c *pingClient) play(l pingLine) pingLine {
 			}
 		}
 		verdict := c.clock.HandleReply(reply, l.Now)
+		isFirst := verdict == ping.Synced
 		if verdict <= ping.ManyServers {
 			verdict = ping.Accepted
 		}
@@ -114,7 +116,10 @@ func (c *pingClient) play(l pingLine) pingLine {
 			if l.Truth != nil && !within(remote, *l.Truth, uint64(bound.Microseconds()), 64) {
 				c.t.Errorf("%+v: remote %d, bound %v", l, remote, bound)
 			}
-			// What the file says beyond that is what timesync.mjs makes of it, by rules of its own.
+			delay, _ := c.clock.MinimumOneWayDelay()
+			if isFirst && (!within(remote, l.Remote, unit, 64) || !within(uint64(delay.Microseconds()), l.Delay, unit, 64)) {
+				c.t.Errorf("%+v: remote %d, delay %v", l, remote, delay)
+			}
 		}
 	}
 	return l

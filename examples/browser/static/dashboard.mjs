@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Shows how old the last event is, by the server's clock: docs/BROWSER.md explains it.
+
+import {Ping, nowUsec, receivedUsec, since} from './timesync.mjs';
+
+const ping = new Ping(), socket = new WebSocket(`ws://${location.host}/events`);
+let event = null; // when it happened, by the server's clock
+socket.binaryType = 'arraybuffer';
+socket.onmessage = ({data}) => {
+	if (typeof data === 'string') event = BigInt(data);
+	else ping.reply(new Uint8Array(data), receivedUsec());
+};
+setInterval(() => {
+	const now = nowUsec(), age = document.getElementById('age');
+	if (socket.readyState === WebSocket.OPEN && ping.next(now) === 0) socket.send(ping.request(now));
+	const known = event !== null && ping.within(100_000, now) === ''; // to 0.1 s
+	age.value = known ? `${(since(ping.remoteTime(now), event) / 1e6).toFixed(1)} s` : 'unknown';
+}, 20);

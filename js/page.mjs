@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Tests what a page does to time: the step of its clock, pages without performance.now, pages that were frozen or
+// throttled, machines that slept. All clocks are made up, so nothing waits:
+//
+//	node js/page.mjs
+
+import * as ts from './timesync.mjs';
+
+let checks = 0;
+let wrong = 0;
+function check(ok, ...what) {
+	checks++;
+	if (!ok) {
+		console.log('wrong:', ...what);
+		wrong++;
+	}
+}
+
+// ---- The step of the clock ----
+
+// Each clock is read each 0.3 us. Those of the second row advance at a random time within each step.
+let reads = 0;
+const tick = () => ++reads * .0003; // ms
+for (const step of [.005, .1, 1, 16.7, 100]) {
+	const clock = new ts.Clock(() => Math.floor(tick() / step) * step);
+	check(clock.step >= 1000 * step && clock.step <= 1000 * step + 1, 'step', step, clock.step);
+	const lag = ts.since(clock.received(), clock.now());
+	check(lag >= clock.step - 1, 'received is not rounded up by', step, lag);
+}
+for (const step of [.1, 1]) {
+	const advances = n => (n + .5 + .49 * Math.sin(n * n)) * step;
+	const clock = new ts.Clock(() => {
+		const now = tick();
+		const n = Math.floor(now / step);
+		return (now < advances(n) ? n : n + 1) * step;
+	});
+	check(clock.step >= 2000 * step && clock.step <= 2000 * step + 2, 'jittered step', step, clock.step);
+}
+check(new ts.Clock(() => 5).step === 0, 'a clock that stands still has no step');
+check(new ts.Clock(() => 5, 2667).received() === 7667n, 'a step that is given');
+check(ts.clockStep > 0 && ts.clockStep < 2000, 'the step of this process', ts.clockStep);
+
+// ---- Where there is no performance.now ----
+
+const own = globalThis.performance;
+delete globalThis.performance;
+const bare = await import('./timesync.mjs?bare');
+let why = '';
+try {
+	bare.nowUsec();
+} catch (e) {
+	why = e.message;
+}
+globalThis.performance = own;
+check(bare.clockStep === 0 && why.includes('new Clock'), 'without performance', bare.clockStep, why);
+const audio = new bare.Clock(() => 12.5, 128e3 / 48);
+check(audio.now() === 12_500n && audio.received() === 15_167n, 'the clock of an AudioWorklet', audio.received());
+
+// ---- PageWatch ----
+
+/** A page whose clock and wall clock the test moves. */
+class Page {
+	now = 1000; // ms
+	wall = 1.7e12;
+	document = new EventTarget();
+	told = [];
+
+	constructor(step = 0) {
+		this.clock = new ts.Clock(() => this.now, step);
+		this.watch = new ts.PageWatch({
+			clock: this.clock,
+			wall: () => Math.floor(this.wall),
+			document: this.document,
+			onAway: away => this.told.push(away),
+		});
+	}
+
+	pass(ms, slept = 0) {
+		this.now += ms;
+		this.wall += ms + slept;
+	}
+
+	show(visibilityState) {
+		this.document.visibilityState = visibilityState;
+		this.document.dispatchEvent(new Event('visibilitychange'));
+	}
+}
+{
+	const page = new Page();
+	for (let i = 0; i < 1000; i++) {
+		page.pass(16.7);
+		check(page.watch.check() === null, 'a frame');
+	}
+	page.pass(700);
+	let away = page.watch.check();
+	check(away?.away === 700_000 && away.slept === 0 && !away.hidden, 'a hang', away);
+	page.show('hidden');
+	check(page.watch.hidden, 'hidden');
+	page.pass(60_000);
+	page.show('visible');
+	away = page.told.at(-1);
+	check(page.told.length === 2 && away.away === 60_000_000 && away.slept === 0, 'throttled', away);
+	page.pass(10, 300_000);
+	away = page.watch.check();
+	check(Math.abs(away.slept - 300e6) < 2e3 && Math.abs(away.away - 300.01e6) < 2e3, 'slept', away);
+	check(page.watch.check() === null, 'slept only once');
+	page.watch.close();
+	page.pass(60_000);
+	page.show('hidden');
+	check(page.told.length === 3, 'closed');
+}
+{
+	const page = new Page(100_000); // as where fingerprinting is resisted
+	for (let i = 0; i < 1000; i++) {
+		page.pass(16.7);
+		page.wall += i % 2 ? 90 : -90;
+		check(page.watch.check() === null, 'a coarse clock is no sleep');
+	}
+}
+
+// ---- Link and Ping after a sleep, and Ping on a page that was throttled ----
+
+/** A Ping, and a server 20 ms away whose clock is 5000 s ahead. Times are in us. */
+class Session {
+	ping = new ts.Ping();
+	t = 1_000_000n; // true time
+	slept = 0n; // for so long the client's clock stood still
+	waiting = [];
+
+	get now() {
+		return this.t - this.slept;
+	}
+
+	/** Lets time pass, and gives the page a turn so often. */
+	run(seconds, every) {
+		for (const end = this.t + BigInt(seconds * 1e6); this.t < end; this.t += BigInt(every)) {
+			for (const {at, reply} of this.waiting.splice(0)) {
+				if (at <= this.t) {
+					this.ping.reply(reply, this.now);
+				} else {
+					this.waiting.push({at, reply});
+				}
+			}
+			if (this.ping.next(this.now) === 0) {
+				const server = this.t + 5_000_000_000n + 20_000n;
+				const reply = ts.appendReply(this.ping.request(this.now), 0, server, server);
+				this.waiting.push({at: this.t + 40_000n, reply});
+			}
+		}
+		return this;
+	}
+
+	get error() {
+		return Math.abs(ts.since(this.ping.remoteTime(this.now), this.t + 5_000_000_000n));
+	}
+
+	get trust() {
+		return this.ping.within(50_000, this.now);
+	}
+}
+{
+	const s = new Session().run(60, 5000);
+	check(s.trust === '' && s.error < 100, 'ping', s.trust, s.error);
+	s.run(1200, 60e6); // timers once a minute
+	check(s.trust === '' || s.trust === 'silent', 'throttled to once a minute', s.trust);
+	s.run(1, 5000);
+	check(s.trust === '' && s.error < 500, 'a second after the page was shown', s.trust, s.error);
+}
+{
+	const s = new Session().run(60, 5000);
+	s.waiting = [];
+	s.t += 300_000_000n;
+	s.slept += 300_000_000n;
+	s.ping.slept(s.now);
+	check(s.trust === 'stepped', 'after a sleep nothing is trusted', s.trust);
+	check(s.ping.next(s.now) < 500_000, 'it asks soon', s.ping.next(s.now));
+	s.run(1, 5000);
+	check(s.error < 500, 'a second after a sleep', s.error, s.trust);
+	s.run(16, 5000);
+	check(s.trust === '' && s.error < 500, 'trusted again', s.trust, s.error);
+}
+{
+	const link = new ts.Link();
+	const peer = new ts.Link();
+	let t = 1_000_000n;
+	let slept = 0n;
+	const exchange = () => {
+		const there = link.header(t - slept);
+		peer.open(there, t + 20_000n);
+		const back = peer.header(t + 20_000n);
+		t += 50_000n;
+		link.open(back, t - slept - 10_000n);
+	};
+	for (let i = 0; i < 400; i++) {
+		exchange();
+	}
+	check(link.within(50_000, t) === '', 'link', link.within(50_000, t));
+	t += 40_000_000n;
+	slept = 40_000_000n;
+	link.slept(t - slept);
+	check(link.within(1e9, t - slept) === 'stepped', 'link after a sleep', link.within(1e9, t - slept));
+	for (let i = 0; i < 400; i++) {
+		exchange();
+	}
+	const off = ts.since(link.remoteTime(t - slept), t);
+	check(link.within(50_000, t - slept) === '' && Math.abs(off) < 10_000, 'link again', off);
+}
+
+console.log(`${checks} checks, ${wrong} wrong`);
+process.exitCode = wrong ? 1 : 0;

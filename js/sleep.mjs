@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Two Links, one of whose machines sleeps, which stops its clock and its program: within() must never say '' while
+// the time is further off than the bound:
+//
+//	node js/sleep.mjs
+
+import * as ts from './timesync.mjs';
+
+const awakeFor = 60e6; // us until the sleep
+const watched = 25e6; // us after it
+const tolerable = 100e3; // us
+const step = 1000; // us of simulated time
+
+const usec = v => BigInt.asUintN(64, BigInt(Math.floor(v)));
+
+// A generator of numbers from 0 to 1 that are the same in every run.
+let state = 7;
+function random() {
+	state = Math.imul(state, 1664525) + 1013904223 >>> 0;
+	return state / 2 ** 32;
+}
+
+/** One machine. */
+class Machine {
+	link = new ts.Link();
+	wrong = 0; // ms for which it trusted a time that was beyond its bound
+	worst = 0; // us by which that was off
+	trusts = Infinity; // us after the sleep until it trusted a right time for good
+
+	constructor(ahead, ppm, sleeps, sleep) {
+		this.ahead = ahead;
+		this.rate = 1 + ppm * 1e-6;
+		this.sleeps = sleeps;
+		this.sleep = sleep;
+	}
+
+	isAsleep(t) {
+		return this.sleeps && t >= awakeFor && t < awakeFor + this.sleep;
+	}
+
+	clock(t) {
+		const slept = this.sleeps ? Math.min(Math.max(t - awakeFor, 0), this.sleep) : 0;
+		return usec(this.ahead + (t - slept) * this.rate);
+	}
+
+	judge(peer, t) {
+		const now = this.clock(t);
+		const {within, off, bound} = {
+			within: this.link.within(tolerable, now),
+			off: Math.abs(ts.since(this.link.remoteTime(now), peer.clock(t))),
+			bound: this.link.errorBound(now),
+		};
+		if (within === '' && off > bound) {
+			this.wrong += 10;
+			this.worst = Math.max(this.worst, off);
+		}
+		if (within !== '') {
+			this.trusts = Infinity;
+		} else if (this.trusts === Infinity) {
+			this.trusts = t - awakeFor - this.sleep;
+		}
+	}
+}
+
+/** Plays a sleep of one machine, and returns both. */
+function play({sleep, rate, jitter, mine}) {
+	const me = new Machine(3e12, 20, mine, sleep);
+	const peer = new Machine(5e12, -20, !mine, sleep);
+	const queue = []; // in flight, in the order of arrival
+	const send = (from, to, t) => {
+		if (from.isAsleep(t)) return;
+		const at = t + 20e3 - jitter * Math.log(1 - random());
+		const i = queue.findLastIndex(q => q.at <= at);
+		queue.splice(i + 1, 0, {at, to, bytes: from.link.header(from.clock(t))});
+	};
+	const every = Math.round(1e6 / rate / step) * step;
+	const waiting = []; // in the socket of the machine that sleeps
+	for (let t = step; t < awakeFor + sleep + watched; t += step) {
+		for (const q of waiting.splice(0)) {
+			if (q.to.isAsleep(t)) waiting.push(q);
+			else if (waiting.length < 100) q.to.link.open(q.bytes, q.to.clock(t)); // sockets hold so much, and at once
+		}
+		while (queue.length > 0 && queue[0].at <= t) {
+			const q = queue.shift();
+			if (!q.to.isAsleep(t)) q.to.link.open(q.bytes, q.to.clock(t));
+			else if (waiting.length < 50) waiting.push(q);
+		}
+		if (t % every === 0) send(me, peer, t);
+		if (t % every === Math.floor(every / 3 / step) * step) send(peer, me, t);
+		if (t % 10e3 === 0 && t > 10e6) {
+			for (const [one, other] of [[me, peer], [peer, me]]) {
+				// 0.1 s after waking: what has come by then can be known
+				if (!one.isAsleep(t) && (t < awakeFor || t > awakeFor + sleep + 100e3)) one.judge(other, t);
+			}
+		}
+	}
+	return {me, peer};
+}
+
+let bad = 0;
+for (const rate of [20, 4]) {
+	for (const jitter of [0, 3e3]) {
+		for (const mine of [false, true]) {
+			for (const seconds of [5, 20, 33, 40, 60, 66, 67, 68, 100, 134.218, 140, 200, 268.4, 300, 640]) {
+				const {me, peer} = play({sleep: seconds * 1e6, rate, jitter, mine});
+				const said = [me, peer].map(m => `wrong for ${m.wrong} ms, up to ${(m.worst / 1e6).toFixed(3)} s; trusts after ${(m.trusts / 1e6).toFixed(1)} s`);
+				console.log(`${rate}/s, jitter ${jitter / 1e3} ms, ${mine ? 'I' : 'the peer'} slept ${seconds} s: I ${said[0]}; the peer ${said[1]}`);
+				if (me.wrong > 0 || peer.wrong > 0) bad++;
+			}
+		}
+	}
+}
+console.log(`${bad} problems`);
+process.exitCode = bad ? 1 : 0;
