@@ -83,7 +83,8 @@ type TimeSynchronizer struct {
 	bucket    bucket // under way
 	both      association
 	base      uint64    // local time, us, at which x is 0
-	published published // it ends a cache line: neighbours in a slice share none
+	published published
+	_         [32]byte // it ends a cache line: neighbours in a slice share none
 }
 
 const (

@@ -3220,7 +3220,7 @@ const flagAnchor = 2; // there is an anchor
 const flagHasAnchor = 4; // we know the receiver's clock and its anchor, and it did not ask
 const flagAsks = 8; // we had no datagram, or no report, since the start or the reset
 const flagVersion = 16; // this is version 3
-const flagsReserved = 0xe0;
+const flagsReserved = 0xc0; // flag 5: the sender checks what it knows
 
 const stampLength = 3;
 const reportLength = 3;
