@@ -229,7 +229,9 @@ func FuzzRead(f *testing.F) {
 			if got, err := ReadSenderReport(again); err != nil || got != r {
 				t.Errorf("%+v, %v, want %+v", got, err, r)
 			}
-			r.At(uint32(len(b)), 1+len(b))
+			if at := r.At(r.RTP, 1+len(b)); at != r.NTP {
+				t.Errorf("%+v: its own RTP time is %v", r, at)
+			}
 		}
 	})
 }

@@ -76,7 +76,10 @@ func New(c Config) (*Buffer, error) {
 	if b.group == nil {
 		b.group = &Group{}
 	}
-	return b, b.group.join(b)
+	if err := b.group.join(b); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // Push takes a copy of what was captured at capturedUsec. nowUsec is the time now, not that of
@@ -299,7 +302,8 @@ func (b *Buffer) Drop() {
 	b.frames = nil
 }
 
-// SetOutput changes Config.Output, as when somebody takes other headphones.
+// SetOutput changes Config.Output, as when somebody takes other headphones. The error says why
+// New would refuse it.
 func (b *Buffer) SetOutput(output time.Duration) error {
 	b.group.mu.Lock()
 	defer b.group.mu.Unlock()
@@ -308,7 +312,7 @@ func (b *Buffer) SetOutput(output time.Duration) error {
 	if err := changed.check(); err != nil {
 		return err
 	}
-	b.conf = changed
+	b.conf.Output = output
 	b.group.grow(b.group.needed())
 	return nil
 }

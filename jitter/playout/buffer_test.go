@@ -17,8 +17,9 @@ func TestConfig(t *testing.T) {
 		{Latency: -1}, {Latency: time.Minute}, {Least: -1}, {Most: time.Minute}, {Most: -1},
 		{Share: math.NaN()}, {Share: 1}, {Share: -1}, {Overdue: -1},
 		{Interval: -1}, {Interval: 1}, {Interval: 2 * second},
-		{Output: -1}, {Output: 500 * ms}, {Latency: 80 * ms, Output: 80 * ms},
-		{Least: 30 * ms, Most: 20 * ms},
+		{Output: -1}, {Output: 500 * ms, DropLate: true},
+		{Latency: 80 * ms, Output: 80 * ms, DropLate: true},
+		{Least: 30 * ms, Most: 20 * ms}, {Link: []int{1}},
 	} {
 		if b, err := New(c); err == nil || b != nil {
 			t.Errorf("%+v is accepted", c)
@@ -29,9 +30,10 @@ func TestConfig(t *testing.T) {
 	} {
 		mustNew(t, c)
 	}
-	b := mustNew(t, Config{})
+	b := mustNew(t, Config{DropLate: true})
 	for _, c := range []CardConfig{
-		{}, {Rate: 48_000, Frame: -1}, {Rate: 48_000, Queue: second}, {Rate: 48_000, Queue: -1},
+		{}, {Rate: 48_000, Frame: -1}, {Rate: 48_000, Queue: -1},
+		{Rate: 48_000, Queue: 2 * second}, {Rate: 48_000, Queue: second},
 	} {
 		if card, err := NewCard(b, c); err == nil || card != nil {
 			t.Errorf("%+v is accepted", c)
@@ -217,7 +219,8 @@ func TestInStep(t *testing.T) {
 	var together Group
 	sound := mustNew(t, Config{Group: &together, Link: link})
 	pictures := mustNew(t, Config{Group: &together, Link: link, Output: 30 * ms})
-	if _, err := New(Config{Group: &together, Link: new(int)}); !errors.Is(err, ErrTwoLinks) {
+	other, err := New(Config{Group: &together, Link: new(int)})
+	if !errors.Is(err, ErrTwoLinks) || other != nil {
 		t.Errorf("two links of one speaker: %v", err)
 	}
 	shown := map[*Buffer]map[uint64]uint64{sound: {}, pictures: {}} // when, by capture
@@ -483,7 +486,8 @@ func FuzzBuffer(f *testing.F) {
 				_, captured, ok := buffer.Pop(nil, now)
 				over := int64(now-captured) - buffer.Latency().Microseconds()
 				if ok && (over < -1 || over > 20_000 || played && int64(captured-last) <= 0) {
-					t.Fatalf("captured at %d after %d, played at %d, %d us over", captured, last, now, over)
+					t.Fatalf("captured at %d after %d, played at %d, %d us late",
+						captured, last, now, over)
 				}
 				if ok {
 					last, played = captured, true

@@ -28,7 +28,7 @@ const (
 
 	// silencePart is the part of a frame that silence takes where nothing waits: what arrives
 	// next should not have to wait for the end of it.
-	silencePart = 4
+	silencePart = 8
 
 	// A frame should be there when a part in readyPart of Queue waits before the card. If it is
 	// not, it may still come: silence is given only when less than a part in dryPart waits.
@@ -118,16 +118,30 @@ type Card struct {
 // nobody else calls its Pop. The error says what in a CardConfig cannot work.
 func NewCard(b *Buffer, c CardConfig) (*Card, error) {
 	c.Frame = cmp.Or(c.Frame, usualFrame)
-	switch {
-	case c.Rate < 1000 || c.Rate > 1_000_000:
-		return nil, fmt.Errorf("playout: Rate %d: must be from 1,000 to 1,000,000", c.Rate)
-	case c.Frame < time.Millisecond || c.Frame > time.Second:
-		return nil, fmt.Errorf("playout: frames of %v: must be from 1 ms to 1 s", c.Frame)
-	case c.Queue < 0 || c.Queue >= b.conf.Most:
-		return nil, fmt.Errorf("playout: Queue %v: must be shorter than the latency may be, %v",
-			c.Queue, b.conf.Most)
+	if err := c.check(b); err != nil {
+		return nil, err
 	}
 	return &Card{buffer: b, conf: c, plugged: true}, nil
+}
+
+// check refuses what cannot work.
+func (c *CardConfig) check(b *Buffer) error {
+	b.group.mu.Lock()
+	defer b.group.mu.Unlock()
+	ahead := c.Queue / readyPart
+	room := b.conf.Most - b.conf.Output
+	switch {
+	case c.Rate < 1000 || c.Rate > 1_000_000:
+		return fmt.Errorf("playout: Rate %d: must be from 1,000 to 1,000,000", c.Rate)
+	case c.Frame < time.Millisecond || c.Frame > time.Second:
+		return fmt.Errorf("playout: frames of %v: must be from 1 ms to 1 s", c.Frame)
+	case c.Queue < 0 || c.Queue > time.Second:
+		return fmt.Errorf("playout: Queue %v: must be from 0 to 1 s", c.Queue)
+	case b.conf.DropLate && ahead >= room:
+		return fmt.Errorf("playout: Queue %v, and %v until it must be heard: all would be dropped",
+			c.Queue, room)
+	}
+	return nil
 }
 
 // Next returns what the card gets next. queued is how many samples of what it returned before
@@ -140,8 +154,9 @@ func (c *Card) Next(dst []byte, nowUsec uint64, queued int) Sound {
 	if !c.plugged {
 		return Sound{}
 	}
-	queued = min(max(queued, 0), mostQueued*c.conf.Rate)
-	c.measure(nowUsec, int64(queued))
+	c.buffer.followBack(nowUsec, c.buffer.conf.Overdue.Microseconds())
+	most := mostQueued * int64(c.conf.Rate)
+	c.measure(nowUsec, min(max(int64(queued), 0), most))
 	if c.conf.Queue > 0 && queued >= c.samples(c.conf.Queue) {
 		return Sound{}
 	}

@@ -14,18 +14,25 @@ import (
 )
 
 // TestCardHours: cards that are up to 300 ppm off are heard within the latency and 5 ms, for
-// hours.
+// hours. The path takes 40 to 50 ms. Sound is early only while it follows a latency that has
+// become longer.
 func TestCardHours(t *testing.T) {
+	const seed = 75_000_000
+	rng := rand.New(rand.NewPCG(seed, 'h'))
 	lasting := testkit.Sized(10*time.Minute, time.Hour, 3*time.Hour)
 	for _, ppm := range []float64{0, 30, -30, 100, -100, 300, -300} {
 		w := newCall(t, Config{}, ppm)
-		var worst time.Duration
+		w.delay = drawnOnce(func() time.Duration {
+			return 40*ms + time.Duration(rng.Int64N(int64(10*ms)))
+		})
+		var late, early time.Duration
 		frames := 0
 		w.heard = func(captured, heard time.Duration, samples int) {
 			frames++
 			off := heard - captured - w.buffer.Latency()
 			if w.now > 10*second {
-				worst = max(worst, off.Abs())
+				late = max(late, off)
+				early = max(early, -off)
 			}
 			if samples < 960-4 || samples > 960+4 {
 				t.Fatalf("%v ppm: %d samples of 960 at %v", ppm, samples, w.now)
@@ -33,10 +40,12 @@ func TestCardHours(t *testing.T) {
 		}
 		w.run(lasting)
 		s := w.card.Stats()
-		t.Logf("%v ppm, %v: off by %v at most; latency %v; %+v; %+v",
-			ppm, lasting, worst, w.buffer.Latency(), s, w.buffer.Stats())
-		if want := int(lasting/frameTime) - 5; worst > 5*ms || frames < want {
-			t.Errorf("%v ppm: off by %v, %d frames, want %d", ppm, worst, frames, want)
+		t.Logf("%v ppm, %v: at most %v late and %v early; latency %v; %+v; %+v",
+			ppm, lasting, late, early, w.buffer.Latency(), s, w.buffer.Stats())
+		want := int(lasting/frameTime) - 5
+		if late > 5*ms || early > 10*ms || frames < want {
+			t.Errorf("seed %d, %v ppm: %v late, %v early, %d frames, want %d",
+				seed, ppm, late, early, frames, want)
 		}
 	}
 }
@@ -73,18 +82,14 @@ func TestCorrections(t *testing.T) {
 		{5 * ms, 250 * ms}, {5 * ms, -250 * ms},
 	} {
 		w := newCall(t, Config{}, 100)
-		delays := map[time.Duration]time.Duration{}
 		const changes, ends = 2 * time.Minute, 6 * time.Minute
-		w.delay = func(captured time.Duration) time.Duration {
-			if _, known := delays[captured]; !known {
-				delay := 20*ms + max(-c.change, 0)
-				if captured > changes {
-					delay += c.change
-				}
-				delays[captured] = delay + time.Duration(rng.ExpFloat64()*float64(c.jitter)/3)
+		w.delay = drawnOnce(func() time.Duration {
+			delay := 20*ms + max(-c.change, 0)
+			if w.now > changes {
+				delay += c.change
 			}
-			return delays[captured]
-		}
+			return delay + time.Duration(rng.ExpFloat64()*float64(c.jitter)/3)
+		})
 		var p pitches
 		steady, changed := 0.0, 0.0
 		w.heard = func(_, _ time.Duration, samples int) { p.add(w.now, samples) }
@@ -96,7 +101,7 @@ func TestCorrections(t *testing.T) {
 				changed = max(changed, pitch)
 			}
 		}
-		const format = "jitter %v, path %v: pitch off by %.2f %%, after a change %.2f; latency %v, %+v"
+		const format = "jitter %v, path %v: pitch off by %.2f %%, then %.2f; latency %v, %+v"
 		args := []any{
 			c.jitter, c.change, 100 * steady, 100 * changed, w.buffer.Latency(), w.card.Stats(),
 		}
@@ -150,11 +155,11 @@ func TestCardFaults(t *testing.T) {
 		}
 		w.run(60 * second)
 		before := w.buffer.Latency()
-		if s := w.card.State(reading(w.now)); s != Playing {
+		if s := w.card.State(w.reading(w.now)); s != Playing {
 			t.Errorf("%s: before: %v", c.name, s)
 		}
 		c.fault(w)
-		if s := w.card.State(reading(w.now)); s != c.state {
+		if s := w.card.State(w.reading(w.now)); s != c.state {
 			t.Errorf("%s: %v, want %v", c.name, s, c.state)
 		}
 		switch c.name {
@@ -178,8 +183,8 @@ func TestCardFaults(t *testing.T) {
 		counts = true
 		w.run(60 * second)
 		after := w.buffer.Latency()
-		s := w.card.State(reading(w.now))
-		const format = "%s: latency %v before, %v after; then %v, off by %v at most, %d of 3000 frames"
+		s := w.card.State(w.reading(w.now))
+		const format = "%s: latency %v, %v after; %v, off by %v at most, %d of 3000 frames"
 		t.Logf(format, c.name, before, after, s, worst, frames)
 		if s != Playing || worst > 5*ms || frames < 2990 || after > before+10*ms {
 			t.Errorf(format, c.name, before, after, s, worst, frames)
@@ -291,4 +296,132 @@ func FuzzCard(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestCardClockSet: our own clock is set, forward or back, and the link knows 2 s later. Sound
+// is back at once then, and in step.
+func TestCardClockSet(t *testing.T) {
+	for _, set := range []time.Duration{300 * ms, -300 * ms, 5 * second, -5 * second} {
+		w := newCall(t, Config{}, 100)
+		w.run(30 * second)
+		before := w.buffer.Latency()
+		w.set = set
+		w.untold = set // frames are stamped by what the link knew
+		w.run(2 * second)
+		w.untold = 0
+		w.buffer.Steps(1)
+		var worst time.Duration
+		frames := 0
+		w.run(second)
+		w.heard = func(captured, heard time.Duration, _ int) {
+			frames++
+			worst = max(worst, (heard - captured - w.buffer.Latency()).Abs())
+		}
+		w.run(30 * second)
+		const format = "set by %v: latency %v longer, off by %v at most, %d of 1500 frames"
+		longer := w.buffer.Latency() - before
+		t.Logf(format, set, longer, worst, frames)
+		if worst > 5*ms || frames < 1480 || longer > 10*ms {
+			t.Errorf(format, set, longer, worst, frames)
+		}
+	}
+}
+
+// TestCardTooLate: what comes later than a fixed latency is heard late, in step and without
+// gaps; or it is dropped, and the state says so, although each frame arrives before it is due.
+func TestCardTooLate(t *testing.T) {
+	for _, c := range []struct {
+		takes time.Duration
+		drop  bool
+		state State
+	}{
+		{20 * ms, false, Playing}, {70 * ms, false, PlayingLate}, {540 * ms, false, PlayingLate},
+		{20 * ms, true, Playing}, {70 * ms, true, TooLate}, {540 * ms, true, TooLate},
+	} {
+		w := newCall(t, Config{Latency: 85 * ms, DropLate: c.drop}, 100)
+		w.delay = func(time.Duration) time.Duration { return c.takes }
+		w.run(10 * second)
+		before := w.card.Stats().Gaps
+		frames := 0
+		var worst time.Duration
+		w.heard = func(captured, heard time.Duration, _ int) {
+			frames++
+			worst = max(worst, (heard - captured - w.buffer.Latency()).Abs())
+		}
+		w.run(60 * second)
+		gaps := w.card.Stats().Gaps - before
+		state := w.card.State(w.reading(w.now))
+		heard := c.state != TooLate
+		const format = "%+v: %v, %d of 3000 frames, %d gaps, off by %v at most"
+		t.Logf(format, c, state, frames, gaps, worst)
+		wrong := heard && (frames < 2990 || gaps > 0 || worst > 5*ms) || !heard && frames > 0
+		if wrong || state != c.state {
+			t.Errorf(format, c, state, frames, gaps, worst)
+		}
+	}
+}
+
+// TestLipSync: sound on a card that is off and pictures that need longer are heard and seen
+// together, also while the latency falls. ITU-R BT.1359: people notice 45 ms. Only where the
+// latency grows at once are some pictures later than their sound, which was heard already.
+func TestLipSync(t *testing.T) {
+	const seed, display, lasting = 75_000_002, 30 * ms, 6 * time.Minute
+	rng := rand.New(rand.NewPCG(seed, 'l'))
+	var together Group
+	w := newCall(t, Config{Group: &together}, -100)
+	w.delay = func(time.Duration) time.Duration { return 30 * ms }
+	pictures := mustNew(t, Config{Group: &together, Output: display})
+	heardAt, seenAt := map[time.Duration]time.Duration{}, map[time.Duration]time.Duration{}
+	w.heard = func(captured, heard time.Duration, _ int) {
+		heardAt[captured] = heard
+	}
+	var coming []time.Duration // when a picture arrives
+	var sent []time.Duration
+	for next := time.Duration(0); w.now < lasting; {
+		for ; next <= w.now; next += 2 * frameTime {
+			takes := 60*ms + time.Duration(rng.Int64N(int64(60*ms)))
+			if next > 2*time.Minute && next < 4*time.Minute {
+				takes += 100 * ms // another path
+			}
+			sent = append(sent, next)
+			coming = append(coming, next+takes)
+		}
+		for i := 0; i < len(coming); {
+			if coming[i] > w.now {
+				i++
+				continue
+			}
+			pictures.Push(w.reading(sent[i]), w.reading(w.now), nil)
+			sent = append(sent[:i], sent[i+1:]...)
+			coming = append(coming[:i], coming[i+1:]...)
+		}
+		for {
+			_, captured, ok := pictures.Pop(nil, w.reading(w.now))
+			if !ok {
+				break
+			}
+			seenAt[time.Duration(captured-start)*time.Microsecond] = w.now + display
+		}
+		w.run(askEach)
+	}
+	both, apart := 0, []time.Duration{}
+	for captured, seen := range seenAt {
+		if heard, ok := heardAt[captured]; ok && captured > 10*second {
+			both++
+			apart = append(apart, (seen - heard).Abs())
+		}
+	}
+	p99 := testkit.Quantile(apart, 0.99)
+	noticed := 0
+	for _, off := range apart {
+		if off > 45*ms {
+			noticed++
+		}
+	}
+	const format = "seed %d: %d pictures, p99 %v apart, %d by more than 45 ms; latency %v"
+	args := []any{seed, both, p99, noticed, w.buffer.Latency()}
+	t.Logf(format, args...)
+	if both < 8500 || p99 > 25*ms || noticed > 10 {
+		t.Errorf(format, args...)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 )
 
@@ -78,13 +79,14 @@ func (c *Config) check() error {
 		return fmt.Errorf("playout: %+v: times must be from 0 to %v", *c, longest)
 	case c.Least > c.Most:
 		return fmt.Errorf("playout: Least %v is longer than Most %v", c.Least, c.Most)
-	case c.Output >= c.Most:
-		return fmt.Errorf("playout: Output %v, and a latency of %v at most: nothing could be in time",
-			c.Output, c.Most)
+	case c.DropLate && c.Output >= c.Most:
+		return fmt.Errorf("playout: Output %v, latency %v: all would be dropped", c.Output, c.Most)
 	case c.Interval < time.Millisecond || c.Interval > time.Second:
 		return fmt.Errorf("playout: Interval %v: must be from 1 ms to 1 s", c.Interval)
 	case !(c.Share > 0 && c.Share < 1):
 		return fmt.Errorf("playout: Share %v: must be above 0 and below 1", c.Share)
+	case c.Link != nil && !reflect.ValueOf(c.Link).Comparable():
+		return fmt.Errorf("playout: Link is a %T: must be a pointer", c.Link)
 	}
 	return nil
 }

@@ -10,8 +10,8 @@
 // All times are readings of the clock of the end that plays, in microseconds; link.ReadEvent
 // makes them of what link.AppendEvent wrote where the frame was captured. The latency is the
 // time from capture to ear or eye. Package jitter finds the shortest one by which 99 of 100
-// frames arrive in time. The package starts no goroutine, reads no clock, and needs the standard
-// library and package jitter only.
+// frames arrive in time. This package starts no goroutine and reads no clock. It imports the
+// standard library and package jitter.
 //
 // # Streams in step
 //
@@ -57,7 +57,7 @@
 //
 // # What changes the latency
 //
-// It grows at once where frames need more, and falls by a tenth of what is too much in a second,
-// at most 1.5 %, after frames have needed less for some seconds. One stop of the network, of a
-// program or of a card leaves it as it is.
+// It grows at once where frames come too late. Where they need less for some seconds it falls, by
+// an eighth of the excess a second and at most 1.5 %. One stop of the network, of a program or of
+// a card leaves it as it is.
 package playout

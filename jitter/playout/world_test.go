@@ -42,9 +42,6 @@ func (s *stream) frames(n int, delay func() time.Duration) {
 // after is always the same delay.
 func after(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
-// reading is what the clock shows.
-func reading(now time.Duration) uint64 { return start + uint64(now.Microseconds()) }
-
 // Each frame of a call has this length, and a program asks the card so often.
 const frameTime, askEach = 20 * ms, 4 * ms
 
@@ -59,6 +56,8 @@ type call struct {
 	delay  func(captured time.Duration) time.Duration
 	lost   func(captured time.Duration) bool
 	coming []time.Duration // when frames on their way were captured, in the order of arrival
+	set    time.Duration   // by how much the clock was set
+	untold time.Duration   // by how much of that the link does not know yet
 	// heard is called for each frame that is played.
 	heard func(captured, heard time.Duration, samples int)
 }
@@ -78,6 +77,11 @@ func newCall(t testing.TB, c Config, ppm float64) *call {
 	return w
 }
 
+// reading is what the clock shows.
+func (w *call) reading(now time.Duration) uint64 {
+	return start + uint64((now + w.set).Microseconds())
+}
+
 // run lets time pass.
 func (w *call) run(lasting time.Duration) {
 	for end := w.now + lasting; w.now < end; w.now += askEach {
@@ -91,6 +95,18 @@ func (w *call) run(lasting time.Duration) {
 	}
 }
 
+// drawnOnce returns a delay that is drawn for each frame, when it is asked for first.
+func drawnOnce(draw func() time.Duration) func(captured time.Duration) time.Duration {
+	drawn := map[time.Duration]time.Duration{}
+	return func(captured time.Duration) time.Duration {
+		if _, known := drawn[captured]; !known {
+			drawn[captured] = draw()
+			delete(drawn, captured-10*second) // it has arrived
+		}
+		return drawn[captured]
+	}
+}
+
 func (w *call) arrive() {
 	kept := w.coming[:0]
 	for _, captured := range w.coming {
@@ -98,20 +114,20 @@ func (w *call) arrive() {
 			kept = append(kept, captured)
 			continue
 		}
-		w.buffer.Push(reading(captured), reading(w.now), []byte{1})
+		w.buffer.Push(w.reading(captured-w.untold), w.reading(w.now), []byte{1})
 	}
 	w.coming = kept
 }
 
 func (w *call) play() {
 	for {
-		sound := w.card.Next(nil, reading(w.now), w.device.Queued(w.now))
+		sound := w.card.Next(nil, w.reading(w.now), w.device.Queued(w.now))
 		if sound.Samples == 0 {
 			return
 		}
 		heard := w.device.Write(w.now, sound.Samples)
 		if sound.Payload != nil {
-			captured := time.Duration(sound.CapturedUsec-start) * time.Microsecond
+			captured := time.Duration(sound.CapturedUsec-start)*time.Microsecond - w.set
 			w.heard(captured, heard, sound.Samples)
 		}
 	}

@@ -38,6 +38,7 @@ const (
 	frameLen = rate * 2 / 50   // bytes: with all that is added a datagram is to have 1,200 at most
 	eventLen = 3               // what link.AppendEvent appends
 	gone     = time.Second     // a peer that lives sends each frame
+	asleep   = time.Second / 5 // a machine that sleeps does so for longer, and no wall clock is slewed by as much
 	hold     = time.Second / 2 // so long is a caller refused that restarts at another port
 	slept    = time.Second     // what waits is of no use any more
 
@@ -92,8 +93,9 @@ func (c *chat) take(d seal.Datagram, err error) {
 	if err != nil || len(d.Payload) != eventLen+frameLen {
 		return
 	}
-	s, _ := c.end.Link.Snapshot(d.RecvUsec)
-	c.buffer.Steps(s.Steps) // where a clock was set the latency begins anew
+	if s, ok := c.end.Link.Snapshot(d.RecvUsec); ok {
+		c.buffer.Steps(s.Steps) // after a clock was set the latency is what it was before
+	}
 	captured, err := c.end.Link.ReadEvent(d.RecvUsec, d.Payload, time.Second)
 	if err == nil || errors.Is(err, link.ErrBefore) {
 		_ = c.buffer.Push(captured, clock.Now(), d.Payload[eventLen:]) // Stats count what it refuses
@@ -127,7 +129,8 @@ func (c *chat) speak(microphone io.Reader) error {
 			continue
 		}
 		payload := append(link.AppendEvent(nil, captured), sound...)
-		if _, err := c.udp.WriteToUDPAddrPort(c.end.Seal(nil, payload, clock.Now()), to); err != nil {
+		datagram := c.end.Seal(nil, payload, clock.Now())
+		if _, err := c.udp.WriteToUDPAddrPort(datagram, to); err != nil {
 			c.end.Link.SendFailed()
 		}
 	}
@@ -167,7 +170,7 @@ func (c *chat) state() string {
 	case ago > gone:
 		return "the peer is gone"
 	// A clock was set: that is audible for 2 s at most.
-	case err != nil && !errors.Is(err, timesync.ErrDisturbed):
+	case err != nil && !errors.Is(err, timesync.ErrStepped):
 		return err.Error()
 	}
 	return "connected, " + c.card.State(now).String()

@@ -85,7 +85,6 @@ type world struct {
 	last     int64          // the number of the last frame that was played
 	gap      bool
 	inTime   int
-	counted  int
 	played   int
 	latency  time.Duration
 	samples  int // of this second
