@@ -354,7 +354,9 @@ func TestCardTooLate(t *testing.T) {
 		heard := c.state != TooLate
 		const format = "%+v: %v, %d of 3000 frames, %d gaps, off by %v at most"
 		t.Logf(format, c, state, frames, gaps, worst)
+		late := w.buffer.Stats().Late
 		wrong := heard && (frames < 2990 || gaps > 0 || worst > 5*ms) || !heard && frames > 0
+		wrong = wrong || heard != (late < 20) || late > 3500
 		if wrong || state != c.state {
 			t.Errorf(format, c, state, frames, gaps, worst)
 		}
