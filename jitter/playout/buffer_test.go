@@ -291,12 +291,14 @@ func TestInStep(t *testing.T) {
 		t.Errorf("beside a stream of 300 ms: %v", got)
 	}
 	third.Close()
+	fourth := mustNew(t, Config{Group: &together, Least: 300 * ms})
+	fourth.Push(now, now, nil) // it falls silent, and is not closed
 	for range 6000 {
 		step(now, map[*Buffer]uint64{sound: 25_000, pictures: 20_000})
 		now += 20_000
 	}
 	if got := sound.Latency(); got > before+2*ms {
-		t.Errorf("after it has gone: %v, before %v", got, before)
+		t.Errorf("after one has gone and one fell silent: %v, before %v", got, before)
 	}
 }
 
@@ -337,8 +339,8 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
-// TestOutputCounts: what takes time after a frame was given out is part of the latency, and Due comes
-// earlier for it.
+// TestOutputCounts: what takes time after a frame was given out is part of the latency, and Due
+// comes earlier for it.
 func TestOutputCounts(t *testing.T) {
 	for _, drop := range []bool{false, true} {
 		b := newStream(t, Config{DropLate: drop, Output: 100 * ms})
