@@ -316,7 +316,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	case waits:
 		s.both.dirty = true
 		v.clockMap = old.clockMap
-		v.bound += float32(abs(excess)) / (1 << 32)
+		v.bound += float32(abs(excess-old.slewLeft(began))) / (1 << 32) // readers go on to where the old one leads
 	default:
 		left := excess / (1 << 24)
 		fine := int64(part) - left<<24
