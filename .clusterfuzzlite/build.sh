@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Builds all fuzz targets into the folder $OUT. In a container of OSS-Fuzz or ClusterFuzzLite, which have a program for
-# that, they become fuzzers for libFuzzer. Elsewhere, also offline, each becomes a script that runs it with Go's own
-# fuzzing and takes its flags. Run this at the top of the repository:
+# Builds all fuzz targets into the folder $OUT. In a container of OSS-Fuzz or ClusterFuzzLite,
+# which have a program for that, they become fuzzers for libFuzzer. Elsewhere, also offline, each
+# becomes a script that runs it with Go's own fuzzing and takes its flags. Run this at the top of
+# the repository:
 #
 #	OUT=$PWD/.cache/fuzz .clusterfuzzlite/build.sh
 #	.cache/fuzz/link_FuzzReadHeader -test.fuzztime 10m
 #
-# What Go finds it keeps in the folder "found" beside the scripts; a failing input goes to testdata/fuzz.
+# What Go finds it keeps in the folder "found" beside the scripts; a failing input goes to
+# testdata/fuzz.
 set -euo pipefail
 mkdir -p "$OUT"
 
@@ -21,14 +23,16 @@ if ! command -v compile_native_go_fuzzer_v2 >/dev/null; then
 		cat >"$OUT/$3" <<-END
 			#!/usr/bin/env bash
 			cd '$folder'
-			exec '$program' -test.run '^$' -test.fuzz '^$2\$' -test.fuzzcachedir '$OUT/found/${3%_*}' "\$@"
+			exec '$program' -test.run '^$' -test.fuzz '^$2\$' \\
+				-test.fuzzcachedir '$OUT/found/${3%_*}' "\$@"
 		END
 		chmod +x "$OUT/$3"
 	}
 	rm -rf "$OUT/programs"
 fi
 
-folders=$(grep -rlE --include='*_test.go' --exclude-dir='.?*' '^func Fuzz' . | xargs -n 1 dirname | sort -u)
+tests=$(grep -rlE --include='*_test.go' --exclude-dir='.?*' '^func Fuzz' .)
+folders=$(xargs -n 1 dirname <<<"$tests" | sort -u)
 for folder in $folders; do
 	cd "$folder"
 	package=$(go list .)

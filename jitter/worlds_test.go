@@ -49,8 +49,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestWorlds: in each kind of world as few are late as are asked for, with about the wait of an oracle; a stop changes
-// nothing, and a path that is longer or shorter is followed. With -long also where more may be late.
+// TestWorlds: in each kind of world as few are late as are asked for, with about the wait of an
+// oracle; a stop changes nothing, and a path that is longer or shorter is followed. With -long
+// also where more may be late.
 func TestWorlds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation")
@@ -72,8 +73,8 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// TestRecordings: of each recording few are late, also on LTE and 3G whose queue holds seconds. Those of other
-// folders are judged with -worlds.recordings.
+// TestRecordings: of each recording few are late, also on LTE and 3G whose queue holds seconds.
+// Those of other folders are judged with -worlds.recordings.
 func TestRecordings(t *testing.T) {
 	for _, c := range recordings(t, 0.01) {
 		row := ours([]*waiting.Course{c})[0]

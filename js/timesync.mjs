@@ -303,7 +303,7 @@ export class PageWatch {
 		this.#document = options.document ?? globalThis.document;
 		this.#onAway = options.onAway ?? (() => {});
 		this.#last = this.#clock.now();
-		this.#ahead = this.#wallAhead(this.#last);
+		this.#ahead = this.#wallAhead();
 		for (const event of wakeEvents) {
 			this.#document?.addEventListener(event, this.#wake);
 		}
@@ -320,15 +320,13 @@ export class PageWatch {
 	 * @returns {Away | null}
 	 */
 	check() {
+		const ahead = this.#wallAhead();
 		const now = this.#clock.now();
-		const ahead = this.#wallAhead(now);
 		const gap = Math.max(since(now, this.#last), 0);
 		const noise = Math.max(20_000, 2 * this.#clock.step); // both are read one after the other
 		let slept = ahead - this.#ahead;
 		this.#last = now;
-		if (slept < 0 || slept >= noise) {
-			this.#ahead = ahead; // small differences must be able to add up
-		}
+		this.#ahead = ahead; // a sleep shows at once; what adds up is that the clocks' rates differ
 		if (slept < noise) {
 			slept = 0;
 		}
@@ -348,11 +346,24 @@ export class PageWatch {
 	}
 
 	/**
-	 * @param {Usec} now
+	 * Returns how far the wall clock is ahead of the page's, us. Where the process was interrupted
+	 * between the two readings, the wall clock seems to be further ahead: then it reads them again.
 	 * @returns {number}
 	 */
-	#wallAhead(now) {
-		return this.#wall() * 1000 - Number(now);
+	#wallAhead() {
+		const close = 1000 + this.#clock.step; // us
+		const most = 10; // on a busy machine the next is close
+		let ahead = Infinity;
+		for (let i = 0; i < most; i++) {
+			const before = this.#clock.now();
+			const wall = this.#wall() * 1000;
+			const after = this.#clock.now();
+			ahead = Math.min(ahead, wall - Number(before));
+			if (since(after, before) <= close) {
+				break;
+			}
+		}
+		return ahead;
 	}
 }
 
@@ -864,7 +875,8 @@ const rateUnit = 2 ** 32 / 1e6; // of the rates that travel, in a part per milli
  */
 export class RemoteClock {
 	/**
-	 * @internal
+	 * What readers see.
+	 * @protected
 	 * @returns {View}
 	 */
 	view() {
@@ -1025,6 +1037,15 @@ export class RemoteClock {
 	}
 }
 
+/**
+ * Returns what a remote clock shows its readers.
+ * @param {RemoteClock} remote
+ * @returns {View}
+ */
+function viewOfClock(remote) {
+	return /** @type {any} */ (remote).view();
+}
+
 // ---- The estimator: its file in Go, synchronizer.go, says why each rule is there ----
 
 const longestSilence = 1e15; // us: 31 years; a local clock that is further ahead was set
@@ -1051,7 +1072,7 @@ export class Synchronizer extends RemoteClock {
 	#base = 0n; // local time at which x is 0
 
 	/**
-	 * @internal
+	 * @protected
 	 * @returns {View}
 	 */
 	view() {
@@ -1073,9 +1094,7 @@ export class Synchronizer extends RemoteClock {
 			this.#start(raw, now);
 		}
 		const x = this.#advance(now);
-		if (this.#report.told) {
-			both.outgoing.forget();
-		}
+		this.#notice();
 		const silence = x - bucket.from;
 		if (silence >= bucketTime) {
 			this.#view.jitter = bucket.jitter;
@@ -1119,6 +1138,7 @@ export class Synchronizer extends RemoteClock {
 		if (report === 0) {
 			return; // nothing has come there since the last one
 		}
+		this.#notice();
 		const floor = both.delta(inward, x);
 		both.report(x, report);
 		this.#bucket.rise(both.delta(inward, x) - floor);
@@ -1180,6 +1200,13 @@ export class Synchronizer extends RemoteClock {
 		}
 	}
 
+	/** Begins another report, if the last one was told. */
+	#notice() {
+		if (this.#report.isTold) {
+			this.#both.outgoing.forget();
+		}
+	}
+
 	/**
 	 * Begins with the first datagram.
 	 * @param {number} raw
@@ -1225,7 +1252,8 @@ export class Synchronizer extends RemoteClock {
 		if (this.#both.dirty) {
 			this.#publish(x, now);
 		}
-		this.#report.set(this.#both.toReport(x), now, this.#both.peer.isOriginal);
+		const {peer, outgoing} = this.#both;
+		this.#report.set(this.#both.toReport(x), now, peer.isOriginal, outgoing.some);
 	}
 
 	/**
@@ -1290,23 +1318,28 @@ const leastStep = 500; // us: a correction that is a step after a clock was set
 
 /** OwnReport is what the next report tells. */
 class OwnReport {
-	told = false;
+	isTold = false; // and no datagram has come since
 	#delta = 0;
 	#at = 0n; // local time as of which it is that
 	#known = false;
-	#again = false; // it stays the report until there is another one
+	#again = false; // an original is told it again and again, as of now
+	#told = 0;
 
 	/**
 	 * @param {number} delta
 	 * @param {Usec} at
-	 * @param {boolean} again an original is told the same again and again
+	 * @param {boolean} again
+	 * @param {boolean} isNew a datagram has come since the last one was told
 	 */
-	set(delta, at, again) {
+	set(delta, at, again, isNew) {
+		if (!again && !isNew && this.isTold) {
+			return;
+		}
 		this.#delta = delta;
 		this.#at = at;
 		this.#again = again;
 		this.#known = true;
-		this.told = false;
+		this.isTold = false;
 	}
 
 	/**
@@ -1319,11 +1352,12 @@ class OwnReport {
 			return null;
 		}
 		const age = since(now, this.#at);
-		if (this.told && !this.#again && age > second) {
-			return 0;
+		if (this.isTold) {
+			return Math.abs(age) > second ? 0 : this.#told;
 		}
-		this.told = true;
-		return toReport(this.#delta - skew * age);
+		this.#told = toReport(this.#delta - skew * age);
+		this.isTold = !this.#again;
+		return this.#told;
 	}
 }
 
@@ -1563,9 +1597,6 @@ class Association {
 		this.outliers.endBucket();
 		if (bucket.fastest === Infinity) {
 			return; // nothing but early outliers
-		}
-		if (!bucket.isSingle) {
-			this.outgoing.note(this.delta(inward, x) + bucket.fastest, x, this.clock.skew);
 		}
 		const at = bucket.from + bucketTime / 2;
 		const {fastest: least, runnerUp: next} = bucket;
@@ -1832,7 +1863,7 @@ class Association {
 	report(x, report) {
 		this.advance(x);
 		const wasOriginal = this.peer.isOriginal;
-		this.peer.note(report);
+		const isRepeated = this.peer.note(report);
 		const way = this.ways[outward];
 		if (this.peer.isOriginal && !wasOriginal) { // its minima were taken for datagrams
 			way.points.restart(x);
@@ -1842,6 +1873,10 @@ class Association {
 		const raw = 8 * report;
 		const from = this.peer.sent;
 		const sent = x - clamp(this.delay(inward), 0, second);
+		const isRecent = this.peer.known && Math.abs(sent - from) < second;
+		if (isRecent && isRepeated && !this.peer.isOriginal) {
+			return; // it was read twice, and tells nothing new
+		}
 		this.peer.sent = sent;
 		if (!this.peer.known) {
 			this.firstReport(x, raw);
@@ -1955,7 +1990,7 @@ class Association {
 	 * @param {number} x
 	 */
 	toReport(x) {
-		if (this.peer.isOriginal || !this.outgoing.some) { // an original believes it as it is
+		if (this.peer.isOriginal || !this.outgoing.some) {
 			return this.delta(inward, x);
 		}
 		return this.outgoing.at(x, this.clock.skew);
@@ -2027,7 +2062,10 @@ class Peer {
 		return this.minima > 0;
 	}
 
-	/** @param {number} report */
+	/**
+	 * Takes a report, and returns whether it is the same as the one before.
+	 * @param {number} report
+	 */
 	note(report) {
 		const repeated = report === this.last;
 		this.last = report;
@@ -2036,6 +2074,7 @@ class Peer {
 		} else if (this.minima > 0 && !repeated) { // an original repeats a minimum for long
 			this.minima--;
 		}
+		return repeated;
 	}
 }
 
@@ -2345,7 +2384,8 @@ class Arbiter {
 		}
 		const most = this.asymmetryBound(this.reference - this.symmetric, look);
 		this.asymmetry = clamp(this.asymmetry, -most, most);
-		if (this.asymmetry === 0) {
+		if (Math.abs(this.asymmetry) < 1) { // it decays for ever
+			this.asymmetry = 0;
 			this.symmetric = this.reference;
 		}
 	}
@@ -2540,11 +2580,6 @@ class Bucket {
 		this.fastest = Math.min(this.fastest, above);
 	}
 
-	/** Whether less than two datagrams came. */
-	get isSingle() {
-		return this.runnerUp === Infinity;
-	}
-
 	/** How far the two fastest lie apart, us. */
 	get spread() {
 		return this.fastest === Infinity ? 0 : this.runnerUp - this.fastest;
@@ -2644,7 +2679,7 @@ class Typical {
 class Way {
 	level = 0; // us
 	lastNear = 0; // x of the last sample that came near, or of a level shift
-	touched = 0; // x of the datagram that last lowered it
+	touched = 0; // x of the datagram on which it lies
 	spread = second; // us: how far apart the fastest datagrams come; at the start 1 s
 	residual = second; // us: the last sample was so far above the floor
 	least = 0; // us: the last two were
@@ -2663,6 +2698,7 @@ class Way {
 	 */
 	start(level, x) {
 		Object.assign(this, new Way(), {level, lastNear: x, touched: x});
+		this.typical.depth = second * second; // nothing is late before it is known what is usual
 		this.points.restart(x);
 	}
 
@@ -2681,12 +2717,7 @@ class Way {
 		// rule: what is congested opens no gate
 		const unseen = Math.max(x - this.lastNear - this.congestedFor, 0);
 		const steady = hostJitter + 2 * resolution + gateSpreads * this.spread;
-		const gate = steady + sigmas / 2 * sigma * unseen;
-		if (this.congestedFor === 0) {
-			return gate;
-		}
-		// rule: what is congested comes near only well inside of the gate
-		return Math.min(gate, Math.max(gate, this.residual) / 2);
+		return steady + sigmas / 2 * sigma * unseen;
 	}
 
 	/**
@@ -2909,9 +2940,13 @@ class Way {
 			this.lay(signOf(way) * turn * (clock.at - this.touched));
 			return;
 		}
-		let low = Math.min(...this.heights(way, clock).map(p => p.delta));
-		if (best !== null) {
-			low = Math.min(low, best.delta - signOf(way) * clock.offsetAt(best.x));
+		let low = Infinity;
+		for (const point of best === null ? list : [...list, best]) {
+			const height = point.delta - signOf(way) * clock.offsetAt(point.x);
+			if (height < low) {
+				low = height;
+				this.touched = point.x;
+			}
 		}
 		this.lay(low - this.level);
 	}
@@ -2931,7 +2966,8 @@ class Way {
 		}
 		this.typical.height = Math.min(mean, 2 * wobble(heights));
 		this.typical.spacing = -heights[0].x / (heights.length - 1);
-		if (this.typical.spacing < 2.5 * second) {
+		const isRare = this.points.spacing < this.typical.spacing / 2;
+		if (heights.length >= maxPoints * 2 / 3 && (this.typical.spacing < 2.5 * second || isRare)) {
 			this.typical.depth = this.typical.height * this.typical.spacing;
 		}
 	}
@@ -3184,7 +3220,7 @@ const flagAnchor = 2; // there is an anchor
 const flagHasAnchor = 4; // we know the receiver's clock and its anchor, and it did not ask
 const flagAsks = 8; // we had no datagram, or no report, since the start or the reset
 const flagVersion = 16; // this is version 3
-const flagsReserved = 0xe0;
+const flagsReserved = 0xc0; // flag 5: the sender checks what it knows
 
 const stampLength = 3;
 const reportLength = 3;
@@ -3318,11 +3354,11 @@ export class Link extends RemoteClock {
 	#heard = null; // when the last datagram came
 
 	/**
-	 * @internal
+	 * @protected
 	 * @returns {View}
 	 */
 	view() {
-		return this.#clock.view();
+		return viewOfClock(this.#clock);
 	}
 
 	/**
@@ -3933,11 +3969,11 @@ export class Ping extends RemoteClock {
 	}
 
 	/**
-	 * @internal
+	 * @protected
 	 * @returns {View}
 	 */
 	view() {
-		return this.#ends?.here.view() ?? this.#unknown;
+		return this.#ends === null ? this.#unknown : viewOfClock(this.#ends.here);
 	}
 
 	/** How often the remote time jumped. The first synchronization does not count. */
@@ -4176,10 +4212,13 @@ const stopLength = 250_000; // us: so far above the level comes what a stop held
 const stopAlone = 5 * second; // after the beginning of another stop one comes alone
 const stopLasts = 250_000; // us: a program may take some frames to catch up
 const batchLasts = second; // after its first one, things are held up together for so long
-const aimGain = 1 / 30; // by this part of itself a late one lowers the share that is aimed at
+const aimGain = 1 / 45; // by this part of what is asked a late one lowers the share that is aimed at,
+const heldGain = aimGain / 2; // and by this one that was held up together with it
 const aimLeast = 0.1;
+const aimMost = 1.3;
 const longestDelay = 24 * 3600 * second; // one that differs by more is of another clock
 const pendingLate = 8; // late ones that are not counted yet
+const heldMost = 255; // what was held up with them
 
 /**
  * JitterEstimator learns from the arrivals of things that are sent at an even rate how long to
@@ -4207,6 +4246,7 @@ export class JitterEstimator {
 	#stop = {known: false, alone: false, began: 0, ended: 0}; // a time in which nothing came
 	/** @type {number[]} */
 	#pending = []; // the last late ones, which are not counted yet, as bins of the tail
+	#held = 0; // how many more were held up together with them
 	#before = 0; // the level before the first of them
 
 	/** @param {number} [share] */
@@ -4245,7 +4285,11 @@ export class JitterEstimator {
 		if (apart > 0) {
 			this.#batch.excess = Math.max(this.#batch.excess, delay);
 			const isStop = this.#batch.excess - this.#level >= stopLength;
-			if (isStop && this.#stopped(now) || apart >= oneTick) {
+			if (isStop && this.#stopped(now)) {
+				return;
+			}
+			if (apart >= oneTick) {
+				this.#held = Math.min(this.#held + 1, heldMost);
 				return;
 			}
 		} else if (!this.#batch.late || since < 0 || since >= oneTick) {
@@ -4299,6 +4343,7 @@ export class JitterEstimator {
 		this.#batch = {sent: 0, arrived: 0, excess: 0, late: false};
 		this.#stop = {known: false, alone: false, began: 0, ended: 0};
 		this.#pending = [];
+		this.#held = 0;
 		this.#before = 0;
 	}
 
@@ -4348,6 +4393,7 @@ export class JitterEstimator {
 		stop.ended = now;
 		if (stop.alone) {
 			this.#pending = [];
+			this.#held = 0;
 		}
 		return stop.alone;
 	}
@@ -4363,7 +4409,9 @@ export class JitterEstimator {
 			}
 			this.#aim = Math.max(this.#aim - aimGain, aimLeast);
 		}
+		this.#aim = Math.max(this.#aim - heldGain * this.#held, aimLeast);
 		this.#pending = [];
+		this.#held = 0;
 	}
 
 	/**
@@ -4379,7 +4427,7 @@ export class JitterEstimator {
 		const before = this.#level;
 		const bin = binOf(delay - before);
 		this.#level = this.#recent.add(delay);
-		this.#aim = Math.min(this.#aim + aimGain * share, 1);
+		this.#aim = Math.min(this.#aim + aimGain * share, aimMost);
 		if (!late) {
 			this.#tail.count(bin, share);
 		} else if (this.#pending.length < pendingLate) {
@@ -4462,7 +4510,7 @@ class Sending {
 const bins = 128;
 const finest = 32; // us: bins are as wide up to 16 of them, and then a share of an octave
 const perOctave = 8;
-const halfShares = 15; // one half of the counts takes so many times 1/share
+const halfShares = 20; // one half of the counts takes so many times 1/share
 
 /**
  * Returns the bin of what is so far above the level.
@@ -4525,12 +4573,12 @@ class Tail {
 	}
 
 	/**
-	 * Returns what no more than a share of the counted is above, and of one more, since the next
-	 * may be longer than all.
+	 * Returns what no more than a share of the counted is above, and half an observation more: the
+	 * median estimate.
 	 * @param {number} share
 	 */
 	quantile(share) {
-		const may = share * (this.#totals[0] + this.#totals[1] + 1);
+		const may = share * (this.#totals[0] + this.#totals[1]) + 0.5;
 		while (this.#at < bins - 1 && this.#beyond > may) {
 			this.#at++;
 			this.#beyond -= this.#in(this.#at);
@@ -4551,9 +4599,11 @@ class Tail {
 // ---- Game time: WIRE.md, "tick: Welcome and Hello" ----
 
 const helloSize = 17;
-const welcomeSize = 34;
-const kindHello = 1;
-const kindWelcome = 2;
+const flagsAt = 33;
+const debtAt = 34;
+const welcomeSize = 36;
+const kindHello = 3; // 1 and 2 were those of the first version
+const kindWelcome = 4;
 const flagHeard = 1;
 const flagPaused = 2;
 const flagInputs = 4;
@@ -4575,6 +4625,7 @@ const maxStart = 1n << 61n; // ns: 73 years
  * @property {bigint} tick now, on the server
  * @property {boolean} heard the server has had a Hello
  * @property {boolean} paused
+ * @property {number} debt by how many ticks the server is behind
  * @property {bigint} newest of which inputs it tells: this one,
  * @property {number[]} early newest - 1 and so on: by how many units of 0.1 ms each came early,
  *   below 0 late, -32768 if none came
@@ -4591,7 +4642,7 @@ export function readWelcome(bytes) {
 		return null;
 	}
 	const b = viewOf(bytes);
-	const flags = bytes[welcomeSize - 1];
+	const flags = bytes[flagsAt];
 	const epoch = b.getBigUint64(1, true);
 	const num = b.getUint32(9, true);
 	const den = b.getUint32(13, true);
@@ -4614,6 +4665,7 @@ export function readWelcome(bytes) {
 		tick,
 		heard: (flags & flagHeard) !== 0,
 		paused: (flags & flagPaused) !== 0,
+		debt: b.getUint16(debtAt, true),
 		newest: inputs.newest,
 		early: inputs.early,
 		sent: u64(origin + floorDivide(start, 1000n)),
@@ -4855,6 +4907,48 @@ class FrameTimes {
 	}
 }
 
+const hitchMost = 3 * second; // a server that is behind for longer is a longer path
+const hitchAlone = 5 * second; // one that comes sooner after another is the same
+
+/** Hitch is a time in which the server is behind with its ticks, and so are its states. */
+class Hitch {
+	#known = false;
+	#lasts = false;
+	#beganAt = 0n;
+	#endedAt = 0n;
+	#last = 0n; // of one that is over: states up to this tick may be late because of it
+
+	/**
+	 * Takes a Welcome.
+	 * @param {Welcome} welcome
+	 * @param {Usec} now
+	 */
+	told(welcome, now) {
+		const isBehind = welcome.debt > 0;
+		if (isBehind && !this.#lasts) {
+			if (!this.#known || since(now, this.#endedAt) >= hitchAlone) {
+				this.#beganAt = now;
+			}
+			this.#known = true;
+			this.#lasts = true;
+		} else if (!isBehind && this.#lasts) {
+			this.#lasts = false;
+			this.#endedAt = now;
+			this.#last = welcome.tick;
+		}
+	}
+
+	/**
+	 * Returns whether a state is late because of it.
+	 * @param {bigint} tick
+	 * @param {Usec} now when it came
+	 */
+	delays(tick, now) {
+		const isShort = this.#known && since(now, this.#beganAt) < hitchMost;
+		return isShort && (this.#lasts || tick <= this.#last);
+	}
+}
+
 const sentMost = 1024; // ticks of which is known when their inputs were sent
 const statesMost = 128; // more than a second at 60 Hz
 
@@ -4868,6 +4962,7 @@ class Buffers {
 	ahead = new Follower(); // the predicted clock, by the server's word of inputs
 	behind = new Follower(); // the server clock, by states
 	every = 0; // us: how long it is from one state to the next; 0 is not known
+	hitch = new Hitch(); // of the server
 	reference = 0; // us of game time
 	#referenceAt = 0n;
 	#skew = 0;
@@ -4995,6 +5090,10 @@ class Buffers {
 		}
 		const start = tickStart(tick, rate);
 		const late = shown > start - this.every;
+		if (this.hitch.delays(tick, now)) {
+			this.behind.count(late);
+			return;
+		}
 		this.behind.add({sent: start, distance: this.#read(now) - start}, now);
 		this.every = this.behind.interval || this.every;
 		this.behind.count(late);
@@ -5045,6 +5144,8 @@ const slewRate = 0.01; // at 60 Hz 1 % is not seen
 const slewNear = 50_000; // us: what is farther off is slewed faster
 const slewScale = 500_000; // us: each of these doubles the speed of the clock, as it were
 const slewMost = 0.25; // more is felt as another speed of the game
+const gameWarmUp = 3 * second; // the first datagrams may have waited while the server hung, so
+const warmUpMost = 20_000; // us: from this error on clocks are set meanwhile
 const longestFrame = 8; // ticks
 
 /**
@@ -5078,6 +5179,7 @@ export class TickClient {
 	#shown = null; // as clocks() found them
 	#countsFrom = 0n; // what arrived before may have waited on this machine
 	#stands = false; // the server clock does, until it is right
+	#beganAt = 0n; // when the clocks did
 
 	/**
 	 * @param {RemoteClock} remote a Link, or a Ping
@@ -5112,6 +5214,7 @@ export class TickClient {
 		this.#welcome = next;
 		this.#heardAt = now;
 		this.#aliveAt = now;
+		this.#own.hitch.told(next, now);
 		if (this.clocks(now) !== null) {
 			this.#own.inputsCame(next, now);
 		}
@@ -5281,6 +5384,7 @@ export class TickClient {
 		}
 		if (shown === null) {
 			this.#countsFrom = now;
+			this.#beganAt = now;
 		} else if (passed > hang) { // the page hung
 			this.#countsFrom = later(now, hang);
 		}
@@ -5297,7 +5401,7 @@ export class TickClient {
 			shared: goal.shared - was.shared,
 			predicted: goal.predicted - was.predicted,
 		};
-		if (this.#isFar(off)) {
+		if (this.#isFar(off, since(now, this.#beganAt))) {
 			this.steps++;
 			this.#stands = false;
 			own.jumped(tickAt(goal.predicted, welcome) + 1n);
@@ -5328,12 +5432,13 @@ export class TickClient {
 	 * Returns whether the clocks are to be set. One that follows arrivals needs no step of its
 	 * own.
 	 * @param {Times} off
+	 * @param {number} age us: how long ago the clocks began
 	 */
-	#isFar(off) {
+	#isFar(off, age) {
 		const {clientBuffer, serverBuffer} = this.buffers;
 		const follows = clientBuffer === undefined && this.#own.behind.isMeasured;
 		const leads = serverBuffer === undefined && this.#own.ahead.isMeasured;
-		return Math.abs(off.shared) > hardThreshold ||
+		return Math.abs(off.shared) > (age < gameWarmUp ? warmUpMost : hardThreshold) ||
 			!follows && Math.abs(off.server) > hardThreshold ||
 			!leads && Math.abs(off.predicted) > hardThreshold;
 	}

@@ -14,7 +14,7 @@ import (
 // Read and Replay return these errors after all whole blocks that come before.
 var (
 	// ErrFormat says that this is not a recording, or one of an unknown version.
-	ErrFormat = errors.New("record: not a recording of a known version")
+	ErrFormat = errors.New("record: not a recording, or one of an unknown version")
 	// ErrTruncated says that the recording ends within a block, as when the process was killed.
 	ErrTruncated = errors.New("record: the recording ends within a block")
 	// ErrCorrupt says that a block has a wrong checksum or an impossible event.
@@ -83,7 +83,8 @@ func (r *reader) block() error {
 		return err
 	}
 	if string(head[:len(magic)]) == magic {
-		return fmt.Errorf("%w: another recording begins at byte %d: one file for each Recorder", ErrCorrupt, begin)
+		return fmt.Errorf("%w: another recording begins at byte %d; give each Recorder its own file",
+			ErrCorrupt, begin)
 	}
 	in := coder{b: head, reads: true}
 	length, sum, number, ms := in.number(0, 2), uint32(in.number(0, 4)), uint32(in.number(0, 4)), in.number(0, 6)
@@ -95,12 +96,12 @@ func (r *reader) block() error {
 	case err != nil:
 		return err
 	case crc32.Update(got, crcTable, b) != sum:
-		return fmt.Errorf("%w: checksum of the block at byte %d", ErrCorrupt, begin)
+		return fmt.Errorf("%w: wrong checksum of the block at byte %d", ErrCorrupt, begin)
 	}
 	wall := time.UnixMilli(int64(ms))
 	all, ok := decode(b, wall)
 	if !ok {
-		return fmt.Errorf("%w: an event is malformed, in the block at byte %d", ErrCorrupt, begin)
+		return fmt.Errorf("%w: malformed event in the block at byte %d", ErrCorrupt, begin)
 	}
 	if number != r.number {
 		all = slices.Insert(all, 0, Event{Kind: Missing, Count: number - r.number, Wall: wall})

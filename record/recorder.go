@@ -61,7 +61,7 @@ func New(w io.Writer) *Recorder {
 	return start(w, time.NewTicker(flushAfter))
 }
 
-var errExited = errors.New("the io.Writer ended its goroutine, as the Fatal of a test does")
+var errExited = errors.New("the io.Writer ended its goroutine, as t.Fatal does")
 
 var errSlow = errors.New("the writer is too slow")
 

@@ -126,10 +126,10 @@ const (
 var (
 	ErrMalformed  = errors.New("session: not an announcement")
 	ErrIdentity   = errors.New("session: the peer has this member's identity")
-	ErrOld        = errors.New("session: another host counts more")
-	ErrGeneration = errors.New("session: the generation is impossibly late")
+	ErrOld        = errors.New("session: the present host takes precedence")
+	ErrGeneration = errors.New("session: the generation is implausibly high")
 	ErrClock      = errors.New("session: the host's clock is unknown, or does not match the announcement")
-	ErrChanged    = errors.New("session: the host announces another session time than before")
+	ErrChanged    = errors.New("session: the host has changed the session time it announced")
 	ErrNone       = errors.New("session: the member is in no session")
 	ErrKnown      = errors.New("session: the member is already in a session")
 )
@@ -210,7 +210,7 @@ func (m *Member) Create(localUsec, sessionUsec uint64) error {
 // waited for more than 16 s. A jump of the local clock, a sleep or a hang of the program also looks like
 // silence, of everybody at once: if the local clock advanced by over a second since you last looked,
 // count everybody as heard now. While Reading.Alone is true, or less than 15 s after a link's
-// ErrDisturbed, leave it to another member if there is one.
+// ErrStepped, leave it to another member if there is one.
 func (m *Member) BecomeHost(localUsec uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

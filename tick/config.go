@@ -23,13 +23,13 @@ const (
 	CatchUpDrop
 	// CatchUpJump skips all but the latest.
 	CatchUpJump
-	// CatchUpRunAll runs them all, up to 10,000 in an Advance; the oldest beyond these are skipped. MaxTicks
-	// has no meaning.
+	// CatchUpRunAll runs them all, up to 10,000 in an Advance; the oldest beyond these are
+	// skipped. MaxTicks has no meaning.
 	CatchUpRunAll
 )
 
-// runAllMost bounds CatchUpRunAll: more than a catch-up of 2 minutes at 60 Hz is a clock that was set, or a rate
-// that somebody else chose, and would freeze the program.
+// runAllMost bounds CatchUpRunAll: more than a catch-up of 2 minutes at 60 Hz is a clock that was
+// set, or a rate that somebody else chose, and would freeze the program.
 const runAllMost = 10_000
 
 // Mismatch is what to do when the tick rates of a client and its server differ.
@@ -62,22 +62,25 @@ type Config struct {
 
 	OnMismatch Mismatch // what to do about another tick rate; MismatchWarn by default
 
-	// MaxRate is the highest rate that a client with MismatchAdjust takes from its server. If the server has a
-	// higher one, the client goes on with its own. Zero is 1000 a second, or Rate if that is higher.
+	// MaxRate is the highest rate that a client with MismatchAdjust takes from its server. If the
+	// server has a higher one, the client goes on with its own. Zero is 1000 a second, or Rate if
+	// that is higher.
 	MaxRate Rate
 
-	// Provider decides how the clocks advance; nil is what is built in. On a server that is the rate
-	// of the local clock, which its clients count on: they hear of another one by Welcomes alone,
-	// and step or slew after each.
+	// Provider decides how the clocks advance; nil is what is built in. On a server that is the
+	// rate of the local clock, which its clients count on: they hear of another one by Welcomes
+	// alone, and step or slew after each.
 	Provider Provider
 
-	Clock  func() uint64 // for Run: a monotonic clock, microseconds; nil is clock.Now, of package clock
-	Logger *slog.Logger  // for MismatchWarn; nil is slog.Default()
+	Clock func() uint64 // for Run: a monotonic clock, microseconds; nil is clock.Now, of package clock
+	// Slept returns, for Run, for how long the machine slept since it was last asked; nil is Slept of a clock.SleepWatch.
+	Slept  func() time.Duration
+	Logger *slog.Logger // for MismatchWarn; nil is slog.Default()
 }
 
-// Handlers are called by the goroutine that advances a Server or Client, one at a
-// time, and not after a Stop. Each may be nil. They may call all methods but Run and WaitSynced; an
-// Advance or AdvanceOne inside of them does nothing.
+// Handlers are called by the goroutine that advances a Server or Client, one at a time, and not
+// after a Stop. Each may be nil. They may call all methods but Run and WaitSynced; an Advance or
+// AdvanceOne inside of them does nothing.
 type Handlers struct {
 	BeforeLoop func()       // ticks will follow: the place to read the network
 	BeforeTick func(Update) // before each tick
@@ -86,10 +89,10 @@ type Handlers struct {
 	AfterLoop  func()       // the ticks of this Advance are done
 	Event      func(Event)  // something happened; before the ticks of the same Advance
 
-	// AfterSync is called on a client by each Advance that finds that the remote clock was updated.
-	// by is what it reads, minus what its reading before led to at the skew of then: positive if it
-	// was set forward, and 0 the first time. Less than 3 us is no update, since readings are whole
-	// microseconds. It comes before the ticks, like Event.
+	// AfterSync is called on a client by each Advance that finds that the remote clock was
+	// updated. by is what it reads, minus what its reading before led to at the skew of then:
+	// positive if it was set forward, and 0 the first time. Less than 3 us is no update, since
+	// readings are whole microseconds. It comes before the ticks, like Event.
 	AfterSync func(by time.Duration)
 }
 
@@ -130,15 +133,16 @@ type ClientConfig struct {
 	// states by AcceptState.
 	ClientBuffer, ServerBuffer time.Duration
 
-	// LateShare is the share of inputs that may come too late, and of states, where buffers
-	// set themselves: at most 0.5, and zero is 0.01. Package jitter learns how long to wait for that;
-	// half of LateShare is asked of it, with room for what the clocks err. A clock whose buffer sets itself is
-	// not left alone within DeadBand.
+	// LateShare is the share of inputs that may come too late, and of states, where buffers set
+	// themselves: at most 0.5, and zero is 0.01. Package jitter learns how long to wait for that;
+	// half of LateShare is asked of it, with room for what the clocks err. A clock whose buffer
+	// sets itself is not left alone within DeadBand.
 	//
-	// If at least four inputs in a row are late, since the path has become longer, the predicted clock is
-	// set forward at once, EventStepped, and its ticks are run; for states the server clock stands
-	// still. What was held up until one moment, as by a slow frame or a path that stopped, sets no clock.
-	// A server that falls behind with its ticks counts as being where they are.
+	// If at least four inputs in a row are late, since the path has become longer, the predicted
+	// clock is set forward at once, EventStepped, and its ticks are run; for states the server
+	// clock stands still. What was held up until one moment, as by a slow frame or a path that
+	// stopped, sets no clock. A server that falls behind with its ticks counts as being where
+	// they are.
 	LateShare float64
 
 	// SyncBound is how well the remote clock must be known to start: the most that its
@@ -150,12 +154,14 @@ type ClientConfig struct {
 	// trip.
 	SyncBound time.Duration
 
-	// SlewPPM is the slew within 50 ms of the goal, in parts per million, at most 10^6; zero is 10,000 (1 %).
-	// Beyond 50 ms it grows by 2 % for each 10 ms, up to 25 %, so that 0.9 s are made up for in 10 s.
+	// SlewPPM is the slew within 50 ms of the goal, in parts per million, at most 10^6; zero is
+	// 10,000 (1 %). Beyond 50 ms it grows by 2 % for each 10 ms, up to 25 %, so that 0.9 s are
+	// made up for in 10 s.
 	SlewPPM  int64
 	DeadBand time.Duration // error that is tolerated; zero is 20 ms
-	// HardThreshold is the error from which on clocks step; zero is 200 ms. In the first 3 s after the clocks
-	// began, the shared clock steps from 20 ms on: its server may have hung when the first datagrams came.
+	// HardThreshold is the error from which on clocks step; zero is 200 ms. In the first 3 s
+	// after the clocks began, the shared clock steps from 20 ms on: its server may have hung when
+	// the first datagrams came.
 	HardThreshold time.Duration
 
 	// HardOnly never slews and takes no skew into account: all clocks run at exactly
@@ -172,6 +178,9 @@ func (c *Config) complete() error {
 	c.MaxTicks = cmp.Or(c.MaxTicks, 8) // as in netfox: a frame of 1/8 s at 60 Hz still catches up
 	c.StallThreshold = cmp.Or(c.StallThreshold, time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Slept == nil {
+		c.Slept = new(clock.SleepWatch).Slept
+	}
 	if c.Clock == nil {
 		c.Clock = clock.Now
 	}
@@ -203,11 +212,11 @@ func (c *ServerConfig) complete() error {
 
 func (c *ClientConfig) complete() error {
 	c.LateShare = cmp.Or(c.LateShare, 0.01)
-	// As in the Network Time System's prototype: at 60 Hz 1 % is not seen, and 20 ms is about a tick.
+	// As in the Network Time System's prototype: at 60 Hz 1 % is not seen, and 20 ms is about a
+	// tick.
 	c.SlewPPM = cmp.Or(c.SlewPPM, 10_000)
 	c.DeadBand = cmp.Or(c.DeadBand, 20*time.Millisecond)
 	c.HardThreshold = cmp.Or(c.HardThreshold, 200*time.Millisecond)
-	c.Provider = cmp.Or[Provider](c.Provider, &clientProvider{ClientConfig: *c})
 	longest := max(c.ClientBuffer, c.ServerBuffer)
 	return cmp.Or(
 		c.Config.complete(),

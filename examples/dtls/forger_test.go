@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// These tests prove that nobody without the key ends a handshake or a connection with forged datagrams, whether they
-// come from another address, or from the right one just before each genuine datagram. Whoever is on the path can also
-// drop datagrams, and so prevent a handshake: a forged hello does the same.
+// These tests prove that nobody without the key ends a handshake or a connection with forged
+// datagrams, whether they come from another address, or from the right one just before each
+// genuine datagram. Whoever is on the path can also drop datagrams, and so prevent a handshake: a
+// forged hello does the same.
 package main
 
 import (
@@ -54,8 +55,8 @@ func plainMessage(message byte, body ...byte) []byte {
 type forgery struct {
 	name string
 	make func(genuine []byte) []byte
-	// handshake says that it is a message of a handshake that is not encrypted. Both ends must take those,
-	// so from the right address it may prevent one.
+	// handshake says that it is a message of a handshake that is not encrypted. Both ends must
+	// take those, so from the right address it may prevent one.
 	handshake bool
 }
 
@@ -94,7 +95,8 @@ var forgeries = []forgery{
 	{"a genuine one, cut short", func(genuine []byte) []byte { return genuine[:len(genuine)-1] }, true},
 }
 
-// onPath is a relay to the server at an address that sends what forges returns before each datagram.
+// onPath is a relay to the server at an address that sends what forges returns before each
+// datagram.
 func onPath(t *testing.T, at netip.AddrPort, forges func(genuine []byte) [][]byte) netip.AddrPort {
 	front, back := badnet.Loopback(), badnet.Loopback()
 	t.Cleanup(func() { front.Close(); back.Close() })
@@ -155,8 +157,9 @@ func TestForgedOffPath(t *testing.T) {
 	agree(t, p, accepted, 50)
 }
 
-// TestForgedOnPath: whoever sends a forged datagram of any kind before each genuine one, from the right address, ends no
-// connection; and no handshake either, unless what he forges is a message of it.
+// TestForgedOnPath: whoever sends a forged datagram of any kind before each genuine one, from the
+// right address, ends no connection; and no handshake either, unless what he forges is a message
+// of it.
 func TestForgedOnPath(t *testing.T) {
 	for _, f := range forgeries {
 		t.Run(f.name, func(t *testing.T) {
@@ -183,8 +186,8 @@ func TestForgedOnPath(t *testing.T) {
 	}
 }
 
-// TestForgedHandshakes: a forged message of a handshake from the right address may prevent it, but neither makes an end
-// take a false peer, nor stays: the next handshake succeeds.
+// TestForgedHandshakes: a forged message of a handshake from the right address may prevent it, but
+// neither makes an end take a false peer, nor stays: the next handshake succeeds.
 func TestForgedHandshakes(t *testing.T) {
 	for _, f := range forgeries {
 		if !f.handshake {

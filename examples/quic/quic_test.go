@@ -88,8 +88,9 @@ func TestTooLong(t *testing.T) {
 		t.Fatal("a datagram of 64 KB was sent")
 	}
 	testkit.Must(t, client.Send(nil, clock.Now()))
-	if _, err := server.Receive(ctx); err != nil || !server.IsSynchronized() {
-		t.Errorf("synchronized %v, %v: the report was lost", server.IsSynchronized(), err)
+	_, err := server.Receive(ctx)
+	if s, known := server.Snapshot(clock.Now()); err != nil || !known {
+		t.Errorf("%v, %v: the report was lost", s, err)
 	}
 }
 
@@ -97,13 +98,14 @@ func TestTooLong(t *testing.T) {
 func TestCaptureTime(t *testing.T) {
 	ctx := timeout(t)
 	camera, viewer := pair(t, ctx) // of one clock, which neither knows
-	for !viewer.IsSynchronized() {
+	for known := false; !known; {
 		testkit.Must(t, viewer.Send(nil, clock.Now()))
 		_, err := camera.Receive(ctx)
 		testkit.Must(t, err)
 		testkit.Must(t, camera.Send(nil, clock.Now()))
-		_, err = viewer.Receive(ctx)
+		got, err := viewer.Receive(ctx)
 		testkit.Must(t, err)
+		_, known = viewer.Snapshot(got.At)
 	}
 	captured := clock.Now() - 20_000
 	frame, err := rtptime.CaptureTime{Captured: rtptime.FromUsec(captured)}.AppendBinary(nil)

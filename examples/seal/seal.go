@@ -56,17 +56,22 @@ import (
 	"timesync/link"
 )
 
-// What Open refuses, and in the last two cases only says.
+// Open refuses a datagram with one of these errors. With the last two it says what came instead.
 var (
-	ErrForged   = errors.New("forged")   // not the peer's, changed or cut short
-	ErrReplayed = errors.New("replayed") // seen before, or too far behind to tell
-	ErrUnproven = errors.New("unproven") // perhaps a recording of another session: see Answer
-	ErrAnswer   = errors.New("answer")   // the peer lives, and may now believe us
-	ErrRefused  = errors.New("refused")  // the peer lives, and serves another: see Peer.Refused
+	// ErrForged: it is not the peer's, or was changed or cut short on its way.
+	ErrForged = errors.New("seal: forged or damaged")
+	// ErrReplayed: it was seen before, or is too far behind to tell.
+	ErrReplayed = errors.New("seal: a replay")
+	// ErrUnproven: it may be a recording of another session; see Answer.
+	ErrUnproven = errors.New("seal: the sender is not proven yet")
+	// ErrAnswer: the peer lives, and may now believe us.
+	ErrAnswer = errors.New("seal: an answer without a payload")
+	// ErrRefused: the peer lives, and serves another; see Peer.Refused.
+	ErrRefused = errors.New("seal: the peer serves another")
 )
 
 // ErrSession is what SealFor refuses: the payload was made for a session that is over.
-var ErrSession = errors.New("another session")
+var ErrSession = errors.New("seal: made for an earlier session of the peer")
 
 type header struct {
 	session                  uint64

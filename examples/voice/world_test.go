@@ -276,6 +276,6 @@ func TestDemo(t *testing.T) {
 func TestFlags(t *testing.T) {
 	programtest.Flags(t, "voice", run, map[string]string{
 		"-for 1s": "at least", "-skew NaN": "-skew", "-loss 200": "-loss", "-latency 1h": "times must be",
-		"-latency -1s": "times must be", "x": "behind the flags",
+		"-latency -1s": "times must be", "x": "after the flags",
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"timesync/examples/seal"
 )
 
-// forgedCosts returns what it costs an end to refuse a datagram, compared with what one costs that it takes: a
-// flood of forged datagrams must not be worse than one of honest ones.
+// forgedCosts returns what it costs an end to refuse a datagram, compared with what one costs that
+// it takes: a flood of forged datagrams must not be worse than one of honest ones.
 func forgedCosts(t testing.TB) (all []cost) {
 	const calls, payload, delay = 256, 100, 20_000
 	key, from := [32]byte{1}, netip.MustParseAddrPort("192.0.2.1:1")
@@ -19,10 +19,11 @@ func forgedCosts(t testing.TB) (all []cost) {
 		now += 1000
 		return client.Seal(nil, make([]byte, payload), now)
 	}
-	for !server.Link.IsSynchronized() {
+	for known := false; !known; {
 		_, answer, _ := server.Take(sealed(), from, now+delay, 0)
 		client.Open(answer, from, now+2*delay)
 		client.Open(server.Seal(nil, nil, now), from, now+delay)
+		_, known = server.Link.Snapshot(now)
 	}
 	replayed := sealed()
 	if _, _, err := server.Take(bytes.Clone(replayed), from, now+delay, 0); err != nil {
@@ -49,7 +50,8 @@ func forgedCosts(t testing.TB) (all []cost) {
 	}{
 		{"forged", func(b []byte) []byte { b[len(b)-1] ^= 1; return b }, 1},
 		{"replayed", func([]byte) []byte { return bytes.Clone(replayed) }, 1},
-		{"recorded", func([]byte) []byte { return bytes.Clone(recorded) }, 1.5}, // which draws a random number
+		// This one draws a random number.
+		{"recorded", func([]byte) []byte { return bytes.Clone(recorded) }, 1.5},
 	} {
 		prepare := func() {
 			for i := range honest {
@@ -57,8 +59,14 @@ func forgedCosts(t testing.TB) (all []cost) {
 				bad[i] = kind.forge(bytes.Clone(honest[i]))
 			}
 		}
-		d := duel{calls: calls, prepare: prepare, base: take(&honest, true), ours: take(&bad, false)}
-		all = append(all, cost{"seal: one that is " + kind.name + " over one that is taken", kind.limit, d})
+		d := duel{
+			calls:   calls,
+			prepare: prepare,
+			base:    take(&honest, true),
+			ours:    take(&bad, false),
+		}
+		name := "seal: one that is " + kind.name + " over one that is taken"
+		all = append(all, cost{name, kind.limit, d})
 	}
 	return all
 }

@@ -10,8 +10,9 @@ import (
 	"strconv"
 )
 
-// features reads a coverage profile. A block that ran is one feature for each power of 2 in how often: an input that
-// goes round a loop many times is another one than an input that goes round once.
+// features reads a coverage profile. A block that ran is one feature for each power of 2 in how
+// often: an input that goes round a loop many times is another one than an input that goes round
+// once.
 func features(profile []byte) (all []string) {
 	for line := range bytes.Lines(profile) {
 		fields := bytes.Fields(line)
@@ -29,8 +30,8 @@ func features(profile []byte) (all []string) {
 	return all
 }
 
-// choose returns the names of the inputs to keep: those that people named, and then, again and again, the one that adds
-// most to what is covered, the smaller one of two.
+// choose returns the names of the inputs to keep: those that people named, and then, again and
+// again, the one that adds most to what is covered, the smaller one of two.
 func choose(covers map[string][]string, text map[string][]byte) map[string]bool {
 	chosen, covered := map[string]bool{}, map[string]bool{}
 	keep := func(name string) {

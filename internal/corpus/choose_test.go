@@ -1,4 +1,5 @@
-// These tests prove that the inputs that are kept cover what all of them cover, as far as there is room.
+// These tests prove that the inputs that are kept cover what all of them cover, as far as there is
+// room.
 
 package main
 
@@ -19,9 +20,15 @@ func TestChoose(t *testing.T) {
 		covers map[string][]string
 		want   []string
 	}{
-		"nothing":             {map[string][]string{}, nil},
-		"all in one":          {map[string][]string{name(1): {"a"}, name(2): {"a", "b"}, name(3): {"b"}}, []string{name(2)}},
-		"two are needed":      {map[string][]string{name(1): {"a", "b"}, name(2): {"b", "c"}, name(3): {"b"}}, []string{name(1), name(2)}},
+		"nothing": {map[string][]string{}, nil},
+		"all in one": {
+			map[string][]string{name(1): {"a"}, name(2): {"a", "b"}, name(3): {"b"}},
+			[]string{name(2)},
+		},
+		"two are needed": {
+			map[string][]string{name(1): {"a", "b"}, name(2): {"b", "c"}, name(3): {"b"}},
+			[]string{name(1), name(2)},
+		},
 		"a person's":          {map[string][]string{"steps": {"a"}, name(1): {"a"}}, []string{"steps"}},
 		"one of equal length": {map[string][]string{name(1): {"a"}, name(2): {"a"}}, []string{name(1)}},
 	} {

@@ -4,8 +4,9 @@
 //
 //	go run ./internal/corpus -for 1m ./link ./ping
 //
-// It takes what is kept so far, and what Go's fuzzing has found on this machine at any time, and chooses anew. Inputs
-// that a person named always stay, so give one that failed a name. The others are named by their content, as Go does.
+// It takes what is kept so far, and what Go's fuzzing has found on this machine at any time, and
+// chooses anew. Inputs that a person named always stay, so give one that failed a name. The others
+// are named by their content, as Go does.
 package main
 
 import (
@@ -40,7 +41,8 @@ func (t target) kept() string { return filepath.Join(t.folder, "testdata", "fuzz
 
 func main() {
 	log.SetFlags(0)
-	lasting := flag.Duration("for", 0, "fuzz each target for so long; 0 only chooses among what was found before")
+	lasting := flag.Duration("for", 0,
+		"fuzz each target for so long; 0 only chooses among what was found before")
 	flag.Parse()
 	targets, err := find(flag.Args())
 	if err != nil {
@@ -214,7 +216,8 @@ func (t target) lay(work string, known map[string][]byte) error {
 // covers returns what an input covers: statements, and about how often.
 func (t target) covers(work, program, name string) ([]string, error) {
 	profile := filepath.Join(work, "profile")
-	test := exec.Command(program, "-test.run", "^"+t.name+"$/^"+regexp.QuoteMeta(name)+"$", "-test.coverprofile", profile)
+	only := "^" + t.name + "$/^" + regexp.QuoteMeta(name) + "$"
+	test := exec.Command(program, "-test.run", only, "-test.coverprofile", profile)
 	test.Dir = work
 	if out, err := test.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", name, err, out)

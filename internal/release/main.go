@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Release writes what is attached to a release into a folder: SHA256SUMS, with the checksums of all files that git
-// tracks, for those who copy some of them; and a bill of materials in the form of CycloneDX, with the modules that
-// the nested modules use. It needs no network if the modules are in Go's cache, and writes the same whenever it runs.
+// Release writes what is attached to a release into a folder: SHA256SUMS, with the checksums of
+// all files that git tracks, for those who copy some of them; and a bill of materials in the form
+// of CycloneDX, with the modules that the nested modules use. It needs no network if the modules
+// are in Go's cache, and writes the same whenever it runs.
 //
 //	go run ./internal/release v0.1.0 FOLDER
 //
@@ -64,7 +65,8 @@ func run(folder, name string, args ...string) ([]byte, error) {
 	command.Dir = folder
 	out, err := command.Output()
 	if exit, ok := err.(*exec.ExitError); ok {
-		return nil, fmt.Errorf("%s %s in %s: %w\n%s", name, strings.Join(args, " "), folder, err, exit.Stderr)
+		line := name + " " + strings.Join(args, " ")
+		return nil, fmt.Errorf("%s in %s: %w\n%s", line, folder, err, exit.Stderr)
 	}
 	return out, err
 }
@@ -91,7 +93,8 @@ func checksums(root string, files []string) ([]byte, error) {
 	return all.Bytes(), nil
 }
 
-// What CycloneDX 1.6 calls a bill of materials, as far as it is needed here: https://cyclonedx.org/docs/1.6/json.
+// What CycloneDX 1.6 calls a bill of materials, as far as it is needed here:
+// https://cyclonedx.org/docs/1.6/json.
 type (
 	bill struct {
 		Format      string      `json:"bomFormat"`
@@ -134,8 +137,8 @@ func newComponent(path, version string) component {
 	return component{Type: "library", Ref: purl, Name: path, Version: version, PURL: purl}
 }
 
-// materials lists the modules from which the packages of all nested modules are built. The module at the top is built
-// from nothing but the standard library, so they are optional.
+// materials lists the modules from which the packages of all nested modules are built. The module
+// at the top is built from nothing but the standard library, so they are optional.
 func materials(root, version string, files []string) ([]byte, error) {
 	name, err := run(root, "go", "list", "-m")
 	if err != nil {
@@ -166,7 +169,8 @@ func materials(root, version string, files []string) ([]byte, error) {
 	for _, c := range found {
 		all.Components = append(all.Components, *c)
 	}
-	slices.SortFunc(all.Components, func(a, b component) int { return strings.Compare(a.Ref, b.Ref) })
+	byRef := func(a, b component) int { return strings.Compare(a.Ref, b.Ref) }
+	slices.SortFunc(all.Components, byRef)
 	text, err := json.MarshalIndent(all, "", "  ")
 	return append(text, '\n'), err
 }
@@ -176,7 +180,8 @@ var sum = regexp.MustCompile(`(?m)^(\S+) (\S+) h1:(\S+)$`)
 
 // gather adds the modules from which that in a folder is built.
 func gather(found map[string]*component, root, folder string) error {
-	const format = "{{with .Module}}{{if not .Main}}{{if not .Replace}}{{.Path}} {{.Version}}{{end}}{{end}}{{end}}"
+	const format = "{{with .Module}}" +
+		"{{if not .Main}}{{if not .Replace}}{{.Path}} {{.Version}}{{end}}{{end}}{{end}}"
 	out, err := run(filepath.Join(root, folder), "go", "list", "-deps", "-f", format, "./...")
 	if err != nil {
 		return err
@@ -208,7 +213,8 @@ func gather(found map[string]*component, root, folder string) error {
 			c = &added
 			found[module] = c
 		}
-		c.Properties = append(c.Properties, property{"used by", strings.TrimSuffix(filepath.ToSlash(folder), "/")})
+		user := strings.TrimSuffix(filepath.ToSlash(folder), "/")
+		c.Properties = append(c.Properties, property{"used by", user})
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// These tests prove that the checksums are those of the files, and that the bill of materials has each module that a
-// nested module needs.
+// These tests prove that the checksums are those of the files, and that the bill of materials has
+// each module that a nested module needs.
 
 package main
 
@@ -38,9 +38,10 @@ func repository(t *testing.T, files map[string]string) string {
 
 func TestWrite(t *testing.T) {
 	files := map[string]string{
-		"go.mod":      "module example.com/top\n\ngo 1.25\n",
-		"top.go":      "package top\n",
-		"cmd/go.mod":  "module example.com/top/cmd\n\ngo 1.25\n\nrequire example.com/top v0.0.0\n\nreplace example.com/top => ../\n",
+		"go.mod": "module example.com/top\n\ngo 1.25\n",
+		"top.go": "package top\n",
+		"cmd/go.mod": "module example.com/top/cmd\n\ngo 1.25\n\n" +
+			"require example.com/top v0.0.0\n\nreplace example.com/top => ../\n",
 		"cmd/main.go": "package main\n\nimport _ \"example.com/top\"\n\nfunc main() {}\n",
 	}
 	root, folder := repository(t, files), t.TempDir()
@@ -48,7 +49,8 @@ func TestWrite(t *testing.T) {
 	sums, err := os.ReadFile(filepath.Join(folder, "SHA256SUMS"))
 	testkit.Must(t, err)
 	for name, text := range files {
-		if line := fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(text)), name); !strings.Contains(string(sums), line) {
+		line := fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(text)), name)
+		if !strings.Contains(string(sums), line) {
 			t.Errorf("SHA256SUMS lacks %q:\n%s", line, sums)
 		}
 	}
@@ -59,7 +61,9 @@ func TestWrite(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(folder, "sbom.cdx.json"))
 	testkit.Must(t, err)
 	testkit.Must(t, json.Unmarshal(text, &got))
-	if own := got.Metadata.Component; own.PURL != "pkg:golang/example.com/top@v0.1.0" || own.Licenses[0].License.ID != "BSD-3-Clause" {
+	own := got.Metadata.Component
+	const purl, bsd = "pkg:golang/example.com/top@v0.1.0", "BSD-3-Clause"
+	if own.PURL != purl || own.Licenses[0].License.ID != bsd {
 		t.Errorf("the component is %+v", own)
 	}
 	if len(got.Components) > 0 {
@@ -84,7 +88,8 @@ func same(t *testing.T, a, b string) bool {
 	return true
 }
 
-// TestMaterials: what a nested module of this repository requires directly is in the bill, with its checksum.
+// TestMaterials: what a nested module of this repository requires directly is in the bill, with
+// its checksum.
 func TestMaterials(t *testing.T) {
 	const nested = "examples/dtls"
 	found := map[string]*component{}
@@ -101,7 +106,12 @@ func TestMaterials(t *testing.T) {
 			continue
 		}
 		c := found[module]
-		if c == nil || len(c.Hashes) != 1 || len(c.Hashes[0].Content) != 64 || c.Properties[0].Value != nested {
+		if c == nil {
+			t.Errorf("%s is not in the bill", module)
+			continue
+		}
+		hasHash := len(c.Hashes) == 1 && len(c.Hashes[0].Content) == 64
+		if !hasHash || c.Properties[0].Value != nested {
 			t.Errorf("%s: %+v", module, c)
 		}
 	}

@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// TestFuzzersAreBuilt: the script for OSS-Fuzz and ClusterFuzzLite builds each fuzz target once, under a name of its
-// own. What it calls there to build one is here a program that notes what it was told.
+// TestFuzzersAreBuilt: the script for OSS-Fuzz and ClusterFuzzLite builds each fuzz target once,
+// under a name of its own. What it calls there to build one is here a program that notes what it
+// was told.
 func TestFuzzersAreBuilt(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil || runtime.GOOS == "windows" {
 		t.Skip("no bash")
@@ -24,7 +25,8 @@ func TestFuzzersAreBuilt(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(bin, "compile_native_go_fuzzer_v2"), []byte(note), 0o777))
 	build := exec.Command("bash", ".clusterfuzzlite/build.sh")
 	build.Dir = root
-	build.Env = append(os.Environ(), "OUT="+out, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	path := bin + string(os.PathListSeparator) + os.Getenv("PATH")
+	build.Env = append(os.Environ(), "OUT="+out, "PATH="+path)
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -51,7 +53,8 @@ func TestCorpora(t *testing.T) {
 		folder, name, _ := strings.Cut(target, " ")
 		inputs, err := os.ReadDir(filepath.Join(folder, "testdata", "fuzz", name))
 		if err != nil || len(inputs) == 0 {
-			t.Errorf("%s: %d inputs, %v: run go run ./internal/corpus -for 1m %s", target, len(inputs), err, folder)
+			t.Errorf("%s: %d inputs, %v: run go run ./internal/corpus -for 1m %s",
+				target, len(inputs), err, folder)
 		}
 	}
 }
@@ -63,7 +66,8 @@ func everyFuzzTarget(t *testing.T) (all []string) {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, 0)
 		must(t, err)
 		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Fuzz") {
+			f, ok := d.(*ast.FuncDecl)
+			if ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Fuzz") {
 				all = append(all, filepath.Join(root, filepath.Dir(name))+" "+f.Name.Name)
 			}
 		}

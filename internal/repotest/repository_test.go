@@ -170,17 +170,17 @@ func (c *consumer) write(name, content string) {
 	must(c.t, os.WriteFile(name, []byte(content), 0o666))
 }
 
-// copy copies the files of a folder that are not tests, what they embed, and the license, and replaces
-// texts in them.
+// copy copies the files of a folder that are not tests, what they embed, and the license, and
+// replaces texts in them.
 func (c *consumer) copy(from, to string, replace ...string) {
-	names := append(sources(c.t, from), root+"/LICENSE")
-	embedded := goCommand(c.t, filepath.Join(root, from), "list", "-f", `{{join .EmbedFiles " "}}`)
-	for _, name := range strings.Fields(string(embedded)) {
-		names = append(names, filepath.Join(root, from, name))
-	}
-	for _, name := range names {
-		text := strings.NewReplacer(replace...).Replace(string(read(c.t, name)))
-		c.write(filepath.Join(to, filepath.Base(name)), text)
+	embed := regexp.MustCompile(`(?m)^//go:embed (\S+)$`)
+	for _, name := range append(sources(c.t, from), root+"/LICENSE") {
+		text := read(c.t, name)
+		c.write(filepath.Join(to, filepath.Base(name)), strings.NewReplacer(replace...).Replace(string(text)))
+		for _, found := range embed.FindAllSubmatch(text, -1) {
+			embedded := string(found[1])
+			c.write(filepath.Join(to, embedded), string(read(c.t, filepath.Join(root, from, embedded))))
+		}
 	}
 }
 

@@ -289,7 +289,7 @@ func TestClockSet(t *testing.T) {
 	s, _ := c.end.Link.Snapshot(now)
 	err = s.Within(100 * time.Millisecond)
 	state := c.state()
-	if !errors.Is(err, timesync.ErrDisturbed) || !strings.HasPrefix(state, "connected, ") {
+	if !errors.Is(err, timesync.ErrStepped) || !strings.HasPrefix(state, "connected, ") {
 		t.Errorf("%v: %v, and the chat says %s", s, err, state)
 	}
 }

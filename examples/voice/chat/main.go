@@ -169,7 +169,7 @@ func (c *chat) state() string {
 	case ago > gone:
 		return "the peer is gone"
 	// A clock was set: that is audible for 2 s at most.
-	case err != nil && !errors.Is(err, timesync.ErrDisturbed):
+	case err != nil && !errors.Is(err, timesync.ErrStepped):
 		return err.Error()
 	}
 	return "connected, " + c.card.State(now).String()
