@@ -447,7 +447,7 @@ func TestShortFrames(t *testing.T) {
 	for _, conf := range []CardConfig{
 		{Rate: 8000, Frame: 10 * ms}, {Rate: 11_025, Frame: 10 * ms}, {Rate: 44_100, Frame: 5 * ms},
 	} {
-		for _, ppm := range []float64{0, 300, -300, 8000} { // the last is more than is made up for
+		for _, ppm := range []float64{0, 300, -300, -8000} { // the last is more than is made up for
 			w := newCallOf(t, Config{Interval: 5 * ms}, conf, ppm)
 			tenth, frames, samples := time.Duration(0), 0, 0
 			var worst time.Duration
