@@ -82,7 +82,7 @@ import (
 type TimeSynchronizer struct {
 	bucket    bucket // under way
 	both      association
-	base      uint64    // local time, us, at which x is 0
+	base      uint64 // local time, us, at which x is 0
 	published published
 	_         [32]byte // it ends a cache line: neighbours in a slice share none
 }
@@ -1370,8 +1370,8 @@ func (a *association) matchStep(x float64) {
 		if opens && !a.arbiter.warmingUp() {
 			by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
 		}
-		set := opens || !a.arbiter.warmingUp() && a.arbiter.matches(by, a.arbiter.reference, l, w) // rule: a clock that is set moves both floors
-		fell := a.fellFrom > 0 && w.spreads > 0 && x-a.fellAt < settledTime && a.arbiter.matches(by, a.fellFrom, l, w)
+		set := opens || a.arbiter.matches(by, a.arbiter.reference, l, w) // rule: a clock that is set moves both floors
+		fell := a.fellFrom > 0 && x-a.fellAt < settledTime && a.arbiter.matches(by, a.fellFrom, l, w)
 		if by == 0 || !set && !fell {
 			continue
 		}
@@ -1782,7 +1782,9 @@ func (r *arbiter) learn(dt float64, l look) {
 func (r *arbiter) matches(rise, before float64, l look, w *way) bool {
 	lack, most := before-l.roundTrip, rise/2
 	if r.warmingUp() {
-		if most = rise / 4; w.congestedFor < 5*second {
+		most = rise / 4
+		queued := w.spreads == 0 // all the time, perhaps
+		if queued || w.congestedFor < 5*second {
 			return false
 		}
 	}
