@@ -15,10 +15,13 @@ import (
 // What a camera sends with a frame, before the picture: when it was captured, by the camera's clock. A
 // forwarder puts its view of that clock in front: a relay that serves thousands does not touch the
 // frame, and a viewer that comes later has all it needs.
-const (
-	captureLen = 8
-	viewLen    = 55 // of timesync.Snapshot.AppendBinary
-)
+const captureLen = 8
+
+// viewLen is how long a view is: each Snapshot travels with as many bytes.
+var viewLen = func() int {
+	b, _ := timesync.Snapshot{}.AppendBinary(nil) // which never fails
+	return len(b)
+}()
 
 // appendFrame appends a frame.
 func appendFrame(b []byte, captureUsec uint64, picture []byte) []byte {
