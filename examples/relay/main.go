@@ -4,7 +4,7 @@
 // viewer behind a forwarder, within what bound that was known, and how far off it was.
 //
 // No two of the three have the same clock. The forwarder knows the camera's and the viewer the
-// forwarder's. With each frame the forwarder sends its view of the camera's clock, 55 bytes, and
+// forwarder's. With each frame the forwarder sends its view of the camera's clock, 63 bytes, and
 // the viewer puts both together (timesync.Snapshot.Then).
 //
 // Without flags all three run here, with a bad network on both legs. Meanwhile the forwarder
