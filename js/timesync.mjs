@@ -1316,6 +1316,8 @@ export class Synchronizer extends RemoteClock {
 
 const leastStep = 500; // us: a correction that is a step after a clock was set
 
+const reportLives = 3600e6; // us: by then rates are known too badly to carry it on; or the local clock was set since
+
 /** OwnReport is what the next report tells. */
 class OwnReport {
 	isTold = false; // and no datagram has come since
@@ -1354,6 +1356,9 @@ class OwnReport {
 		const age = since(now, this.#at);
 		if (this.isTold) {
 			return Math.abs(age) > second ? 0 : this.#told;
+		}
+		if (!this.#again && (age < -second || age > reportLives)) {
+			return 0; // no rate leads across a clock step
 		}
 		this.#told = toReport(this.#delta - skew * age);
 		this.isTold = !this.#again;
