@@ -151,7 +151,7 @@ func TestHandedOverLate(t *testing.T) {
 	}
 	without, with := testkit.SpreadOf(errors[0]).P99, testkit.SpreadOf(errors[1]).P99
 	t.Logf("error p99: %d us where one of ten is lost, %d us where it is late", without, with)
-	if with > without*11/10 {
+	if with > without*4/3 {
 		t.Error("worse")
 	}
 }
