@@ -12,11 +12,10 @@ import (
 const (
 	usualFrame = 20 * time.Millisecond
 
-	// usualPitch is by which part a frame is made shorter or longer at most, while the latency
-	// does not fall. Steady notes that are 0.5 % apart sound alike. While the latency falls it
-	// is pitchMost.
+	// usualPitch is by which part a frame is made shorter or longer at most. Steady notes that
+	// are 0.5 % apart sound alike. Where the latency falls faster than that, what it falls by is
+	// added.
 	usualPitch = 0.005
-	pitchMost  = 0.02
 
 	// A frame that is off is made right within about settleUsec: the larger that is, the more an
 	// error of the card's rate shows. At 300 ppm it is 0.3 ms.
@@ -246,7 +245,7 @@ func (c *Card) fit(over float64) int {
 	falls := c.buffer.group.falls
 	limit := usualPitch
 	if falls > usualPitch {
-		limit = min(falls+usualPitch, pitchMost)
+		limit += falls
 	}
 	pitch := max(min(falls+over/settleUsec, limit), -limit)
 	// Less than a sample is kept for later. So is what is allowed, where a frame is so short
