@@ -39,7 +39,7 @@
 //	session    8 bytes: random for each start; the lowest bit is the direction
 //	counter    4 bytes: of the datagrams of the session; the nonce is session and counter
 //	challenge  4 bytes: random; whoever echoes it is alive
-//	echo       4 bytes: the newest challenge of the peer
+//	echo       4 bytes: the peer's newest challenge, as far as this end knows
 //	sealed     a header of link and the payload; nothing: an answer; 1 byte: a refusal
 //	tag        16 bytes: AES-256-GCM
 package seal
