@@ -18,10 +18,9 @@ const (
 // maxSeconds since 1970 fit into int64 nanoseconds with any fraction. They last until 2262.
 const maxSeconds = 1<<63/uint64(time.Second) - 1
 
-// stampOf returns the receive time in the control messages of a datagram, in nanoseconds since
+// stampOf returns the receive time in the control messages of a datagram, as nanoseconds since
 // 1970. ok is false if there is none, if it is cut short, or if it is no valid time. word is the
-//       size
-// of a long in bytes, 4 or 8. level is SOL_SOCKET.
+// size of a long in bytes, 4 or 8. level is SOL_SOCKET.
 //
 // Each message consists of its length, a word that includes itself; level and type, 4 bytes each;
 // and the data. The next message begins at a multiple of the word. All integers are in the
