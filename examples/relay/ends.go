@@ -17,7 +17,7 @@ import (
 // and a viewer that joins later has all it needs.
 const (
 	captureLen = 8
-	viewLen    = 55 // bytes that timesync.Snapshot.AppendBinary appends
+	viewLen    = 63 // bytes that timesync.Snapshot.AppendBinary appends
 )
 
 // appendFrame appends a frame to b.
