@@ -121,6 +121,9 @@ func (c Counter16) ExpandBiased(recent uint64, bias int64) uint64 {
 // AppendBinary appends the 2 bytes of c to b. The error is always nil.
 func (c Counter16) AppendBinary(b []byte) ([]byte, error) { return append(b, byte(c), byte(c>>8)), nil }
 
+// MarshalBinary returns the 2 bytes of c. The error is always nil.
+func (c Counter16) MarshalBinary() ([]byte, error) { return c.AppendBinary(nil) }
+
 // UnmarshalBinary sets c to the counter whose wire form is data. It returns
 // ErrLength, and does not change c, unless data is 2 bytes long.
 func (c *Counter16) UnmarshalBinary(data []byte) error { return unmarshal(c, data, 2, ReadCounter16) }
@@ -132,8 +135,9 @@ func (c Counter16) String() string { return strconv.FormatUint(uint64(c), 10) }
 // wraps. Its wire form is three bytes, little-endian.
 //
 // The 24th bit of its three bytes belongs to the application: reading ignores it,
-// and writing sets it to zero. Bits above the low 23, which only a conversion can
-// set, are ignored everywhere.
+// and writing sets it to zero. NewCounter23 makes a Counter23 of a number. A conversion
+// such as Counter23(v) may leave bits above the low 23: all methods ignore those, but ==,
+// map keys and %d do not.
 type Counter23 uint32
 
 // NewCounter23 returns the low 23 bits of v.
@@ -185,6 +189,9 @@ func (c Counter23) AppendBinary(b []byte) ([]byte, error) {
 	return Counter24(c & 0x7fffff).AppendBinary(b)
 }
 
+// MarshalBinary returns the 3 bytes of c. The error is always nil.
+func (c Counter23) MarshalBinary() ([]byte, error) { return c.AppendBinary(nil) }
+
 // UnmarshalBinary sets c to the counter whose wire form is data. It returns
 // ErrLength, and does not change c, unless data is 3 bytes long.
 func (c *Counter23) UnmarshalBinary(data []byte) error { return unmarshal(c, data, 3, ReadCounter23) }
@@ -194,7 +201,8 @@ func (c Counter23) String() string { return strconv.FormatUint(uint64(c&0x7fffff
 
 // Counter24 is a position on a ring of 2^24: it counts from 0 to 16777215 and
 // wraps. Its wire form is three bytes, little-endian.
-// Bits above the low 24, which only a conversion can set, are ignored everywhere.
+// NewCounter24 makes a Counter24 of a number. A conversion such as Counter24(v) may leave bits
+// above the low 24: all methods ignore those, but ==, map keys and %d do not.
 type Counter24 uint32
 
 // NewCounter24 returns the low 24 bits of v.
@@ -247,6 +255,9 @@ func (c Counter24) ExpandBiased(recent uint64, bias int64) uint64 {
 func (c Counter24) AppendBinary(b []byte) ([]byte, error) {
 	return append(b, byte(c), byte(c>>8), byte(c>>16)), nil
 }
+
+// MarshalBinary returns the 3 bytes of c. The error is always nil.
+func (c Counter24) MarshalBinary() ([]byte, error) { return c.AppendBinary(nil) }
 
 // UnmarshalBinary sets c to the counter whose wire form is data. It returns
 // ErrLength, and does not change c, unless data is 3 bytes long.

@@ -87,7 +87,7 @@
 //
 // While no clock is set, and their rates differ by at most 500 ppm, the truth lies within ErrorBound
 // of RemoteTime, however unequal the two ways are. After a clock step the truth may lie outside until
-// both ends have noticed. In nearly all cases that takes at most 15 s of datagrams, Settled.
+// both ends have noticed. In nearly all cases that takes at most 15 s of datagrams, SettleTime.
 // Snapshot.Within says whether to wait, and why. A session that has just begun need not wait.
 //
 // A clock step may be mistaken for a change of the path. That happens in two cases: the step comes

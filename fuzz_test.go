@@ -140,7 +140,7 @@ func FuzzSnapshot(f *testing.F) {
 		both, is := there.Then(s), s.ErrorBound != 0
 		switch {
 		case err != nil, !bytes.Equal(again, wire),
-			there.ErrorBound < s.ErrorBound, there.Age < 0, there.Undisturbed < 0, there.SkewError < s.SkewError,
+			there.ErrorBound < s.ErrorBound, there.Age < 0, there.SinceStep < 0, there.SkewError < s.SkewError,
 			is && there.OffsetUsec != int64(there.RemoteUsec-at), there.RemoteUsec-first > last-first,
 			!is && s != (Snapshot{}), s.Within(0) == nil,
 			is && (both.ErrorBound < max(there.ErrorBound, s.ErrorBound) || math.IsNaN(both.Skew) || both.SkewError < s.SkewError):
@@ -434,7 +434,7 @@ func (w *world) check(t *testing.T, what string, within time.Duration) {
 }
 
 // congested returns the buckets in which all datagrams queued, of both ends.
-func (w *world) congested() int64 { return int64(w.a.Stats().LateBuckets + w.b.Stats().LateBuckets) }
+func (w *world) congested() int64 { return int64(w.a.Stats().QueuedSpans + w.b.Stats().QueuedSpans) }
 
 // setB sets B's clock, setA A's. Both say by how many microseconds.
 func setB(us int64) func(*world) { return func(w *world) { w.offset += uint64(us) } }
@@ -485,7 +485,7 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 	switch {
 	case slices.Contains(all, !ok), surely && !okSkew, okSkew && (!ok || snapshot.Skew != ppm),
 		snapshot.MinimumOneWayDelay != delay, snapshot.MinimumDelayToPeer != toPeer, snapshot.ErrorBound != bound,
-		delay < 0, toPeer < 0, bound < 0, snapshot.Jitter < 0, snapshot.Age < 0, snapshot.Undisturbed < 0,
+		delay < 0, toPeer < 0, bound < 0, min(snapshot.Jitter, snapshot.FloorScatter) < 0, snapshot.Age < 0, snapshot.SinceStep < 0,
 		!(math.Abs(ppm) <= 1000.5), // nor NaN
 		ok && (nearest(snapshot.RemoteUsec, near) != remote || snapshot.OffsetUsec != int64(snapshot.RemoteUsec-local)),
 		ok && (d < -1<<25 || d >= 1<<25), // it is the nearest
@@ -630,8 +630,8 @@ func (c *course) play() score {
 		for i, end := range w.ends() {
 			snapshot, _ := end.s.Snapshot(end.local)
 			s["Steps"] += int64(snapshot.Steps)
-			s["Jitter"] += snapshot.Jitter.Microseconds()
-			s["Undisturbed"] += int64(snapshot.Undisturbed.Seconds())
+			s["Jitter"] += snapshot.FloorScatter.Microseconds()
+			s["Undisturbed"] += int64(snapshot.SinceStep.Seconds())
 			most("Skew", int64(1000*(snapshot.Skew-w.ppm*float64(1-2*i))))
 		}
 		toA, _ := w.a.MinimumOneWayDelay()

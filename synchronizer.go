@@ -82,9 +82,8 @@ import (
 type TimeSynchronizer struct {
 	bucket    bucket // under way
 	both      association
-	base      uint64 // local time, us, at which x is 0
-	published published
-	_         [8]byte // it ends a cache line: neighbours in a slice share none
+	base      uint64    // local time, us, at which x is 0
+	published published // it ends a cache line: neighbours in a slice share none
 }
 
 const (
@@ -127,6 +126,7 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time
 	silence := x - b.from
 	if silence >= bucketTime {
 		s.endBucket(x)
+		s.both.heardAgain(in, x, silence)
 	}
 	floor := s.both.delta(in, x)
 	above, believed := s.both.datagram(x, raw, b)
@@ -159,6 +159,7 @@ func (s *TimeSynchronizer) notice(x float64) {
 // endBucket ends the bucket under way at x.
 func (s *TimeSynchronizer) endBucket(x float64) {
 	b := &s.bucket
+	s.published.setJitter(uint32(b.jitter))
 	if s.both.endBucket(x, b) {
 		s.published.late.Store(s.published.late.Load() + 1)
 	}
@@ -234,33 +235,52 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	x := s.advance(localRecvUsec)
 	s.published.heard.Store(localRecvUsec)
 	if minDelta == 0 {
+		s.both.peer.told = s.both.sentAt(x)
 		return
 	}
 	s.notice(x)
 	floor := s.both.delta(in, x)
 	s.both.report(x, minDelta)
+	s.published.patience.Store(uint32(s.both.ways[out].patience() / 1000))
 	s.bucket.rise(s.both.delta(in, x) - floor)
 	s.show(x)
 }
 
 // Anchor says that the remote clock read remoteUsec, its full 64 bits, when the peer sent the
-// message that arrived at localUsec, at most 16 s later. Datagrams show the offset modulo 67.1 s
-// only: from the first Anchor on RemoteTime returns full readings, which may come before the first
-// datagram. Call it with each report, too, since a sleep or a set of more than 33.5 s changes the multiple.
-// If RemoteTime was off by a multiple of 67.1 s until then, that is a step.
+// message that arrived at localUsec, up to 66 s later. Datagrams show the offset modulo 67.1 s
+// only: from the first Anchor on RemoteTime returns full readings. That one may come before the first
+// datagram. Later, call it for each report, after OnPeerMinDeltaTS24: a sleep or a set of more than 33.5 s
+// changes the multiple, and after a silence Within waits for an anchor.
+//
+// An anchor that contradicts what is known lets Within return ErrAmbiguous. It is taken at once if it is
+// ahead, since no message comes from the future. If it is behind, the message may have been held up: it
+// takes three of them in a row, over 2 s. That is a step.
 func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
+	a := &s.both.anchors
 	var v view
 	if !s.published.load(&v) {
+		a.known = true
 		v.whole = remoteUsec - localUsec
 		s.published.show(&v)
 		return
 	}
-	was := v.remote(localUsec)
-	if turns := nearest(was, remoteUsec) - was; turns != 0 {
-		v.whole += turns
+	x := float64(int64(localUsec - s.base))
+	was := *a
+	behind := int64(v.remote(localUsec) - remoteUsec)
+	if turns := a.take(x, behind, s.both.delay(in), s.both.outliers.row > 0); turns != 0 {
+		v.whole -= uint64(turns) << offsetBits
 		v.steps++
+		if was.confirmed {
+			s.both.interval.clockStep(x)
+		}
 		s.published.show(&v)
+		s.both.dirty = true
 	}
+	since := s.both.interval.since
+	if a.disagrees != was.disagrees || was.agreed < since && a.agreed >= since {
+		s.both.dirty = true
+	}
+	s.publish(x)
 }
 
 // Reset forgets everything, as when the peer is replaced by another. Steps goes on; if the offset
@@ -274,6 +294,7 @@ func (s *TimeSynchronizer) Reset() {
 	s.published.show(&view{steps: v.steps})
 	s.published.datagrams.Store(0)
 	s.published.late.Store(0)
+	s.published.setJitter(0)
 	s.published.report.word.Store(0)
 }
 
@@ -459,8 +480,8 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 // ErrorBound returns how far RemoteTime may be off at localUsec, whatever the asymmetry of the
 // path, while no clock is set and their rates differ by at most 500 ppm: half the round trip, plus what
 // the clocks may have drifted apart since the last useful datagram and report. Stalls, short queues and
-// paths that become longer do not widen it. For up to Settled after a clock was set it may be wrong, or
-// longer if the path became another one at the same moment; Snapshot.Undisturbed says when that was last
+// paths that become longer do not widen it. For up to SettleTime after a clock was set it may be wrong, or
+// longer if the path became another one at the same moment; Snapshot.SinceStep says when that was last
 // noticed. It is at most 33.6 s, since datagrams show the offset modulo 67.1 s. ok is false while the
 // offset is not known.
 func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
@@ -478,17 +499,22 @@ type Snapshot struct {
 	ErrorBound         time.Duration // of the two, see TimeSynchronizer.ErrorBound; 0 in the zero value only
 	MinimumOneWayDelay time.Duration // shortest one-way delay recently, from the peer
 	MinimumDelayToPeer time.Duration // shortest one-way delay recently, to the peer
-	Jitter             time.Duration // mean distance of fast datagrams from the shortest delay, if JitterKnown
+	Jitter             time.Duration // interarrival jitter of RFC 3550, section 6.4.1; up to 0.2 s late
+	FloorScatter       time.Duration // mean distance of the fastest datagrams from the shortest delay; 0 until it is known
 	Age                time.Duration // since the last report
-	Undisturbed        time.Duration // since a clock step was last noticed, or since the first datagram
+	SilentAfter        time.Duration // the Age from which on the peer is silent: 15 s, or 4 usual times between two reports
+	SinceStep          time.Duration // since a clock step was last noticed, or since the first datagram
 	Skew               float64       // remote minus local rate, parts per million, however well it is known
 	SkewError          float64       // by how much Skew may be off, parts per million: 6 standard errors, and what rates change by
 	Steps              uint32        // jumps of the remote time so far, of which one event may make several; the first synchronization does not count
-	Disturbed          bool          // a clock step was noticed since the first datagram
-	JitterKnown        bool          // there were enough datagrams to tell the jitter
-
-	more uint8 // mappings that Then put behind the first one
+	StepSeen           bool          // a clock step was noticed since the first datagram
+	Unchecked          bool          // since a silence or a clock step not enough has arrived to check what is known
+	Ambiguous          bool          // the multiple of 67.1 s is in doubt, see Anchor
+	Hops               uint8         // mappings that Then put behind the first one
 }
+
+// Known reports whether the snapshot knows anything. The zero value does not.
+func (s Snapshot) Known() bool { return s.ErrorBound != 0 } // else it is more than that
 
 // Snapshot returns what is known at localUsec. ok is false while the offset is not known.
 func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok bool) {
@@ -504,96 +530,121 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		ErrorBound:         micros(v.boundAt(x)),
 		MinimumOneWayDelay: micros(float64(v.delay)),
 		MinimumDelayToPeer: micros(float64(v.toPeer)),
-		JitterKnown:        v.jitter < second,
+		Jitter:             time.Duration(v.jitter>>jitterBits) * time.Microsecond,
 		Age:                micros(max(float64(int64(localUsec-s.published.heard.Load())), 0)),
-		Undisturbed:        micros(max(float64(v.undisturbed)+float64(x), 0)),
+		SilentAfter:        time.Duration(max(s.published.patience.Load(), settledTime/1000)) * time.Millisecond,
+		SinceStep:          micros(max(float64(v.undisturbed)+float64(x), 0)),
 		Skew:               v.ppm(),
 		SkewError:          (float64(v.dispersion) + skewDrift*abs(float64(x)+readerMargin)) * 1e6, // as fast as boundAt grows there
 		Steps:              v.steps,
-		Disturbed:          v.state&disturbed != 0,
+		StepSeen:           v.state&disturbed != 0,
+		Unchecked:          v.state&unchecked != 0,
+		Ambiguous:          v.state&ambiguous != 0,
 	}
-	if snapshot.JitterKnown {
-		snapshot.Jitter = micros(float64(v.jitter))
+	if v.scatter < second {
+		snapshot.FloorScatter = micros(float64(v.scatter))
 	}
 	return snapshot, true
 }
 
-// Settled is how long a time is not to be relied on after a clock was noticed to have been set: by
-// then both ends have seen that and told each other. A peer that was silent for as long may have
-// set its own clock meanwhile.
-const Settled = 15 * time.Second
+// SettleTime is how long Within fails after a clock step was noticed: by then both ends have seen the
+// step and told each other. A peer that is silent for as long may have set its clock meanwhile.
+const SettleTime = 15 * time.Second
 
 // What Within returns. Compare with errors.Is.
 var (
 	ErrUnsynchronized = errors.New("timesync: the remote clock is not known yet")
-	ErrSilent         = errors.New("timesync: no report from the peer for 15 s")
-	ErrDisturbed      = errors.New("timesync: a clock was set less than 15 s ago")
+	ErrSilent         = errors.New("timesync: no report from the peer for 15 s or longer")
+	ErrAmbiguous      = errors.New("timesync: the remote clock may be off by a multiple of 67.1 s")
+	ErrStepped        = errors.New("timesync: a clock was set less than 15 s ago")
+	ErrUnchecked      = errors.New("timesync: not checked yet since a silence or a clock step")
 	ErrWide           = errors.New("timesync: the error bound is wider than tolerable")
 )
 
 // Within returns nil if RemoteUsec may be relied on to be at most tolerable from the truth, modulo
-// 67.1 s until Anchor was called, and again after a sleep or a set of more than 33.5 s. Else the error
-// says why not. It is the first that applies, in the order in which a program can ask the fields:
+// 67.1 s where Anchor is not called. Else the error says why not. It is the first that applies, in the
+// order in which a program can ask the fields:
 //
-//	ErrUnsynchronized  the offset is not known; the snapshot is the zero value
-//	ErrSilent          Age is Settled or more: the peer was silent for too long
-//	ErrDisturbed       Disturbed, and Undisturbed is less than Settled: a clock was set
+//	ErrUnsynchronized  Known is false: nothing is known
+//	ErrSilent          Age is SilentAfter or more: the peer was silent for too long
+//	ErrAmbiguous       Ambiguous: an anchor contradicts what is known, or the round trip is 67.1 s or longer
+//	ErrStepped         StepSeen, and SinceStep is less than SettleTime: a clock was set
+//	ErrUnchecked       Unchecked: the peer was silent, and a clock may have been set meanwhile
 //	ErrWide            ErrorBound is above tolerable; it is half the round trip at least
 //
 // A clock step is noticed after the next datagram, or the next datagram and report: with package
 // link within 2.1 s, at four datagrams a second within 3 s, if none is lost. Until then Within answers
-// as before.
+// as before. After a silence Within does not: it waits for datagrams, reports and an anchor
+// that show whether a clock was set.
 func (s Snapshot) Within(tolerable time.Duration) error {
 	switch {
-	case s.ErrorBound == 0: // else it is more than that
+	case !s.Known():
 		return ErrUnsynchronized
-	case s.Age >= Settled:
+	case s.Age >= s.silentAfter():
 		return ErrSilent
-	case s.Disturbed && s.Undisturbed < Settled:
-		return ErrDisturbed
+	case s.Ambiguous:
+		return ErrAmbiguous
+	case s.StepSeen && s.SinceStep < SettleTime:
+		return ErrStepped
+	case s.Unchecked:
+		return ErrUnchecked
 	case s.ErrorBound > tolerable:
 		return ErrWide
 	}
 	return nil
 }
 
+// silentAfter returns SilentAfter, also of a Snapshot that nobody filled in.
+func (s Snapshot) silentAfter() time.Duration { return max(s.SilentAfter, SettleTime) }
+
 // String returns the snapshot in a line for logs.
 func (s Snapshot) String() string {
-	if s.ErrorBound == 0 {
+	if !s.Known() {
 		return "not synchronized"
 	}
-	jitter, since := "unknown", "the start"
-	if s.JitterKnown {
-		jitter = s.Jitter.String()
+	scatter, since := "unknown", "the start"
+	if s.FloorScatter > 0 {
+		scatter = s.FloorScatter.String()
 	}
-	if s.Disturbed {
+	if s.StepSeen {
 		since = "a clock was set"
 	}
-	return fmt.Sprintf("offset %d us +-%v, skew %.3f+-%.3f ppm, delay %v in, %v out, jitter %s, report %v ago, %v since %s, %d steps",
-		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError, s.MinimumOneWayDelay, s.MinimumDelayToPeer, jitter, s.Age, s.Undisturbed, since, s.Steps)
+	silent, doubt := "", ""
+	if s.silentAfter() > SettleTime {
+		silent = fmt.Sprintf(" of at most %v", s.SilentAfter)
+	}
+	if s.Unchecked {
+		doubt += ", unchecked"
+	}
+	if s.Ambiguous {
+		doubt += ", ambiguous"
+	}
+	return fmt.Sprintf("offset %d us +-%v, skew %.3f+-%.3f ppm, delay %v in, %v out, jitter %v, scatter %s, report %v ago%s, %v since %s, %d steps, %d hops%s",
+		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError, s.MinimumOneWayDelay, s.MinimumDelayToPeer, s.Jitter, scatter, s.Age, silent, s.SinceStep, since, s.Steps, s.Hops, doubt)
 }
 
-// LogValue returns the snapshot for package log/slog, with durations in seconds.
+// LogValue returns the snapshot for package log/slog: a group of always the same attributes. They are 0 where known
+// is false.
 func (s Snapshot) LogValue() slog.Value {
-	if s.ErrorBound == 0 {
-		return slog.StringValue(s.String())
-	}
-	attrs := []slog.Attr{
+	return slog.GroupValue(
+		slog.Bool("known", s.Known()),
 		slog.Int64("offset_us", s.OffsetUsec),
-		slog.Float64("error_bound_s", s.ErrorBound.Seconds()),
+		slog.Duration("error_bound", s.ErrorBound),
 		slog.Float64("skew_ppm", s.Skew),
 		slog.Float64("skew_error_ppm", s.SkewError),
-		slog.Float64("min_one_way_delay_s", s.MinimumOneWayDelay.Seconds()),
-		slog.Float64("min_delay_to_peer_s", s.MinimumDelayToPeer.Seconds()),
-		slog.Float64("age_s", s.Age.Seconds()),
-		slog.Float64("undisturbed_s", s.Undisturbed.Seconds()),
-		slog.Bool("disturbed", s.Disturbed),
+		slog.Duration("min_one_way_delay", s.MinimumOneWayDelay),
+		slog.Duration("min_delay_to_peer", s.MinimumDelayToPeer),
+		slog.Duration("jitter", s.Jitter),
+		slog.Duration("floor_scatter", s.FloorScatter),
+		slog.Duration("age", s.Age),
+		slog.Duration("silent_after", s.SilentAfter),
+		slog.Duration("since_step", s.SinceStep),
+		slog.Bool("step_seen", s.StepSeen),
+		slog.Bool("unchecked", s.Unchecked),
+		slog.Bool("ambiguous", s.Ambiguous),
 		slog.Uint64("steps", uint64(s.Steps)),
-	}
-	if s.JitterKnown {
-		attrs = append(attrs, slog.Float64("jitter_s", s.Jitter.Seconds()))
-	}
-	return slog.GroupValue(attrs...)
+		slog.Uint64("hops", uint64(s.Hops)),
+	)
 }
 
 // localUsec returns when the snapshot was taken, on the local clock.
@@ -610,16 +661,16 @@ func (s Snapshot) widening(away float64) float64 {
 	return (s.SkewError*1e-6 + s.skewDrift()/2*away) * away
 }
 
-func (s Snapshot) skewDrift() float64 { return skewDrift * (1 + float64(s.more)) }
+func (s Snapshot) skewDrift() float64 { return skewDrift * (1 + float64(s.Hops)) }
 
 // At returns what the snapshot says of another local time, later or earlier: RemoteUsec,
-// OffsetUsec, ErrorBound, Age, Undisturbed and SkewError as of then. The remote time goes on at
+// OffsetUsec, ErrorBound, Age, SinceStep and SkewError as of then. The remote time goes on at
 // the rate that Skew says. ErrorBound becomes wider in both directions, by SkewError and by the
 // most that rates change. Unlike a TimeSynchronizer it does not see what happens to the clocks
 // after it was taken.
 func (s Snapshot) At(localUsec uint64) Snapshot {
 	x := int64(localUsec - s.localUsec())
-	if s.ErrorBound == 0 || x == 0 {
+	if !s.Known() || x == 0 {
 		return s
 	}
 	away := abs(float64(x))
@@ -627,7 +678,7 @@ func (s Snapshot) At(localUsec uint64) Snapshot {
 	s.OffsetUsec = int64(s.RemoteUsec - localUsec)
 	s.ErrorBound = wider(s.ErrorBound, s.widening(away)+1) // 1 us: the remote time is rounded
 	s.SkewError += s.skewDrift() * away * 1e6
-	s.Age, s.Undisturbed = later(s.Age, x), later(s.Undisturbed, x)
+	s.Age, s.SinceStep = later(s.Age, x), later(s.SinceStep, x)
 	return s
 }
 
@@ -664,7 +715,7 @@ func (s Snapshot) LocalTime(remoteUsec uint64) (localUsec uint64) {
 // allows; At(localUsec).Interval() does for another local time. Of the zero value they are 0 and
 // the largest number, for all times.
 func (s Snapshot) Interval() (earliestUsec, latestUsec uint64) {
-	if s.ErrorBound == 0 {
+	if !s.Known() {
 		return 0, math.MaxUint64
 	}
 	bound := uint64((s.ErrorBound-1)/time.Microsecond) + 1
@@ -677,12 +728,12 @@ func (s Snapshot) Interval() (earliestUsec, latestUsec uint64) {
 // later; Then asks it At the time of s. It must be about the second clock that s is about: if the
 // second computer started anew, an earlier next is about another one.
 //
-// Offsets, rates, delays and jitters add up, and so do their errors. Age is the longer one,
-// Undisturbed the shorter one, and Disturbed says whether Within is to wait for that. Steps is no
+// Offsets, rates, delays and jitters add up, and so do their errors. Age and SilentAfter are those of the one that is
+// nearer to being silent, SinceStep is the shorter one, and StepSeen says whether Within is to wait for that. Steps is no
 // count any more; it changes when one of both does. If one mapping is the zero value, so is the
 // result.
 func (s Snapshot) Then(next Snapshot) Snapshot {
-	if s.ErrorBound == 0 || next.ErrorBound == 0 {
+	if !s.Known() || !next.Known() {
 		return Snapshot{}
 	}
 	next = next.At(s.RemoteUsec)
@@ -694,43 +745,53 @@ func (s Snapshot) Then(next Snapshot) Snapshot {
 		ErrorBound:         wider(next.ErrorBound, off+next.widening(off)+abs(next.Skew)*1e-6*off),
 		MinimumOneWayDelay: s.MinimumOneWayDelay + next.MinimumOneWayDelay,
 		MinimumDelayToPeer: s.MinimumDelayToPeer + next.MinimumDelayToPeer,
-		Age:                max(s.Age, next.Age),
-		Undisturbed:        min(s.Undisturbed, next.Undisturbed),
+		Jitter:             s.Jitter + next.Jitter,
+		Age:                s.Age,
+		SilentAfter:        s.silentAfter(),
+		SinceStep:          min(s.SinceStep, next.SinceStep),
 		Skew:               s.Skew + next.Skew + s.Skew*next.Skew*1e-6,
 		SkewError:          s.SkewError + next.SkewError + (s.SkewError*(abs(next.Skew)+next.SkewError)+next.SkewError*abs(s.Skew))*1e-6,
 		Steps:              31*s.Steps + next.Steps, // a sum would hide that one started anew, which is a step for the other
-		Disturbed:          s.Disturbed,
-		JitterKnown:        s.JitterKnown && next.JitterKnown,
-		more:               uint8(min(int(s.more)+int(next.more)+1, math.MaxUint8)),
+		StepSeen:           s.StepSeen,
+		Unchecked:          s.Unchecked || next.Unchecked,
+		Ambiguous:          s.Ambiguous || next.Ambiguous,
+		Hops:               uint8(min(int(s.Hops)+int(next.Hops)+1, math.MaxUint8)),
 	}
-	if next.Undisturbed < s.Undisturbed {
-		both.Disturbed = next.Disturbed // that one began later, or its clock was set later
+	if next.Age-next.silentAfter() > s.Age-s.silentAfter() {
+		both.Age, both.SilentAfter = next.Age, next.silentAfter()
+	}
+	if next.SinceStep < s.SinceStep {
+		both.StepSeen = next.StepSeen // that one began later, or its clock was set later
 	}
 	for _, one := range [...]Snapshot{s, next} {
-		both.Disturbed = both.Disturbed || one.Disturbed && one.Undisturbed < Settled
+		both.StepSeen = both.StepSeen || one.StepSeen && one.SinceStep < SettleTime
 	}
-	if both.JitterKnown {
-		both.Jitter = s.Jitter + next.Jitter
+	if s.FloorScatter > 0 && next.FloorScatter > 0 {
+		both.FloorScatter = s.FloorScatter + next.FloorScatter
 	}
 	return both
 }
 
+const snapshotLen = 63 // bytes: AppendBinary has the format
+
 var errSnapshot = errors.New("timesync: not a snapshot, or one of a version that is not known")
 
-// AppendBinary appends the 55 bytes of a Snapshot that travels. The error is always nil. Integers
+// AppendBinary appends the 63 bytes of a Snapshot that travels. The error is always nil. Integers
 // are little-endian:
 //
 //	version             1 byte: 1
-//	flags               1 byte: 1 Disturbed, 2 JitterKnown; the other bits are 0
-//	mappings            1 byte: how many Then put behind the first one
+//	flags               1 byte: 1 StepSeen, 2 Unchecked, 4 Ambiguous; the other bits are 0
+//	Hops                1 byte
 //	local clock         8 bytes, us: when it was taken
 //	RemoteUsec          8 bytes
 //	ErrorBound          4 bytes, us, rounded up
 //	MinimumOneWayDelay  4 bytes, us, as the two that follow
 //	MinimumDelayToPeer  4 bytes
 //	Jitter              4 bytes
+//	FloorScatter        4 bytes
 //	Age                 4 bytes, ms, rounded up
-//	Undisturbed         4 bytes, ms, rounded down
+//	SilentAfter         4 bytes, ms
+//	SinceStep         4 bytes, ms, rounded down
 //	Skew                4 bytes, 2^-32, signed
 //	SkewError           4 bytes, 2^-32, rounded up
 //	Steps               4 bytes
@@ -753,22 +814,18 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 	if !(abs(rate) <= math.MaxInt32 && off >= 0 && off <= math.MaxUint32 && s.ErrorBound > 0 && s.ErrorBound <= math.MaxUint32*time.Microsecond) {
 		s, rate, off = Snapshot{}, 0, 0
 	}
-	if !s.JitterKnown {
-		s.Jitter = 0
-	}
 	flags := byte(0)
-	if s.Disturbed {
-		flags |= 1
+	for i, is := range [...]bool{s.StepSeen, s.Unchecked, s.Ambiguous} {
+		if is {
+			flags |= 1 << i
+		}
 	}
-	if s.JitterKnown {
-		flags |= 2
-	}
-	b = append(b, 1, flags, s.more)
+	b = append(b, 1, flags, s.Hops)
 	b = binary.LittleEndian.AppendUint64(b, s.localUsec())
 	b = binary.LittleEndian.AppendUint64(b, s.RemoteUsec)
 	for _, n := range [...]uint32{
 		up(s.ErrorBound, time.Microsecond), down(s.MinimumOneWayDelay, time.Microsecond), down(s.MinimumDelayToPeer, time.Microsecond),
-		down(s.Jitter, time.Microsecond), up(s.Age, time.Millisecond), down(s.Undisturbed, time.Millisecond),
+		down(s.Jitter, time.Microsecond), down(s.FloorScatter, time.Microsecond), up(s.Age, time.Millisecond), down(s.SilentAfter, time.Millisecond), down(s.SinceStep, time.Millisecond),
 		uint32(int32(rate)), uint32(off), s.Steps,
 	} {
 		b = binary.LittleEndian.AppendUint32(b, n)
@@ -776,15 +833,18 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 	return b, nil
 }
 
+// MarshalBinary returns what AppendBinary appends.
+func (s Snapshot) MarshalBinary() (data []byte, err error) { return s.AppendBinary(nil) }
+
 // UnmarshalBinary sets s to what AppendBinary appended, which must be all of data. The error is
 // ErrLength, or another one if data is no Snapshot; s is what it was then. Whoever could forge data
 // can move the clock, as with a stamp.
 func (s *Snapshot) UnmarshalBinary(data []byte) error {
-	if len(data) != 55 { // AppendBinary has the format
+	if len(data) != snapshotLen {
 		return ErrLength
 	}
 	flags, local, remote := data[1], binary.LittleEndian.Uint64(data[3:]), binary.LittleEndian.Uint64(data[11:])
-	var n [9]uint32
+	var n [11]uint32
 	for i := range n {
 		n[i] = binary.LittleEndian.Uint32(data[19+4*i:])
 	}
@@ -795,18 +855,20 @@ func (s *Snapshot) UnmarshalBinary(data []byte) error {
 		MinimumOneWayDelay: time.Duration(n[1]) * time.Microsecond,
 		MinimumDelayToPeer: time.Duration(n[2]) * time.Microsecond,
 		Jitter:             time.Duration(n[3]) * time.Microsecond,
-		Age:                time.Duration(n[4]) * time.Millisecond,
-		Undisturbed:        time.Duration(n[5]) * time.Millisecond,
-		Skew:               float64(int32(n[6])) * 1e6 / (1 << 32),
-		SkewError:          float64(n[7]) * 1e6 / (1 << 32),
-		Steps:              n[8],
-		Disturbed:          flags&1 != 0,
-		JitterKnown:        flags&2 != 0,
-		more:               data[2],
+		FloorScatter:       time.Duration(n[4]) * time.Microsecond,
+		Age:                time.Duration(n[5]) * time.Millisecond,
+		SilentAfter:        time.Duration(n[6]) * time.Millisecond,
+		SinceStep:          time.Duration(n[7]) * time.Millisecond,
+		Skew:               float64(int32(n[8])) * 1e6 / (1 << 32),
+		SkewError:          float64(n[9]) * 1e6 / (1 << 32),
+		Steps:              n[10],
+		StepSeen:           flags&1 != 0,
+		Unchecked:          flags&2 != 0,
+		Ambiguous:          flags&4 != 0,
+		Hops:               data[2],
 	}
 	switch {
-	case data[0] != 1, flags&^(1|2) != 0,
-		got.ErrorBound == 0 && got != Snapshot{}, got.Jitter != 0 && !got.JitterKnown, int32(n[6]) == math.MinInt32:
+	case data[0] != 1, flags&^7 != 0, !got.Known() && got != Snapshot{}, int32(n[8]) == math.MinInt32:
 		return errSnapshot
 	}
 	*s = got
@@ -816,12 +878,70 @@ func (s *Snapshot) UnmarshalBinary(data []byte) error {
 // Stats counts since the start or Reset. It is up to 5 s late, and where datagrams end, until the next one.
 type Stats struct {
 	Datagrams   uint64 // taken
-	LateBuckets uint32 // spans of 0.2 s or more in which all datagrams queued
+	QueuedSpans uint32 // spans of 0.2 s or more in which all datagrams queued
+}
+
+// LogValue returns the counts for package log/slog: a group of always the same attributes.
+func (s Stats) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.Uint64("datagrams", s.Datagrams),
+		slog.Uint64("queued_spans", uint64(s.QueuedSpans)),
+	)
 }
 
 // Stats returns what was counted.
 func (s *TimeSynchronizer) Stats() Stats {
-	return Stats{Datagrams: s.published.datagrams.Load(), LateBuckets: s.published.late.Load()}
+	return Stats{Datagrams: s.published.datagrams.Load(), QueuedSpans: s.published.late.Load()}
+}
+
+// ---- Anchors ----
+
+const (
+	turn     = 1 << offsetBits // us: the offset is known modulo this
+	heldTime = 2 * second      // us: more than any round trip, after which a newer anchor comes
+)
+
+// anchors decide by how many turns the offset is off.
+type anchors struct {
+	known     bool    // one has come
+	confirmed bool    // one has agreed since the offset is known
+	disagrees bool    // the last one contradicts what is known
+	row       uint8   // so many in a row are behind, by as much
+	behind    int64   // turns: by so much
+	from      float64 // x of the first of those
+	agreed    float64 // x of the last one that agreed
+}
+
+// take takes an anchor at x, which is behind of the remote clock by so many us, and returns by how many turns that is
+// to be set back. A datagram on the floor is under way for delay; that of this anchor was too early for it, or not.
+func (a *anchors) take(x float64, behind int64, delay float64, early bool) (turns int64) {
+	a.known = true
+	turns = (behind + second) >> offsetBits
+	a.disagrees = turns != 0
+	late := float64(behind-turns<<offsetBits) - delay
+	switch {
+	case turns == 0:
+	case early: // a clock was set: datagrams and reports are to tell that first
+		a.row = 0
+		return 0
+	case !a.confirmed: // nothing was known of the turns
+	case late < -second || late > turn/2: // a clock was set, as above
+		a.row = 0
+		return 0
+	case turns > 0 && !a.inARow(x, turns): // it may have been held up
+		return 0
+	}
+	a.confirmed, a.disagrees, a.row, a.agreed = true, false, 0, x
+	return turns
+}
+
+// inARow counts an anchor that is behind, and reports whether it is to be believed.
+func (a *anchors) inARow(x float64, turns int64) bool {
+	if a.row == 0 || a.behind != turns {
+		a.row, a.behind, a.from = 0, turns, x
+	}
+	a.row = min(a.row+1, longRun)
+	return a.row >= outliersInARow && x-a.from >= heldTime
 }
 
 // ---- The association: both ways together ----
@@ -844,6 +964,7 @@ type association struct {
 	clock    clock
 	arbiter  arbiter
 	interval interval
+	anchors  anchors
 	peer     peer
 	outgoing outgoing
 	outliers outliers
@@ -860,7 +981,7 @@ type association struct {
 
 // start begins with the level of the first datagram.
 func (a *association) start(level float64) {
-	*a = association{dirty: true}
+	*a = association{dirty: true, anchors: anchors{known: a.anchors.known}}
 	a.interval.event = -settledTime
 	a.clock.doubt(priorSkew)
 	a.ways[in].start(level, 0)
@@ -967,8 +1088,8 @@ func (a *association) datagram(x float64, raw uint64, b *bucket) (y float64, bel
 	w := &a.ways[in]
 	w.hurry(b)
 	y = around(raw, a.delta(in, x))
-	if y < -w.lowerGate(x, a.clock.sigma, a.steps.joint()) {
-		by, isFall := a.outliers.add(y)
+	if gate := w.lowerGate(x, a.clock.sigma, a.steps.joint()); y < -gate {
+		by, isFall := a.outliers.add(x, y, gate)
 		if !isFall {
 			return 0, false
 		}
@@ -997,6 +1118,29 @@ func (a *association) endSilence(x, silence, above float64) {
 	a.awake, a.drifted = x, a.dispersion()*silence
 	a.interval.slack[in] = max(a.interval.slack[in], a.delay(in)+above)
 	a.dirty = true
+}
+
+// heardAgain takes that something came on way d at x, the first in a time. If that was a silence, a clock may have
+// been set in it: what is known is to be checked.
+func (a *association) heardAgain(d int, x, silence float64) {
+	if !a.ways[d].isSilence(silence) || !a.peer.known || a.interval.since > x-silence {
+		return
+	}
+	a.interval.doubt(x)
+	a.outgoing = outgoing{} // it is from before
+	a.dirty = true
+}
+
+// checked reports whether both ways have told, since the last silence or clock step, what was known before, and the
+// anchor did, if there is one.
+func (a *association) checked() bool {
+	return a.interval.checked() && (!a.anchors.known || a.anchors.agreed >= a.interval.since)
+}
+
+// ambiguous reports whether the multiple of 67.1 s is in doubt. A round trip below 0 is one of 67.1 s or more, or a
+// clock was set.
+func (a *association) ambiguous() bool {
+	return a.anchors.disagrees || a.roundTrip() < -second
 }
 
 // learnResolution takes by how much the two fastest datagrams of a bucket differ.
@@ -1120,13 +1264,22 @@ func (a *association) limit(d int, s sample) {
 	if !a.peer.known {
 		return
 	}
-	slack := a.ways[d].level + s.least + a.dispersion()*(a.clock.at-s.from)
+	slack, from := a.ways[d].level+s.least+a.dispersion()*(a.clock.at-s.from), s.from
 	if d == out {
 		slack += rounding + a.stale(sigmas/2*a.clock.sigma)
+		from = a.since()
 	}
-	if a.interval.take(d, s.from, a.clock.at, ring(slack, offsetBits)) {
+	if a.interval.take(d, from, a.clock.at, ring(slack, offsetBits)) {
 		a.dirty = true
 	}
+}
+
+// since returns x from which on the last report tells datagrams.
+func (a *association) since() float64 {
+	if a.peer.isOriginal() {
+		return a.peer.sent - congestedTime - second
+	}
+	return a.peer.before
 }
 
 // slewed raises the floor of way d by what the round trip lacks, if for some time all its datagrams have been late by as
@@ -1235,11 +1388,13 @@ func (a *association) report(x float64, minDelta Counter24) {
 		a.clock.doubt(priorSkew)
 	}
 	raw := uint64(minDelta) << ts24Shift
-	from, sent := a.peer.sent, x-min(max(a.delay(in), 0), second)
+	from, sent, told := a.peer.sent, a.sentAt(x), a.peer.told
+	a.peer.told = sent
 	if a.peer.known && repeated && abs(sent-from) < second && !a.peer.isOriginal() {
 		return // it was read twice, and tells nothing new
 	}
-	a.peer.sent = sent
+	a.heardAgain(out, sent, sent-from)
+	a.peer.sent, a.peer.before = sent, told
 	if !a.peer.known {
 		a.firstReport(x, raw)
 		return
@@ -1265,6 +1420,9 @@ func (a *association) report(x float64, minDelta Counter24) {
 	a.take(out, sample{from: from, to: sent, at: at, least: y, next: infinite})
 	a.review(x)
 }
+
+// sentAt returns x when a report was sent that arrives at x.
+func (a *association) sentAt(x float64) float64 { return x - min(max(a.delay(in), 0), second) }
 
 // minimum takes what an original reports, y above its floor so far: a minimum of ten seconds.
 func (a *association) minimum(x, y float64) {
@@ -1294,6 +1452,7 @@ func (a *association) firstReport(x float64, raw uint64) {
 	a.arbiter.restart(a.roundTrip())
 	a.arbiter.reviewed = x
 	a.interval.slack = [2]float64{half, maxOffset}
+	a.interval.fresh = [2]bool{true, true}                           // nothing was known before
 	a.limit(out, sample{from: min(a.peer.sent, 0), to: a.peer.sent}) // the datagram that it tells may be as old as the session
 }
 
@@ -1342,7 +1501,7 @@ func (a *association) toReport(x float64) float64 {
 // view sets v to what readers are to see at x. The offset is the one nearest to near.
 func (a *association) view(v *view, x float64, near uint64) {
 	*v = view{clockMap: clockMap{whole: near}}
-	v.undisturbed, v.jitter = float32(a.interval.undisturbed(x)), float32(a.ways[in].meanResidual)
+	v.undisturbed, v.scatter = float32(a.interval.undisturbed(x)), float32(a.ways[in].meanResidual)
 	skew := uint32(int32(a.clock.skew * (1 << 32)))
 	v.rates = join(skew, skew)
 	if a.interval.stepped() {
@@ -1354,6 +1513,12 @@ func (a *association) view(v *view, x float64, near uint64) {
 		return
 	}
 	v.state |= synced
+	if !a.checked() {
+		v.state |= unchecked
+	}
+	if a.ambiguous() {
+		v.state |= ambiguous
+	}
 	offset := ring(a.clock.offsetAt(x), offsetBits) + 1./4 // or rounding down could take a whole one
 	fine := int64(math.Floor(offset * (1 << 32)))
 	v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
@@ -1374,7 +1539,9 @@ const (
 
 // peer is what is known of the reports of the other end.
 type peer struct {
-	sent   float64   // x when it sent the last one
+	sent   float64   // x when it sent the last one, but for those of 0
+	told   float64   // x when it sent the last one of all
+	before float64   // x when it sent the one before the last one that was not 0
 	last   Counter24 // report, 0 at first; it may come before the first datagram
 	minima uint8     // reports until it counts as one of ours: it starts as an original
 	known  bool      // a report has come, so the offset is known
@@ -1504,7 +1671,7 @@ func (c *clock) learn(i, o gaussian) (turn float64) {
 
 const (
 	warmUp       = 6e6   // us: the first datagrams may all have queued
-	settledTime  = 15e6  // us: by then both ends have seen and told, be the other an original; Settled
+	settledTime  = 15e6  // us: by then both ends have seen and told, be the other an original; SettleTime
 	longestQueue = 220e6 // us: an asymmetry that was right is kept through a queue of three minutes and a half
 )
 
@@ -1628,12 +1795,22 @@ const maxOffset = 1 << (offsetBits - 1) // us: half the ring, where all offsets 
 // on one side, and each report on the other.
 type interval struct {
 	slack [2]float64 // us: the truth is at most so far below the offset, as the way in says, and above, as the way out says
-	fresh [2]bool    // so since the last clock step
+	fresh [2]bool    // so since then:
+	since float64    // x of the last clock step, or of the end of a silence: what came before counts no more
 	event float64    // x of the last clock step; at the start -settledTime
 }
 
+// doubt says that a clock may have been set before x.
+func (i *interval) doubt(x float64) { i.since, i.fresh = x, [2]bool{} }
+
+// checked reports whether both ways have told something since.
+func (i *interval) checked() bool { return i.fresh[in] && i.fresh[out] }
+
 // clockStep says that a clock was set at x, or seems to have been.
-func (i *interval) clockStep(x float64) { i.event, i.fresh = x, [2]bool{} }
+func (i *interval) clockStep(x float64) {
+	i.event = x
+	i.doubt(x)
+}
 
 // stepped reports whether a clock was ever set.
 func (i *interval) stepped() bool { return i.event > -settledTime }
@@ -1654,7 +1831,7 @@ func (i *interval) widen(d float64) {
 // take takes what way d has said since from: at x the truth is at most so far off. It reports whether a clock was set, or
 // more is known after one was.
 func (i *interval) take(d int, from, x, slack float64) (news bool) {
-	if !i.fresh[d] && i.stepped() && from >= i.event { // after a clock step another one counts, even if wider
+	if !i.fresh[d] && from >= i.since { // after a clock step another one counts, even if wider
 		i.slack[d], i.fresh[d], news = slack, true, true
 	}
 	i.slack[d] = min(i.slack[d], slack)
@@ -1693,7 +1870,11 @@ type bucket struct {
 	span     uint32  // us: from at until the bucket ends; 0: every datagram takes the slow path
 	delay    int32   // us: minimum one-way delay
 	count    uint32  // datagrams
+	last     int32   // us: the last datagram was so far above the floor
+	jitter   int32   // 2^-jitterBits us: mean difference of two datagrams in a row
 }
+
+const jitterBits = 4 // RFC 3550: the jitter moves by a sixteenth of each difference
 
 // begin begins a bucket at x.
 func (b *bucket) begin(x float64) {
@@ -1704,6 +1885,8 @@ func (b *bucket) begin(x float64) {
 func (b *bucket) add(y int32) {
 	first := b.fastest
 	b.fastest, b.runnerUp = min(first, y), min(b.runnerUp, max(first, y))
+	b.jitter += min(abs(y-b.last), second) - (b.jitter+1<<(jitterBits-1))>>jitterBits
+	b.last = y
 }
 
 // single reports whether less than two datagrams came.
@@ -1714,6 +1897,7 @@ func (b *bucket) many() bool { return b.count > fitPoints+1 }
 
 // rise says that the floor rose by d.
 func (b *bucket) rise(d float64) {
+	b.last = int32(min(max(float64(b.last)-d, math.MinInt32/2), math.MaxInt32/2))
 	for _, y := range []*int32{&b.fastest, &b.runnerUp, &b.untold} {
 		if *y < math.MaxInt32 {
 			*y = int32(min(max(float64(*y)-d, 0), math.MaxInt32-1))
@@ -1729,22 +1913,40 @@ type sample struct {
 	next     float64 // us: the second fastest; infinite if it is not known
 }
 
+const outliersInARow = 3 // so many are believed: two may be nuisances
+
 // outliers are datagrams below the lower gate, faster than the path seems to allow. A clock that was set makes all
 // datagrams early, a path that was not taken before some, and swapped times of receipt one or two.
 type outliers struct {
+	x, y    float64 // when the last one came that counts, and how far above the floor, us
 	least   float64 // us: of those in a row, below 0
 	row     uint8   // so many in a row
 	buckets uint8   // buckets in a row in which some came
 	now     bool    // one came in the bucket under way
 }
 
-// add takes one that is y above the floor, and returns by how much the floor fell if it is believed.
-func (o *outliers) add(y float64) (by float64, believed bool) {
+// apart is how far apart, us, datagrams arrive at least that count as several: more than a program takes for one
+// that waited in its socket.
+const apart = 5e3
+
+// add takes one that arrives at x, y above the floor, and returns by how much the floor fell if it is believed. gate is
+// by how much their delays differ.
+func (o *outliers) add(x, y, gate float64) (by float64, believed bool) {
+	wait := x - o.x
+	switch {
+	case y < o.y-wait-gate: // rule: what was held up and arrives at once proves nothing
+		o.row = 0
+	case y > o.y+second: // more than jitter: those before were of something else
+		o.row = 0
+	case o.row > 0 && wait < apart:
+		return 0, false
+	}
 	if o.row++; o.row == 1 || y < o.least {
 		o.least = y
 	}
+	o.x, o.y = x, y
 	o.now = true
-	if o.row < 3 && o.buckets < 4 { // rule: outliers come neither three times, nor in each bucket
+	if o.row < outliersInARow && o.buckets < 4 { // rule: outliers come neither three times, nor in each bucket
 		return 0, false
 	}
 	by = o.least
@@ -1793,8 +1995,10 @@ type way struct {
 	plateau      float64 // us: the least residual after the first 5 s of that
 	late         late
 	typical      typical
-	spreads      uint8 // samples that the spread is a mean over
-	hits         uint8 // congested samples near the plateau, at most longRun
+	spreads      uint8   // samples that the spread is a mean over
+	hits         uint8   // congested samples near the plateau, at most longRun
+	usual        float32 // us: mean time between datagrams or reports, each counted for as long as it is
+	gap          float32 // us: the last one
 	points
 }
 
@@ -1815,7 +2019,7 @@ func (w *way) start(level, x float64) {
 
 // sum returns a number that is finite if all are.
 func (w *way) sum() float64 {
-	return w.level + w.lastNear + w.touched + w.spread + w.residual + w.least + w.congestedFor + w.plateau + w.late.by +
+	return w.level + float64(w.usual) + float64(w.gap) + w.lastNear + w.touched + w.spread + w.residual + w.least + w.congestedFor + w.plateau + w.late.by +
 		w.late.from + w.late.to + w.typical.height + w.typical.spacing + w.typical.depth + w.meanResidual + w.end + w.spacing +
 		w.loweredBy + w.rate.mean + w.rate.variance
 }
@@ -1870,6 +2074,22 @@ func (w *way) shift(x, d float64) {
 	w.near(x)
 	w.late, w.touched = late{}, x
 }
+
+const minute = 60 * second
+
+// isSilence takes the time since the last datagram or report, and reports whether that is a silence: longer than 15 s and
+// than four usual ones. One that is as long as the one before it is usual.
+func (w *way) isSilence(gap float64) bool {
+	usual := max(w.usual, min(w.gap, float32(gap)))
+	limit := max(settledTime, 4*usual)
+	w.gap = float32(gap)
+	counts := min(w.gap, limit)
+	w.usual += (counts - w.usual) * counts / (counts + minute)
+	return float32(gap) > limit
+}
+
+// patience returns after what time without one more it is silent, us.
+func (w *way) patience() float32 { return max(settledTime, 4*w.usual) }
 
 // near takes that datagrams come near the floor.
 func (w *way) near(x float64) {
@@ -2250,8 +2470,9 @@ type view struct {
 	bound       float32 // us: of the offset's error readerMargin before from, without slew
 	dispersion  float32 // by which bound grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event, or the start
-	jitter      float32 // us: mean distance of fast datagrams from the floor
-	state       uint32  // what is known: the bits synced and disturbed
+	scatter     float32 // us: mean distance of fast datagrams from the floor
+	jitter      uint32  // 2^-jitterBits us: as the fast path counts it, whenever that was
+	state       uint32  // what is known: the bits unchecked, ambiguous, synced and disturbed
 }
 
 // slew returns what readers still add at from, 2^-32 us.
@@ -2302,14 +2523,16 @@ func (v *view) boundAt(x int64) float64 {
 type published struct {
 	seq       atomic.Uint32    // counts views, by 2; odd while one is being written; the top bits are its state
 	late      atomic.Uint32    // buckets in which all datagrams queued
+	patience  atomic.Uint32    // ms: the age of the last report at which the peer is silent
 	datagrams atomic.Uint64    // before the bucket under way; here, where a bucket's end writes anyway
 	words     [8]atomic.Uint64 // the view without its state
 	heard     atomic.Uint64    // local time, us, of the last report
 	report    ownReport
 }
 
-// The state of a view, the top bits of shown.seq: the offset is known, there was a clock event.
-const synced, disturbed = 1 << 30, 1 << 31
+// The state of a view, the top bits of shown.seq: what is known was not checked since a silence or a clock step, the
+// multiple of 67.1 s is in doubt, the offset is known, there was a clock event.
+const unchecked, ambiguous, synced, disturbed = 1 << 28, 1 << 29, 1 << 30, 1 << 31
 
 // show shows readers a view.
 func (s *published) show(v *view) {
@@ -2319,22 +2542,29 @@ func (s *published) show(v *view) {
 	s.words[1].Store(v.whole)
 	s.words[2].Store(v.rates)
 	s.words[3].Store(v.rest)
-	s.words[4].Store(uint64(v.steps))
+	jitter, _ := split(s.words[4].Load())
+	s.words[4].Store(join(jitter, v.steps))
 	s.words[5].Store(joinFloats(v.delay, v.toPeer))
 	s.words[6].Store(joinFloats(v.bound, v.dispersion))
-	s.words[7].Store(joinFloats(v.undisturbed, v.jitter))
-	s.seq.Store((seq+2)<<2>>2 | v.state)
+	s.words[7].Store(joinFloats(v.undisturbed, v.scatter))
+	s.seq.Store((seq+2)<<4>>4 | v.state)
+}
+
+// setJitter shows the jitter, which no view counts.
+func (s *published) setJitter(jitter uint32) {
+	_, steps := split(s.words[4].Load())
+	s.words[4].Store(join(jitter, steps))
 }
 
 // load takes what is shown; ok is false while the offset is not known.
 func (s *published) load(v *view) (ok bool) {
 	for {
 		seq, r := s.clockMap()
-		v.clockMap, v.state = r, seq>>30<<30
-		v.steps = uint32(s.words[4].Load())
+		v.clockMap, v.state = r, seq>>28<<28
+		v.jitter, v.steps = split(s.words[4].Load())
 		v.delay, v.toPeer = splitFloats(s.words[5].Load())
 		v.bound, v.dispersion = splitFloats(s.words[6].Load())
-		v.undisturbed, v.jitter = splitFloats(s.words[7].Load())
+		v.undisturbed, v.scatter = splitFloats(s.words[7].Load())
 		if s.seq.Load() == seq {
 			return seq&synced != 0
 		}
@@ -2440,4 +2670,4 @@ func micros(us float64) time.Duration {
 	return time.Duration(us) * time.Microsecond
 }
 
-func abs[T float32 | float64 | int64](v T) T { return max(v, -v) }
+func abs[T float32 | float64 | int32 | int64](v T) T { return max(v, -v) }

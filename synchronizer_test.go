@@ -234,10 +234,20 @@ func TestFloor(t *testing.T) {
 			l.hears(-far, -far, l.jitter, -far)
 		}, func(l *lane) bool { return l.early == 3 && l.moved == 0 }, 0},
 		{"three early ones in a row", func(l *lane, far float64) {
-			l.hears(-far, -2*far, -1.5*far)
-			l.level -= 2 * far
+			for _, y := range []float64{-far, -1.2 * far, -1.1 * far} {
+				l.hears(y)
+				l.x += 10e3
+			}
+			l.level -= 1.2 * far
 			l.run(30)
-		}, func(l *lane) bool { return l.early == 2 && l.moved == 1 }, -2},
+		}, func(l *lane) bool { return l.early == 2 && l.moved == 1 }, -1.2},
+		{"200 early ones at once, as from a socket that nobody read", func(l *lane, far float64) {
+			for i := range 200 {
+				l.hears(-far - float64(200-i))
+				l.x += 20
+			}
+			l.run(30)
+		}, func(l *lane) bool { return l.early == 200 && l.moved == 0 }, 0},
 		{"an early one in each fifth of a second", func(l *lane, far float64) {
 			for range 6 {
 				l.hears(-far)
@@ -652,7 +662,7 @@ func TestSlewedClock(t *testing.T) {
 				}
 			}
 			for i, end := range w.ends() {
-				if s, _ := end.s.Snapshot(end.local); s.Disturbed {
+				if s, _ := end.s.Snapshot(end.local); s.StepSeen {
 					t.Errorf("seed %d, %v ppm more, end %d: %v", seed, ppm, i, s)
 				}
 			}
@@ -829,13 +839,13 @@ func TestSnapshot(t *testing.T) {
 		return s, w.a.Stats()
 	}
 	after(0)
-	if s, n := after(datagrams * 50 * time.Millisecond); n.Datagrams > datagrams || n.Datagrams < datagrams-5 || s.Disturbed {
+	if s, n := after(datagrams * 50 * time.Millisecond); n.Datagrams > datagrams || n.Datagrams < datagrams-5 || s.StepSeen {
 		t.Errorf("after %d datagrams: %+v, %#v", datagrams, n, s)
 	}
 	w.offset += 300_000
 	set, _ := after(10 * time.Second)
 	w.a.Reset()
-	if _, n := after(0); n != (Stats{}) || !set.Disturbed {
+	if _, n := after(0); n != (Stats{}) || !set.StepSeen {
 		t.Errorf("a step of 300 ms: %v; after Reset: %+v", set, n)
 	}
 	if anew, _ := after(time.Second); anew.Steps != set.Steps+1 {
@@ -940,7 +950,7 @@ func TestUnheardSteps(t *testing.T) {
 		w.run(2 * time.Second)
 		off, _ := w.ends()[0].off()
 		off = off.Abs()
-		if s, _ := w.a.Snapshot(w.now); off > s.ErrorBound || off < time.Second && s.Undisturbed > 3*time.Second {
+		if s, _ := w.a.Snapshot(w.now); off > s.ErrorBound || off < time.Second && s.SinceStep > 3*time.Second {
 			t.Errorf("%v off: %v", off, s)
 		}
 	}
@@ -1068,7 +1078,7 @@ func TestReadersSeeOneState(t *testing.T) {
 			bound:       float32(n),
 			dispersion:  float32(n) * 1e-6,
 			undisturbed: float32(n << 30),
-			jitter:      float32(n),
+			scatter:     float32(n),
 		}
 		s.published.show(&v)
 		states, want = append(states, v), append(want, read(&s))

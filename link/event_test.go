@@ -66,7 +66,7 @@ func TestInstantRefused(t *testing.T) {
 	}
 	propose("20 ms each way", now, now+1e6, 19*time.Millisecond, link.ErrUnsure, timesync.ErrWide)
 	now = talk(&a, &b, now, 1e9+50e3, 20*time.Millisecond, 5*time.Second) // the peer's clock is set
-	propose("5 s after a clock was set", now, now+1e6, within, link.ErrUnsure, timesync.ErrDisturbed)
+	propose("5 s after a clock was set", now, now+1e6, within, link.ErrUnsure, timesync.ErrStepped)
 	now = talk(&a, &b, now, 1e9+50e3, 20*time.Millisecond, 15*time.Second)
 	propose("20 s after a clock was set", now, now+1e6, within, nil)
 	propose("after a silence of 20 s", now+20e6, now+21e6, time.Hour, link.ErrUnsure, timesync.ErrSilent)

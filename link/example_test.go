@@ -87,7 +87,8 @@ func ExampleLink_clock() {
 	fmt.Println("there it is", time.UnixMicro(int64(remote)).UTC().Round(time.Second).Format(time.DateTime))
 
 	fireworks := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	local, _ := client.LocalTime(uint64(fireworks.UnixMicro()))
+	view, _ := client.Snapshot(now)
+	local := view.LocalTime(uint64(fireworks.UnixMicro()))
 	fmt.Println("here that is in", clock.Time(local).Sub(clock.Time(now)).Round(time.Millisecond))
 	// Output:
 	// there it is 2026-12-31 23:59:59

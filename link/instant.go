@@ -109,11 +109,11 @@ func (l *Link) ReadEvent(nowUsec uint64, b []byte, oldest time.Duration) (atUsec
 //	           timesync.ErrUnsynchronized in it, too
 //	ErrFuture  if the event lies after nowUsec by more than the error bound
 //	ErrBefore  if it lies before the peer started or a clock was set, or one was set less than
-//	           timesync.Settled ago
+//	           timesync.SettleTime ago
 //	ErrOld     if it lies more than oldest before nowUsec; beyond 50 s an event looks like another
 //
 // atUsec is what the stamp says, also with an error. A program that plays sound takes it also with
-// ErrBefore, or it is silent for timesync.Settled after a clock was set, and with no other error.
+// ErrBefore, or it is silent for timesync.SettleTime after a clock was set, and with no other error.
 // Better, a peer drops its own events that are older than its clock or than this connection, if it
 // knows that in time.
 //
@@ -134,7 +134,7 @@ func credible(s timesync.Snapshot, known bool, nowUsec, atUsec uint64, oldest ti
 		return unsure(timesync.ErrUnsynchronized)
 	case -age > s.ErrorBound:
 		return ErrFuture
-	case s.Disturbed && s.Undisturbed < timesync.Settled, age > s.Undisturbed+s.ErrorBound:
+	case s.StepSeen && s.SinceStep < timesync.SettleTime, age > s.SinceStep+s.ErrorBound:
 		return ErrBefore
 	case age > oldest:
 		return ErrOld

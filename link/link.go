@@ -24,15 +24,17 @@
 //	MinDelta  3 bytes, if flag 0 is set: the sender's report, see MinDeltaTS24
 //	anchor    8 bytes, if flag 1 is set: the sender's clock, all of it, in microseconds
 //
-//	flag 0    there is a MinDelta: every 0.5 s for 20 s from the first one, then every second; and
-//	          after a datagram that asks or was not sent
-//	flag 1    there is an anchor: with each MinDelta, with flag 3, and while the receiver's last
-//	          datagram lacked flag 2
+//	flag 0    there is a MinDelta: every 0.5 s for 20 s from the first one, then every second; every
+//	          50 ms while the receiver's last datagram had flag 5; and after a datagram that asks,
+//	          that was not sent, or that ends a silence of 15 s
+//	flag 1    there is an anchor: with each MinDelta, with flags 3 and 5, while the receiver's last
+//	          datagram lacked flag 2 or had flag 5, and while the receiver is silent for 15 s
 //	flag 2    the sender knows the receiver's clock and has its anchor, and the receiver's last
 //	          datagram did not ask; each datagram says it anew
 //	flag 3    the sender has had no datagram or no MinDelta since its start or reset, and asks
 //	flag 4    always set: this is version 3
-//	flag 5-7  reserved: zero, and refused if not
+//	flag 5    the sender checks what it knows, after a silence or since an anchor contradicts it
+//	flag 6-7  reserved: zero, and refused if not
 //
 // An end that does not know its peer's clock yet ignores a MinDelta with flag 2: that one is for
 // its predecessor, whose clock the peer still had. An end that did set flag 2 while its peer asks
@@ -74,7 +76,8 @@ const (
 	flagHasAnchor             // we know the receiver's clock and have its anchor, and its last datagram did not ask
 	flagAsks                  // we had no datagram, or no report, since the start or the reset
 	flagVersion               // this is version 3
-	flagsReserved = 0xff &^ (flagVersion<<1 - 1)
+	flagChecks                // we check what we know, and wait for reports and anchors
+	flagsReserved = 0xff &^ (flagChecks<<1 - 1)
 )
 
 const (
@@ -92,23 +95,23 @@ const (
 	// The first reports say most: the offset is known to a millisecond after a few. Later ones
 	// follow clocks that are steered: with one in 2 s recorded paths are a fifth further off, with
 	// two a second no nearer.
-	soon     = 500_000    // us: time between two reports at first
-	later    = 1_000_000  // us: and after that
-	soonOver = 20_000_000 // us: so long is at first
+	firstReportEvery = 500_000    // us: time between two reports at the start of a session
+	reportEvery      = 1_000_000  // us: and after that
+	firstReports     = 20_000_000 // us: the start of a session lasts this long
 
-	// A datagram that carries an anchor was under way for at most anchorAge, a quarter of
-	// the 67.1 s by which readings could be confused, and is at most early faster than the
-	// path allows: if it seems to be, a clock was set, and that is to be seen first.
-	anchorAge = 16 * time.Second
-	early     = time.Second
-
-	// An anchor that lies back may have been held up on its way. A newer one comes within a
-	// round trip then, since we ask for it.
-	heldUp = 2_000_000 // us: more than any round trip
+	// A peer that checks what it knows, after a silence, waits for reports and anchors.
+	checkEvery = 50_000 // us: time between two reports then
 
 	// A peer that knew our clock and asks again has started anew, unless its datagrams were
 	// held up since its first start: then others come between them, which do not ask.
-	sure = 50_000 // us: more than neighbouring datagrams overtake each other by
+	restartTakes = 50_000 // us: more than neighbouring datagrams overtake each other by
+
+	// What asks with a reading that the peer's clock had before the peer knew ours may be from its first
+	// start, held up by somebody. It counts only if nothing else comes for so long.
+	heldUp = 500_000 // us: somebody on the path would have to hold up all else for as long
+
+	// After so long without a datagram the other end may have slept: then it needs a report and an anchor soon.
+	silence = uint64(timesync.SettleTime / time.Microsecond)
 
 	// A report that a later one overtook is passed over for so long only: the stamps of a peer whose clock was set
 	// back look the same.
@@ -131,13 +134,15 @@ type Link struct {
 	mu         sync.Mutex
 	recorder   Recorder // of sync, or nil
 	hasAnchor  bool     // so the peer's anchor need not come again, but with reports
-	behind     streak   // of anchors that are behind of what we know
 	heardOfUs  bool     // the peer has our anchor
+	peerChecks bool     // the peer waits for our reports and anchors
 	knewUs     bool     // the peer knew our clock, since we know its own
+	knewUsAt   uint64   // the peer's clock then, us, or a little later
 	anew       streak   // of datagrams of a peer that asks again
 	owed       bool     // a report goes with the next datagram, whenever that is
 	reporting  bool     // a report was due
 	reportedAt uint64   // local time, us, of the first one
+	reportLast uint64   // of the last one
 	reportDue  uint64   // and of the next
 
 	told   uint64             // local time, us, of the peer's last report, 0 before the first
@@ -194,9 +199,10 @@ func (s *streak) add(goesOn bool, nowUsec, atLeast uint64) (long bool) {
 		s.n = 0
 		return false
 	}
-	if s.n++; s.n == 1 {
-		s.begun = nowUsec
+	if setBack := int64(nowUsec-s.last) < -reordering; s.n == 0 || setBack {
+		s.n, s.begun = 0, nowUsec
 	}
+	s.n++
 	s.last, s.ever = nowUsec, true
 	lasted := int64(nowUsec - s.begun) // negative if times of receipt go back
 	return s.n >= inARow && lasted >= int64(atLeast)
@@ -222,26 +228,36 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	at := len(dst)
 	dst = append(dst, flagVersion)
 	dst, _ = timesync.LocalTimeToDatagramTS24(sendUsec).AppendBinary(dst) // which never fails
-	known := l.sync.IsSynchronized()
+	s, known := l.sync.Snapshot(sendUsec)
+	checks := checks(s)
 	reports := false
-	if l.spoke && l.anew.over(sendUsec, sure) && l.due(sendUsec) {
+	if l.spoke && l.anew.over(sendUsec, restartTakes) && l.due(sendUsec) {
 		var minDelta timesync.Counter24 // reading it ends its interval
 		if minDelta, reports = l.input().MinDeltaTS24(sendUsec); reports {
 			dst[at] |= flagReport
 			dst, _ = minDelta.AppendBinary(dst)
 		}
 	}
-	if reports || !known || !l.heardOfUs {
+	if reports || !known || checks || l.peerChecks || !l.heardOfUs || l.silent(sendUsec) {
 		dst[at] |= flagAnchor
 		dst = binary.LittleEndian.AppendUint64(dst, sendUsec)
 	}
-	if l.hasAnchor && l.sync.IsSynchronized() {
+	if l.hasAnchor && known && !s.Ambiguous {
 		dst[at] |= flagHasAnchor
+	}
+	if checks {
+		dst[at] |= flagChecks
 	}
 	if !known {
 		dst[at] |= flagAsks
 	}
 	return dst
+}
+
+// checks reports whether we wait for reports and anchors to check what we know. After a clock step there is time.
+func checks(s timesync.Snapshot) bool {
+	settling := s.StepSeen && s.SinceStep < timesync.SettleTime
+	return s.Ambiguous || s.Unchecked && !settling
 }
 
 // due reports whether to send a report at nowUsec, and plans the next.
@@ -250,16 +266,22 @@ func (l *Link) due(nowUsec uint64) bool {
 		l.reporting, l.reportedAt, l.reportDue = true, nowUsec, nowUsec
 	}
 	ahead := int64(l.reportDue - nowUsec)
-	if ahead > 0 && ahead <= later && !l.owed {
+	awaited := l.owed || l.peerChecks && nowUsec-l.reportLast >= checkEvery
+	if ahead > 0 && ahead <= reportEvery && !awaited {
 		return false
 	}
 	// It is time, or the clock was set back, or the peer has asked.
 	l.owed = false
-	l.reportDue = nowUsec + soon
-	if nowUsec-l.reportedAt >= soonOver {
-		l.reportDue = nowUsec + later
+	l.reportLast, l.reportDue = nowUsec, nowUsec+firstReportEvery
+	if nowUsec-l.reportedAt >= firstReports {
+		l.reportDue = nowUsec + reportEvery
 	}
 	return true
+}
+
+// silent reports whether nothing has come for long at nowUsec.
+func (l *Link) silent(nowUsec uint64) bool {
+	return l.spoke && int64(nowUsec-l.heard) >= int64(silence)
 }
 
 // SendFailed says that a datagram with a header of AppendHeader was not sent. The next datagram
@@ -283,8 +305,7 @@ func (l *Link) SendFailed() {
 //
 // ReadHeader first sees whether the peer has started anew, then takes the stamp, an anchor if ok is false,
 // the MinDelta unless one that was sent later came in the second before, and last an anchor if ok is
-// true and the delay, as it is known then, is from -1 s to 16 s. An anchor that is more than 16 s behind
-// RemoteTime is taken if it is at least the third in a row, after 2 s.
+// true.
 func (l *Link) ReadHeader(datagram []byte, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
 	h, payload, err := parse(datagram)
 	if err != nil {
@@ -292,20 +313,23 @@ func (l *Link) ReadHeader(datagram []byte, recvUsec uint64) (payload []byte, owd
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.startedAnew(h.asks, recvUsec) {
+	if l.startedAnew(h, recvUsec) {
 		l.reset()
+	}
+	if l.silent(recvUsec) {
+		l.owed = true
 	}
 	owd, ok = l.input().OnAuthenticatedDatagramTimestamp(h.stamp, recvUsec)
 	if h.anchored && !ok { // before the report, so that the first offset is the right one of those 67.1 s apart
-		l.takeAnchor(h.anchor, recvUsec, ok)
+		l.takeAnchor(h.anchor, recvUsec)
 	}
 	if h.reports && (ok || !h.hasAnchor) && !l.overtaken(h.stamp, recvUsec) {
 		l.input().OnPeerMinDeltaTS24(h.minDelta, recvUsec)
 	}
-	if h.anchored && ok && l.recent(h.anchor, recvUsec) {
-		l.takeAnchor(h.anchor, recvUsec, ok)
+	if h.anchored && ok {
+		l.takeAnchor(h.anchor, recvUsec)
 	}
-	l.heardOfUs = h.hasAnchor
+	l.heardOfUs, l.peerChecks = h.hasAnchor, h.checks
 	if h.asks {
 		l.owed, l.hasAnchor = true, false // it may be another one, whose anchor we need
 	}
@@ -317,13 +341,10 @@ func (l *Link) ReadHeader(datagram []byte, recvUsec uint64) (payload []byte, owd
 	return payload, owd, ok, nil
 }
 
-// recent reports whether an anchor may be of a datagram that was sent lately, whichever multiple of 67.1 s its clock is
-// off: by the offset as the report beside it leaves it, since that one tells at once that a clock was set.
-func (l *Link) recent(anchor, recvUsec uint64) bool {
-	const ringBits = 26 // of the offset datagrams show so many: 2^26 us are 67.1 s
-	remote, _ := l.sync.RemoteTime(recvUsec)
-	age := time.Duration(int64((remote-anchor)<<(64-ringBits))>>(64-ringBits)) * time.Microsecond
-	return age >= -early && age <= anchorAge
+// takeAnchor takes the peer's whole clock, as it was when a datagram left that arrived at recvUsec.
+func (l *Link) takeAnchor(anchor, recvUsec uint64) {
+	l.input().Anchor(recvUsec, anchor)
+	l.hasAnchor = true
 }
 
 // overtaken reports whether a datagram with a report was sent before the one whose report was taken last, less than a
@@ -343,7 +364,7 @@ func (l *Link) overtaken(stamp timesync.Counter24, recvUsec uint64) bool {
 //
 // This is how to know soon that the peer is gone: it is, if it is silent for several times the
 // longest gap that it leaves between two datagrams. Snapshot.Within is for the time, which goes on
-// while the peer is silent, and fails after Settled. If our own clock is set forward, the peer seems
+// while the peer is silent, and fails after SettleTime. If our own clock is set forward, the peer seems
 // silent until its next datagram.
 func (l *Link) SinceHeard(nowUsec uint64) (ago time.Duration, ok bool) {
 	l.mu.Lock()
@@ -386,22 +407,15 @@ func (l *Link) Wait(ctx context.Context, tolerable time.Duration) error {
 // startedAnew reports whether the peer is not who it was: it knew our clock, and asks for it
 // in several datagrams in a row. Reports wait meanwhile, since they are about the old one,
 // whose last datagrams may still arrive, too.
-func (l *Link) startedAnew(asks bool, recvUsec uint64) bool {
-	l.knewUs = l.knewUs || !asks && l.sync.IsSynchronized()
-	return l.anew.add(asks && l.knewUs, recvUsec, sure)
-}
-
-// takeAnchor takes the peer's whole clock, as it was when a datagram left that arrived at
-// recvUsec; known says whether its offset was known before. A datagram cannot come from the
-// future, so a clock that was set ahead is believed at once.
-func (l *Link) takeAnchor(anchor, recvUsec uint64, known bool) {
-	remote, _ := l.sync.RemoteTime(recvUsec)
-	back := known && int64(remote-anchor) > anchorAge.Microseconds()
-	if l.behind.add(back, recvUsec, heldUp) || !back {
-		l.input().Anchor(recvUsec, anchor)
-		l.behind.n = 0
+func (l *Link) startedAnew(h header, recvUsec uint64) bool {
+	if remote, known := l.sync.RemoteTime(recvUsec); known && !h.asks && !l.knewUs {
+		l.knewUs, l.knewUsAt = true, remote
 	}
-	l.hasAnchor = l.behind.n == 0
+	takes := uint64(restartTakes)
+	if !h.anchored || int64(h.anchor-l.knewUsAt) <= 0 {
+		takes = heldUp
+	}
+	return l.anew.add(h.asks && l.knewUs, recvUsec, takes)
 }
 
 // header is what precedes the payload.
@@ -409,6 +423,7 @@ type header struct {
 	stamp, minDelta                    timesync.Counter24
 	anchor                             uint64
 	reports, anchored, hasAnchor, asks bool
+	checks                             bool
 }
 
 // parse takes a header off a datagram.
@@ -424,7 +439,7 @@ func parse(b []byte) (h header, payload []byte, err error) {
 		return header{}, nil, ErrVersion
 	}
 	h.reports, h.anchored = flags&flagReport != 0, flags&flagAnchor != 0
-	h.hasAnchor, h.asks = flags&flagHasAnchor != 0, flags&flagAsks != 0
+	h.hasAnchor, h.asks, h.checks = flags&flagHasAnchor != 0, flags&flagAsks != 0, flags&flagChecks != 0
 	h.stamp, b = timesync.ReadCounter24(b[1:]), b[MinHeader:]
 	if h.reports {
 		if len(b) < reportLen {
@@ -455,11 +470,9 @@ func (l *Link) Reset() {
 func (l *Link) reset() {
 	l.input().Reset()
 	l.hasAnchor, l.heardOfUs, l.owed, l.reporting, l.spoke = false, false, false, false, false
-	l.knewUs, l.behind, l.anew, l.told = false, streak{}, streak{}, 0
+	l.peerChecks = false
+	l.knewUs, l.anew, l.told = false, streak{}, 0
 }
-
-// IsSynchronized is that of timesync.TimeSynchronizer.
-func (l *Link) IsSynchronized() bool { return l.sync.IsSynchronized() }
 
 // RemoteTime returns the peer's clock at localUsec, both in microseconds. It is the full
 // reading, because the peer's anchor came with its first datagrams. See
@@ -468,22 +481,10 @@ func (l *Link) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	return l.sync.RemoteTime(localUsec)
 }
 
-// LocalTime is the inverse of RemoteTime: the local time at which the peer's clock reads
-// remoteUsec. See timesync.TimeSynchronizer.
-func (l *Link) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
-	return l.sync.LocalTime(remoteUsec)
-}
-
 // ToRemoteTime23 is that of timesync.TimeSynchronizer: the peer's clock at localUsec, for
 // a payload.
 func (l *Link) ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool) {
 	return l.sync.ToRemoteTime23(localUsec)
-}
-
-// ToRemoteTime16 is that of timesync.TimeSynchronizer: the peer's clock at localUsec, for
-// a payload.
-func (l *Link) ToRemoteTime16(localUsec uint64) (timesync.Counter16, bool) {
-	return l.sync.ToRemoteTime16(localUsec)
 }
 
 // MinimumOneWayDelay is that of timesync.TimeSynchronizer.

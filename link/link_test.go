@@ -195,7 +195,7 @@ func TestSetBack(t *testing.T) {
 	var s streak
 	s.add(true, 2e6, 0)
 	s.add(false, 2e6, 0)
-	if s.over(2e6, sure) || s.over(2e6-1, sure) || !s.over(^uint64(3600e6), sure) {
+	if s.over(2e6, restartTakes) || s.over(2e6-1, restartTakes) || !s.over(^uint64(3600e6), restartTakes) {
 		t.Error("over at once, or not at all")
 	}
 }

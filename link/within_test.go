@@ -44,7 +44,7 @@ func (w *wire) until(at, tolerable time.Duration) *told {
 func TestWithin(t *testing.T) {
 	const start, event, after = 16 * time.Second, 36 * time.Second, 30 * time.Second
 	const noticed = 2100 * time.Millisecond // a report comes every 2 s
-	wasSet := timesync.ErrDisturbed
+	wasSet := timesync.ErrStepped
 	events := []struct {
 		name     string
 		silent   time.Duration // from the event on nothing arrives for so long
@@ -139,7 +139,7 @@ func TestStepsOfOne(t *testing.T) {
 			}
 		}
 		t.Logf("jitter %v: ends by steps from 0 on: %v; at %d of %d later than 3 s, the last %v after the clock was set", c.jitter, counts, late, ends, last)
-		if beyond*40 > ends || late*10 > ends || last > timesync.Settled {
+		if beyond*40 > ends || late*10 > ends || last > timesync.SettleTime {
 			t.Errorf("jitter %v: %d of %d ends have more than %d steps, %d have one later than 3 s, the last after %v", c.jitter, beyond, ends, c.most, late, last)
 		}
 	}

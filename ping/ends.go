@@ -47,7 +47,7 @@ func (e *ends) surprised(x Exchange) bool {
 	if !ok {
 		return false
 	}
-	early := max(s.Jitter, hostJitter)
+	early := max(s.FloorScatter, hostJitter)
 	to := duration(int64(x.T2-x.T1) - s.OffsetUsec)
 	from := duration(s.OffsetUsec - int64(x.T3-x.T4))
 	return to < s.MinimumDelayToPeer-early || from < s.MinimumOneWayDelay-early
@@ -63,17 +63,17 @@ func (e *ends) total() uint32 {
 // longer than anything.
 func (e *ends) undisturbed(localUsec uint64) time.Duration {
 	s, _ := e.here.Snapshot(localUsec)
-	if !s.Disturbed {
+	if !s.StepSeen {
 		return math.MaxInt64
 	}
-	return s.Undisturbed
+	return s.SinceStep
 }
 
 // snapshot returns what is known at localUsec. Until interval has passed no reply is missing.
 func (e *ends) snapshot(localUsec uint64, interval time.Duration) (s timesync.Snapshot, ok bool) {
 	s, ok = e.here.Snapshot(localUsec)
 	s.Steps += e.steps
-	s.Disturbed = s.Disturbed || e.anew
+	s.StepSeen = s.StepSeen || e.anew
 	s.Age = max(s.Age-interval, 0)
 	return s, ok
 }

@@ -77,7 +77,7 @@ func (c *Clock) Skew() (ppm float64, ok bool) {
 
 // Snapshot returns what is known at localUsec, all from the same state. Its fields mean what they mean
 // in package timesync, but for two. Age counts from when the next reply was due, so Within returns
-// ErrSilent 15 s after that. Disturbed also says that an exchange contradicted what was known before.
+// ErrSilent 15 s after that. StepSeen also says that an exchange contradicted what was known before.
 // ok is false before the first exchange.
 func (c *Clock) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
 	e := c.known.Load()

@@ -30,8 +30,8 @@ const (
 	// blockLen bounds a block. At 60 datagrams a second, a second needs 0.4 kB of it, so
 	// an io.Writer may hang for 10 s before anything is dropped.
 	blockLen = 4096
-	// eventLen is more than the longest event, which is an answer of 119 bytes.
-	eventLen = 128
+	// eventLen is more than the longest event, which is an answer of 128 bytes.
+	eventLen = 140
 )
 
 // crcTable is that of CRC-32C, for which processors have an instruction.
@@ -197,30 +197,30 @@ func (c *coder) answer(e *Event) {
 	c.bad = in.bad
 }
 
-// flagDisturbed is in the flags of an answer.
-const flagDisturbed = 1 << 0
+// flagStepSeen is in the flags of an answer.
+const flagStepSeen = 1 << 0
 
-// unknownJitter is what an answer says for a jitter that is not known. A known one is less.
-const unknownJitter = time.Second
+// unknownScatter is what an answer says for a FloorScatter that is not known. A known one is less.
+const unknownScatter = time.Second
 
 // known is what an answer says: of the clock of the peer only if that is known.
 func (c *coder) known(e *Event) {
 	e.LocalUsec = c.when(e.LocalUsec)
 	stats, s := &e.Answer.Stats, &e.Answer.Snapshot
-	stats.Datagrams, stats.LateBuckets = c.uvarint(stats.Datagrams), uint32(c.uvarint(uint64(stats.LateBuckets)))
+	stats.Datagrams, stats.QueuedSpans = c.uvarint(stats.Datagrams), uint32(c.uvarint(uint64(stats.QueuedSpans)))
 	if e.Answer.OK = e.Answer.OK || len(c.b) > 0 && c.reads; !e.Answer.OK {
 		return
 	}
 	s.OffsetUsec = c.varint(s.OffsetUsec)
 	s.RemoteUsec = e.LocalUsec + uint64(s.OffsetUsec)
-	if !s.JitterKnown {
-		s.Jitter = unknownJitter
+	if s.FloorScatter == 0 {
+		s.FloorScatter = unknownScatter
 	}
-	for _, d := range [...]*time.Duration{&s.ErrorBound, &s.MinimumOneWayDelay, &s.Jitter, &s.Age, &s.Undisturbed} {
+	for _, d := range [...]*time.Duration{&s.ErrorBound, &s.MinimumOneWayDelay, &s.FloorScatter, &s.Age, &s.SinceStep} {
 		c.duration(d)
 	}
-	if s.JitterKnown = s.Jitter < unknownJitter; !s.JitterKnown {
-		s.Jitter = 0
+	if s.FloorScatter >= unknownScatter {
+		s.FloorScatter = 0
 	}
 	s.Skew, s.Steps = c.float(s.Skew), uint32(c.uvarint(uint64(s.Steps)))
 	if c.reads && len(c.b) == 0 { // recordings of before 2026-11-23 end here
@@ -229,11 +229,15 @@ func (c *coder) known(e *Event) {
 	}
 	c.duration(&s.MinimumDelayToPeer)
 	flags := uint64(0)
-	if s.Disturbed {
-		flags = flagDisturbed
+	if s.StepSeen {
+		flags = flagStepSeen
 	}
-	s.Disturbed = c.number(flags, 1)&flagDisturbed != 0
+	s.StepSeen = c.number(flags, 1)&flagStepSeen != 0
 	s.SkewError = c.float(s.SkewError)
+	if c.reads && len(c.b) == 0 { // recordings of before 2026-11-28 end here
+		return
+	}
+	c.duration(&s.Jitter)
 }
 
 // seal writes the head of a block.

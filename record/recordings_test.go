@@ -131,17 +131,17 @@ func TestFormat(t *testing.T) {
 			case Reset:
 				fmt.Fprintln(sum, "reset")
 			case Answered:
-				fmt.Fprint(sum, "answer ", e.LocalUsec, " ", e.Answer.Stats.Datagrams, " ", e.Answer.Stats.LateBuckets)
+				fmt.Fprint(sum, "answer ", e.LocalUsec, " ", e.Answer.Stats.Datagrams, " ", e.Answer.Stats.QueuedSpans)
 				if s := &e.Answer.Snapshot; e.Answer.OK {
-					if s.Disturbed || !math.IsInf(s.SkewError, 1) { // these files are older than both
+					if s.StepSeen || !math.IsInf(s.SkewError, 1) { // these files are older than both
 						t.Errorf("%s: not in the file: %+v", name, s)
 					}
-					jitter := s.Jitter
-					if !s.JitterKnown {
-						jitter = time.Second // as the file says it
+					scatter := s.FloorScatter
+					if scatter == 0 {
+						scatter = time.Second // as the file says it
 					}
-					fmt.Fprint(sum, " ", s.OffsetUsec, " ", int64(s.ErrorBound), " ", int64(s.MinimumOneWayDelay), " ", int64(jitter), " ",
-						int64(s.Age), " ", int64(s.Undisturbed), " ", math.Float64bits(s.Skew), " ", s.Steps)
+					fmt.Fprint(sum, " ", s.OffsetUsec, " ", int64(s.ErrorBound), " ", int64(s.MinimumOneWayDelay), " ", int64(scatter), " ",
+						int64(s.Age), " ", int64(s.SinceStep), " ", math.Float64bits(s.Skew), " ", s.Steps)
 				}
 				fmt.Fprintln(sum)
 			}

@@ -210,7 +210,7 @@ func (m *Member) Create(localUsec, sessionUsec uint64) error {
 // Call it only if the host is silent for certain. Read what waits in the socket first, but drop
 // what waits for longer than 16 s. A jump of the local clock, a sleep or a hang of the program looks
 // like silence, too, but comes all at once: if the local clock went on by over a second since the
-// question was asked last, take everybody as heard now. Do not call it while Reading.Alone, or within 15 s of ErrDisturbed of the links, if another
+// question was asked last, take everybody as heard now. Do not call it while Reading.Alone, or within 15 s of ErrStepped of the links, if another
 // member can.
 func (m *Member) BecomeHost(localUsec uint64) error {
 	m.mu.Lock()

@@ -15,15 +15,25 @@ const maxWait = 50 * time.Millisecond
 // setBack is by how much earlier than the last one a time must be to say that the local clock was set back.
 const setBack = time.Second
 
+// sleptLong is more than a wall clock that is slewed runs ahead between two calls.
+const sleptLong = time.Second
+
 // Run starts, advances by Config.Clock until ctx ends or Stop is called, and stops.
 // It waits for the moment at which the next tick starts, not for a time between ticks:
 // a late tick does not delay those that follow. It returns the error of ctx, or nil
 // after Stop. A run ends only what it started or found started: after a Stop another
 // Run may follow at once, and begins when the handlers of the old one have returned.
+// If the machine slept, Run reports EventSlept.
 func (l *loop) Run(ctx context.Context) error {
 	life := l.start(l.cfg.Clock())
 	defer l.stop(life)
+	l.cfg.Slept() // what was before
 	for ctx.Err() == nil {
+		if slept := l.cfg.Slept(); slept > sleptLong {
+			l.mu.Lock()
+			l.report(Event{Kind: EventSlept, By: slept, Last: -1})
+			l.mu.Unlock()
+		}
 		l.Advance(l.cfg.Clock())
 		if l.life.Load() != life {
 			return nil

@@ -62,8 +62,10 @@ type Config struct {
 	// and step or slew after each.
 	Provider Provider
 
-	Clock  func() uint64 // for Run: a monotonic clock, microseconds; nil is clock.Now, of package clock
-	Logger *slog.Logger  // for MismatchWarn; nil is slog.Default()
+	Clock func() uint64 // for Run: a monotonic clock, microseconds; nil is clock.Now, of package clock
+	// Slept returns, for Run, for how long the machine slept since it was last asked; nil is Slept of a clock.SleepWatch.
+	Slept  func() time.Duration
+	Logger *slog.Logger // for MismatchWarn; nil is slog.Default()
 }
 
 // Handlers are called by the goroutine that advances a Server or Client, one at a
@@ -161,6 +163,9 @@ func (c *Config) complete() error {
 	c.MaxTicks = cmp.Or(c.MaxTicks, 8) // as in netfox: a frame of 1/8 s at 60 Hz still catches up
 	c.StallThreshold = cmp.Or(c.StallThreshold, time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Slept == nil {
+		c.Slept = new(clock.SleepWatch).Slept
+	}
 	if c.Clock == nil {
 		c.Clock = clock.Now
 	}

@@ -53,6 +53,7 @@ const (
 	EventHeard                             // it is heard again, after By
 	EventClockSet                          // the local clock was set back, by By, which is negative; the clocks and ticks go on
 	EventTooWide                           // client: for 3 s it has not started, only since SyncBound is less than By, the remote clock's ErrorBound
+	EventSlept                             // Run: the machine slept for By; its clock may have stood still
 	eventUpdated                           // client: for AfterSync
 )
 
@@ -60,7 +61,7 @@ const (
 type Event struct {
 	Kind        EventKind     // what happened, and which of the other fields have a meaning
 	AtUsec      uint64        // reading of the local clock at the last Advance, Pause or Resume
-	By          time.Duration // EventStepped: positive forward; EventStalled, EventSilent, EventHeard: how long; EventClockSet, EventTooWide
+	By          time.Duration // EventStepped: positive forward; EventStalled, EventSilent, EventHeard, EventSlept: how long; EventClockSet, EventTooWide
 	First, Last Tick          // EventStepped, EventStalled, EventSkipped, EventRateMismatch; First > Last means no ticks
 	Again       bool          // EventStepped, EventRateMismatch: First to Last run again
 	Peer        uint64        // on a server, EventClientSynced, EventRateMismatch, EventSilent, EventHeard: whom it is about
@@ -90,6 +91,7 @@ func (e Event) String() string {
 		EventSilent:       fmt.Sprintf("%ssilent for %v", who, e.By),
 		EventHeard:        fmt.Sprintf("%sheard again after %v", who, e.By),
 		EventClockSet:     fmt.Sprintf("the local clock was set by %v", e.By),
+		EventSlept:        fmt.Sprintf("the machine slept for %v", e.By),
 		EventTooWide:      fmt.Sprintf("the error bound of %v is wider than SyncBound", e.By),
 	}
 	return cmp.Or(texts[e.Kind], fmt.Sprintf("event %d", e.Kind))

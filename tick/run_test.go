@@ -98,6 +98,26 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// TestSlept: Run says that the machine slept, once for each sleep, and says nothing of a wall clock that is slewed.
+func TestSlept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		sleeps := map[int]time.Duration{0: time.Hour, 20: 40 * sec, 30: ms(20), 40: 2 * time.Hour} // by the second
+		slept := func() time.Duration {
+			at := int(time.Since(begin) / sec)
+			by := sleeps[at]
+			delete(sleeps, at)
+			return by
+		}
+		var r recorder
+		s := mustServer(r.server(ServerConfig{Config: Config{Clock: sinceNow(), Slept: slept}}))
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		defer end()
+		check(t, s.Run(ctx), context.DeadlineExceeded, "Run")
+		r.told(t, "run", "[synced the machine slept for 40s the machine slept for 2h0m0s]")
+	})
+}
+
 // Run notices within 5 ms that the clocks are known and that another advance has ended,
 // and within 50 ms that a pause has.
 func TestRunNotices(t *testing.T) {

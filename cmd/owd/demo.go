@@ -133,7 +133,7 @@ func (w *world) table(out io.Writer) {
 // failure says what went wrong.
 func (w *world) failure() (err error) {
 	for _, j := range w.judges {
-		if known := j.end.Link.IsSynchronized(); !known || j.intruders > 0 {
+		if _, known := j.end.Link.Snapshot(j.clock.Now()); !known || j.intruders > 0 {
 			err = errors.Join(err, fmt.Errorf("%s: synchronized %v, took %d datagrams that nobody had sent", j.name, known, j.intruders))
 		}
 	}

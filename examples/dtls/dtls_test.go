@@ -174,7 +174,7 @@ func TestRestarts(t *testing.T) {
 	client(t, at, shared("the key")) // crashes: it never says anything again
 	first := <-accepted
 	agree(t, client(t, at, shared("the key")), accepted, 50)
-	if first.IsSynchronized() {
+	if _, known := first.Snapshot(0); known {
 		t.Error("the peer of the dead client knows a clock")
 	}
 
@@ -197,7 +197,7 @@ func TestRestarts(t *testing.T) {
 	at, accepted, _ = server(t, shared("the key"))
 	wire.Move(at)
 	p = client(t, wire.Addr(), shared("the key"))
-	if p.IsSynchronized() {
+	if _, known := p.Snapshot(0); known {
 		t.Error("a new peer knows a clock at once")
 	}
 	agree(t, p, accepted, 50)

@@ -217,7 +217,7 @@ func (g *game) join(i int) {
 	p.loop.Start(g.usec(p.clock))
 	g.Every(4*time.Millisecond, 0, func() {
 		played := p.loop.Advance(g.usec(p.clock))
-		if played == 0 && !p.sync.IsSynchronized() {
+		if _, known := p.sync.Snapshot(g.usec(p.clock)); played == 0 && !known {
 			g.send(&p.end, &p.host, func() {}) // to have something to synchronize by
 		}
 	})

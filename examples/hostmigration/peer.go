@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"timesync/clock"
 	"timesync/examples/seal"
 	"timesync/internal/program"
 	"timesync/session"
@@ -24,7 +25,7 @@ const (
 	silent = 2500 * time.Millisecond
 	// A peer that hears of no session for so long after it has started founds one.
 	alone = 3 * time.Second
-	// If elect is called so late, this machine slept, or the clock was set.
+	// If elect is called so late, the program hung, or the clock was set. A sleep of so long counts as that.
 	late = time.Second
 )
 
@@ -46,7 +47,8 @@ type peer struct {
 	announced uint64 // when the last announcement was sent
 	asked     uint64 // when elect was called last
 	awake     uint64 // since when elect was called in time
-	known     bool   // elect has seen that this peer is in a session
+	sleep     clock.SleepWatch
+	known     bool // elect has seen that this peer is in a session
 }
 
 // other is another peer, as one knows it.
@@ -109,7 +111,7 @@ func (p *peer) start(udp *net.UDPConn) {
 func (p *peer) elect(now uint64) {
 	// A clock that was set, a sleep and a hang look like silence of all others, which comes at
 	// once.
-	if passed(now, p.asked) > late {
+	if passed(now, p.asked) > late || p.sleep.Slept() > late {
 		p.awake = now
 	}
 	p.asked = now

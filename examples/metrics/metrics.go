@@ -124,7 +124,7 @@ var (
 	skew       = describe("skew_ratio", "Rate of the remote clock minus that of the local one.")
 	skewError  = describe("skew_error_ratio", "The skew may be so far off.")
 	minDelay   = describe("min_delay_seconds", "Shortest one-way delay recently, from the peer (in) and to it (out).", "direction")
-	jitter     = describe("jitter_seconds", "Mean distance of fast datagrams from the shortest delay.")
+	jitter     = describe("jitter_seconds", "Interarrival jitter of RFC 3550 of the datagrams from the peer.")
 	reportAge  = describe("report_age_seconds", "Time since the peer last reported.")
 	silence    = describe("silence_seconds", "Time since the peer's last datagram.")
 	steps      = describe("steps_total", "Jumps of the remote time: clocks that were set, machines that slept.")
@@ -144,7 +144,7 @@ var states = []struct {
 	{"trusted", nil},
 	{"unsynchronized", timesync.ErrUnsynchronized},
 	{"silent", timesync.ErrSilent},
-	{"disturbed", timesync.ErrDisturbed},
+	{"stepped", timesync.ErrStepped},
 }
 
 // Describe implements prometheus.Collector.
@@ -195,14 +195,12 @@ func (p *Peer) collect(out chan<- prometheus.Metric, now uint64) {
 		gauge(minDelay, s.MinimumDelayToPeer.Seconds(), "out")
 		gauge(reportAge, s.Age.Seconds())
 		counter(steps, float64(s.Steps))
-		if s.JitterKnown {
-			gauge(jitter, s.Jitter.Seconds())
-		}
+		gauge(jitter, s.Jitter.Seconds())
 	}
 	if counts, ok := p.clock.(interface{ Stats() timesync.Stats }); ok {
 		stats := counts.Stats()
 		counter(datagrams, float64(stats.Datagrams))
-		counter(queued, float64(stats.LateBuckets))
+		counter(queued, float64(stats.QueuedSpans))
 	}
 	if hears, ok := p.clock.(interface {
 		SinceHeard(nowUsec uint64) (ago time.Duration, ok bool)

@@ -92,7 +92,7 @@ func (v *viewer) confirm(camera timesync.Snapshot, nowUsec uint64) (certain []fi
 			break
 		}
 		v.pending = v.pending[1:]
-		if camera.Within(tolerable) == nil && camera.Undisturbed > age+onWay {
+		if camera.Within(tolerable) == nil && camera.SinceStep > age+onWay {
 			certain = append(certain, f)
 		} else {
 			v.void++

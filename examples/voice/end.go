@@ -30,7 +30,7 @@ const (
 	// late is how much later than due a frame is still played.
 	late = 10 * time.Millisecond
 
-	// sleepLeast is how long a machine sleeps at least, and more than the reading of two clocks takes.
+	// sleepLeast is how long a machine sleeps at least: more than a wall clock is slewed by between two frames.
 	sleepLeast = 200 * time.Millisecond
 
 	// lookAgain is how soon what arrives is noticed while nothing waits; program.Wait is awake
@@ -150,9 +150,7 @@ func truly(payload []byte) int64 { return int64(binary.LittleEndian.Uint64(paylo
 type listener struct {
 	*side
 	buffer *playout.Buffer
-	// By how many us the wall clock is before the one that stands still in sleep.
-	ahead func() int64
-	was   int64 // ahead, when it was last asked
+	slept  func() time.Duration // since it was last asked
 
 	// For the judge.
 	begun   int64                    // true time, us
@@ -172,11 +170,8 @@ func newListener(c config, own program.Clock) *listener {
 	l := &listener{side: newSide(1, c, own), arrived: map[int64]fate{}}
 	// Its error is that of check.
 	l.buffer, _ = playout.New(playout.Config{Latency: c.latency, Overdue: late})
-	l.ahead = func() int64 {
-		t := time.Now() // both at once
-		return t.UnixMicro() - int64(clock.At(t))
-	}
-	l.begun, l.was = l.now(), l.ahead()
+	l.slept = new(clock.SleepWatch).Slept
+	l.begun = l.now()
 	return l
 }
 
@@ -214,15 +209,13 @@ func (l *listener) play() {
 	}
 }
 
-// pop plays the frame that is due, unless the machine has slept, or its wall clock was set.
+// pop plays the frame that is due, unless the machine has slept.
 func (l *listener) pop() {
 	l.running.Lock()
 	defer l.running.Unlock()
-	ahead := l.ahead()
-	if slept := ahead - l.was; max(slept, -slept) > sleepLeast.Microseconds() {
+	if l.slept() > sleepLeast {
 		l.buffer.Drop()
 	}
-	l.was = ahead
 	now := l.now()
 	frame, captured, ok := l.buffer.Pop(nil, l.clock.At(now))
 	if !ok {

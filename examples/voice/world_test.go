@@ -70,7 +70,12 @@ func (w *world) speakerBirth() {
 func (w *world) birth() {
 	l := newListener(w.config, w.clock(-w.Skew/2))
 	l.now, l.begun = w.now, w.now()
-	l.ahead, l.was = func() int64 { return w.slept }, w.slept
+	was := w.slept
+	l.slept = func() time.Duration {
+		slept := time.Duration(w.slept-was) * time.Microsecond
+		was = w.slept
+		return max(slept, 0)
+	}
 	l.send = w.way(func(b []byte) { w.arrive(w.speaker.side, b, listenerAt, w.speaker.take) })
 	w.lives = append(w.lives, l)
 }

@@ -25,7 +25,7 @@ const CaptureTimeURI = "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture
 // times mean something.
 func CaptureTime(s timesync.Snapshot, captureUsec uint64) *rtp.AbsCaptureTimeExtension {
 	there := time.UnixMicro(int64(captureUsec))
-	if s.ErrorBound == 0 {
+	if !s.Known() {
 		return rtp.NewAbsCaptureTimeExtension(there)
 	}
 	now := time.Now()

@@ -38,7 +38,7 @@ func TestCaptureTime(t *testing.T) {
 			t.Errorf("the camera's clock said %v, not %v", time.UnixMicro(int64(now+ahead)), there)
 		}
 		offset := got.EstimatedCaptureClockOffsetDuration()
-		if s.ErrorBound == 0 {
+		if !s.Known() {
 			if offset != nil {
 				t.Errorf("an unknown clock has an offset of %v", *offset)
 			}

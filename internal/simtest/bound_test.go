@@ -277,7 +277,7 @@ func (b *boundScore) play(seed uint64, mu *sync.Mutex) {
 	d, calm := randomWorld(seed)
 	quiet, event := true, d.until
 	for _, w := range d.changes {
-		quiet, event = quiet && w.From > timesync.Settled, min(event, w.From)
+		quiet, event = quiet && w.From > timesync.SettleTime, min(event, w.From)
 	}
 	var kept [2]timesync.Snapshot
 	var since [2]time.Duration // when they were taken
@@ -293,7 +293,7 @@ func (b *boundScore) play(seed uint64, mu *sync.Mutex) {
 		missed = missed || q.counts() && q.since >= boundAges[0].age && q.excess() > 0
 		known, _ := q.s.Sync.Snapshot(q.local)
 		if k := &kept[q.side]; q.at < event {
-			if q.at-since[q.side] > 10*sec || k.ErrorBound == 0 {
+			if q.at-since[q.side] > 10*sec || !k.Known() {
 				*k, since[q.side] = q.s.snapshot().At(q.local), q.at
 			}
 			then := k.At(q.local)
@@ -303,7 +303,7 @@ func (b *boundScore) play(seed uint64, mu *sync.Mutex) {
 		if known.Within(math.MaxInt64) == nil && !q.stale { // else nobody can know yet that a clock was set
 			kind := trustedSet
 			switch age := q.at - d.ends[q.side].born; {
-			case age >= timesync.Settled:
+			case age >= timesync.SettleTime:
 				kind = trustedLate
 			case quiet:
 				kind = count(age >= 2*sec) + count(age >= 5*sec) + count(age >= 10*sec)

@@ -78,6 +78,7 @@ const (
 	flagReport    = 1
 	flagAnchor    = 2
 	flagHasAnchor = 4
+	flagChecks    = 32
 )
 
 // wireEnd is an end, and what it read: errors and bounds, us, the latter unless a clock was set.
@@ -133,7 +134,7 @@ func (s *scene) send(l *wireEnd, e *wireEvent) string {
 	got, right := l.AppendHeader(nil, e.Now), unhex(e.Hex)
 	reports, anchors, header := got[0]&flagReport != 0, got[0]&flagAnchor != 0, hex.EncodeToString(got)
 	s.sent[map[string]string{"A": "B", "B": "A"}[e.End]+header[2:8]] = header
-	free := byte(flagReport | flagAnchor)
+	free := byte(flagReport | flagAnchor | flagChecks) // an end may find that it has to check what it knows
 	if e.Set {
 		free |= flagHasAnchor
 	}
@@ -161,8 +162,8 @@ func (s *scene) send(l *wireEnd, e *wireEvent) string {
 		e.Hex = header
 	case reports && e.Report == "no" || !reports && e.Report == "must":
 		e.Report = fmt.Sprint(reports)
-	case anchors != (reports || e.Anchor): // it goes with a report, and else where the line says so
-		e.Anchor = !e.Anchor
+	case !anchors && (reports || e.Anchor), anchors && !(reports || e.Anchor || e.Set || got[0]&flagChecks != 0):
+		e.Anchor = !e.Anchor // it goes with a report, and else where the line says so, or something is checked
 	}
 	return header
 }
@@ -173,7 +174,8 @@ func (l *wireEnd) tell(e *wireEvent) {
 		return
 	}
 	ts23, known := l.ToRemoteTime23(*e.Tell)
-	ts16, _ := l.ToRemoteTime16(*e.Tell)
+	remote, _ := l.RemoteTime(*e.Tell)
+	ts16 := timesync.NewCounter16((remote + 1<<8) >> 9) // to the nearest unit of 512 us
 	told23, told16 := uint32(ts23), uint32(ts16)
 	switch {
 	case !known:

@@ -185,9 +185,9 @@ func (r *reel) note(m *record.Moment, at float64) {
 		Skew:        told(s.Skew),
 		SkewError:   told(s.SkewError),
 		Steps:       s.Steps,
-		Late:        m.Ends[0].Stats().LateBuckets,
+		Late:        m.Ends[0].Stats().QueuedSpans,
 		Disagree:    math.NaN(),
-		jitter:      ms(s.Jitter),
+		jitter:      ms(s.FloorScatter),
 	}
 	n.RoundTrip = 1e3 * (n.FloorToUs + n.FloorToPeer)
 	if known && r.both {

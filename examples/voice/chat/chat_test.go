@@ -121,7 +121,7 @@ func TestClockSet(t *testing.T) {
 	}
 	c := chat{end: ends[1]}
 	s, _ := c.end.Link.Snapshot(now)
-	if err := s.Within(100 * time.Millisecond); !errors.Is(err, timesync.ErrDisturbed) || c.state() != "connected" {
+	if err := s.Within(100 * time.Millisecond); !errors.Is(err, timesync.ErrStepped) || c.state() != "connected" {
 		t.Errorf("%v: %v, and the chat says %s", s, err, c.state())
 	}
 }

@@ -34,6 +34,7 @@ const (
 	frameLen = 16_000 * 2 / 50 // bytes: with all that is added a datagram is to have 1,200 at most
 	eventLen = 3               // what link.AppendEvent appends
 	gone     = time.Second     // a peer that lives sends each frame
+	asleep   = time.Second / 5 // a machine that sleeps does so for longer, and no wall clock is slewed by as much
 	hold     = time.Second / 2 // so long is a caller refused that restarts at another port
 )
 
@@ -107,7 +108,11 @@ func (c *chat) speak(microphone io.Reader) error {
 // card takes to play them: one is left out where more than two would wait before the card.
 func (c *chat) play(card io.Writer) error {
 	var ends uint64 // when the card has played what it has
+	var sleep clock.SleepWatch
 	for {
+		if sleep.Slept() > asleep {
+			c.buffer.Drop() // what waits would be played as late as the sleep was long
+		}
 		sound, _, ok := c.buffer.Pop(nil, clock.Now())
 		now := clock.Now()
 		waits := max(int64(ends-now), 0)
@@ -135,7 +140,7 @@ func (c *chat) state() string {
 	case ago > gone:
 		return "the peer is gone"
 	// A clock was set: that is audible for 2 s at most.
-	case err != nil && !errors.Is(err, timesync.ErrDisturbed):
+	case err != nil && !errors.Is(err, timesync.ErrStepped):
 		return err.Error()
 	}
 	return "connected"

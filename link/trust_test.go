@@ -1,0 +1,392 @@
+// These tests prove that nobody trusts a time that is wrong after a machine slept, on a way that takes longer than
+// half of what the stamps wrap after, or when a program was suspended and finds its socket full. The time may be
+// unknown or not trusted as long as it takes to check it.
+package link_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
+	"timesync/link"
+)
+
+var (
+	trustWorlds = testkit.Count("trust.worlds", "drawn worlds for each row of TestSleeps", 20, 100, 1000)
+	trustSeed   = flag.Uint64("trust.seed", 7_200_000, "the first one's seed")
+)
+
+// turn is what the offset wraps after.
+const turn = 1 << 26 * time.Microsecond
+
+// sleepers are two ends, of which one may sleep: then its clock stands still, it sends nothing, and what arrives is lost.
+type sleepers struct {
+	*simnet.World
+	links  [2]link.Link
+	clocks [2]*simnet.ManualClock
+	ways   [2]*simnet.Link // by the end that sends
+	asleep [2]bool
+	rng    *rand.Rand
+	heard  func(end int) // a datagram has arrived
+}
+
+// newSleepers starts two ends that send so often, in turn.
+func newSleepers(seed uint64, rate float64) *sleepers {
+	s := &sleepers{
+		World: simnet.NewWorld(seed),
+		rng:   rand.New(rand.NewPCG(seed, 's')),
+		heard: func(int) {},
+	}
+	dice := simnet.Dice{R: s.rng}
+	every := time.Duration(float64(time.Second) / rate)
+	for end := range s.links {
+		s.clocks[end] = simnet.NewManualClock(s.rng.Uint64(), dice.Between(-50, 50))
+		s.ways[end] = &simnet.Link{
+			Base:  simnet.Fixed(dice.LogSpan(time.Millisecond, 80*time.Millisecond)),
+			Delay: simnet.Exp(2 * time.Millisecond),
+			Loss:  simnet.Bernoulli(0.02),
+		}
+		s.Every(every, dice.Span(0, every), func() { s.send(end) })
+	}
+	return s
+}
+
+// usec is what the clock of an end shows.
+func (s *sleepers) usec(end int) uint64 { return s.clocks[end].Usec(s.Now()) }
+
+func (s *sleepers) send(end int) {
+	if s.asleep[end] {
+		return
+	}
+	datagram := s.links[end].AppendHeader(nil, s.usec(end))
+	s.Pass(s.ways[end], s.rng, func() {
+		if s.asleep[1-end] {
+			return
+		}
+		_, _, _, err := s.links[1-end].ReadHeader(datagram, s.usec(1-end))
+		if err != nil {
+			panic(err) // it is one of ours
+		}
+		s.heard(1 - end)
+	})
+}
+
+// sleep lets an end sleep for some time.
+func (s *sleepers) sleep(end int, lasting time.Duration) {
+	s.asleep[end] = true
+	s.Run(s.Now() + lasting)
+	s.asleep[end] = false
+	s.clocks[end].Step(s.Now(), -lasting.Microseconds())
+}
+
+// look returns whether an end trusts what it knows, and by how much that is further off than it says.
+func (s *sleepers) look(end int) (trusts bool, beyond time.Duration) {
+	local := s.usec(end)
+	known, ok := s.links[end].Snapshot(local)
+	if !ok || known.Within(time.Hour) != nil {
+		return false, 0
+	}
+	off := time.Duration(int64(known.RemoteUsec-s.usec(1-end))) * time.Microsecond
+	return true, off.Abs() - known.ErrorBound - 3*time.Microsecond // clocks show whole ones
+}
+
+// TestSleeps: after one end slept nobody trusts a time that is beyond its bound: the other end from when the first one
+// woke up, that one from its first datagram on. More:
+//
+//	go test ./link -run TestSleeps -v -trust.worlds 1000 -trust.seed 12345
+func TestSleeps(t *testing.T) {
+	for _, rate := range []float64{1, 4, 20} {
+		worlds := uint64(trustWorlds())
+		bad, longest := 0, time.Duration(0)
+		var back []float64
+		for seed := *trustSeed; seed < *trustSeed+worlds; seed++ {
+			s := newSleepers(seed, rate)
+			dice := simnet.Dice{R: s.rng}
+			lasting := dice.Span(34*time.Second, 600*time.Second)
+			if seed%2 == 0 { // near a multiple of what the offset wraps after
+				lasting = turn*time.Duration(1+s.rng.IntN(8)) + time.Duration(s.rng.NormFloat64()*float64(30*time.Millisecond))
+			}
+			sleeper := s.rng.IntN(2)
+			s.Run(dice.Span(10*time.Second, 100*time.Second))
+			s.sleep(sleeper, lasting)
+			woke := s.Now()
+			var heard [2]bool
+			heard[1-sleeper] = true
+			trusted := [2]time.Duration{-1, -1}
+			wrong := ""
+			check := func(end int) {
+				trusts, beyond := s.look(end)
+				switch {
+				case !heard[end]:
+				case beyond > 0:
+					wrong = fmt.Sprintf("end %d trusts a time that is %v beyond its bound, %v after", end, beyond, s.Now()-woke)
+					longest = max(longest, s.Now()-woke)
+				case trusts && trusted[end] < 0:
+					trusted[end] = s.Now() - woke
+				}
+			}
+			s.heard = func(end int) {
+				heard[end] = true
+				check(end)
+			}
+			s.Every(50*time.Millisecond, woke, func() {
+				check(0)
+				check(1)
+			})
+			s.Run(woke + 40*time.Second)
+			if wrong != "" {
+				bad++
+				if bad <= 5 {
+					t.Logf("seed %d, %g a second: end %d slept for %v: %s", seed, rate, sleeper, lasting, wrong)
+				}
+			}
+			for end, at := range trusted {
+				if at < 0 {
+					t.Errorf("seed %d, %g a second, slept for %v: end %d trusts nothing 40 s later", seed, rate, lasting, end)
+				}
+				back = append(back, at.Seconds())
+			}
+		}
+		if t.Logf("%g a second: %d of %d sleeps; trusted again after %.1f / %.1f s, median / most; the last that was wrong %v after",
+			rate, bad, worlds, testkit.Quantile(back, 0.5), testkit.Quantile(back, 1), longest); bad > 0 {
+			t.Errorf("%g a second: after %d of %d sleeps somebody trusted a time beyond its bound", rate, bad, worlds)
+		}
+	}
+}
+
+// TestLongWays: ways of 20 to 58 s each. What an end trusts is right.
+func TestLongWays(t *testing.T) {
+	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(4, 20, 200)); seed++ {
+		s := newSleepers(seed, 1)
+		dice := simnet.Dice{R: s.rng}
+		var each [2]time.Duration
+		for end := range s.ways {
+			each[end] = dice.Span(20*time.Second, 58*time.Second)
+			s.ways[end].Base = simnet.Fixed(each[end])
+		}
+		trusts, wrong := 0, 0
+		s.Every(time.Second, 0, func() {
+			for end := range s.links {
+				trust, beyond := s.look(end)
+				if trust {
+					trusts++
+				}
+				if beyond > 0 {
+					wrong++
+				}
+			}
+		})
+		s.Run(20 * time.Minute)
+		t.Logf("seed %d: ways of %v: trusted %d times", seed, each, trusts)
+		if wrong > 0 {
+			t.Errorf("seed %d: ways of %v: %d times wrong", seed, each, wrong)
+		}
+		if each[0]+each[1] < turn-3*time.Second && trusts < 2000 {
+			t.Errorf("seed %d: ways of %v: trusted %d times of 2,400", seed, each, trusts)
+		}
+	}
+}
+
+// TestSuspended: a program is suspended, and its clock runs on. Then it reads 200 old datagrams at once. A quarter of a
+// second later its time is right.
+func TestSuspended(t *testing.T) {
+	const off, after = 20 * time.Millisecond, 250 * time.Millisecond
+	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(10, 100, 1000)); seed++ {
+		s := newSleepers(seed, 62.5)
+		dice := simnet.Dice{R: s.rng}
+		lasting := dice.Span(73*time.Second, 262*time.Second)
+		socket, suspended := [][]byte(nil), false
+		receive := func(datagram []byte) {
+			if suspended {
+				if len(socket) < 200 {
+					socket = append(socket, datagram)
+				}
+				return
+			}
+			_, _, _, _ = s.links[0].ReadHeader(datagram, s.usec(0)) // it is one of ours
+		}
+		s.World = simnet.NewWorld(seed) // the ends do not send by themselves
+		s.Every(16*time.Millisecond, 0, func() {
+			fromOther := s.links[1].AppendHeader(nil, s.usec(1))
+			s.Pass(s.ways[1], s.rng, func() { receive(fromOther) })
+			if suspended {
+				return
+			}
+			own := s.links[0].AppendHeader(nil, s.usec(0))
+			s.Pass(s.ways[0], s.rng, func() {
+				_, _, _, _ = s.links[1].ReadHeader(own, s.usec(1)) // it is one of ours
+			})
+		})
+		s.Run(30 * time.Second)
+		suspended = true
+		s.Run(30*time.Second + lasting)
+		suspended = false
+		for i, datagram := range socket { // a datagram takes the program 20 us
+			s.At(s.Now()+time.Duration(i)*20*time.Microsecond, func() { receive(datagram) })
+		}
+		woke := s.Now()
+		s.Every(10*time.Millisecond, woke+after, func() {
+			for end := range s.links {
+				local := s.usec(end)
+				known, ok := s.links[end].Snapshot(local)
+				wrong := time.Duration(int64(known.RemoteUsec-s.usec(1-end))) * time.Microsecond
+				asymmetry := (s.ways[0].Base(0) - s.ways[1].Base(0)) / 2
+				if end == 1 {
+					asymmetry = -asymmetry
+				}
+				if d := (wrong - asymmetry).Abs(); (!ok || d > off && wrong.Abs() > off) && !t.Failed() {
+					t.Errorf("seed %d, suspended for %v: end %d is off by %v %v after, ok %v, %v", seed, lasting, end, wrong, s.Now()-woke, ok, known)
+				}
+			}
+		})
+		s.Run(woke + 20*time.Second)
+	}
+}
+
+// outage cuts both ways off for some time, and returns for how long after it the ends did not trust what they knew: the
+// one that took longer.
+func (s *sleepers) outage(from, lasting time.Duration) (untrusted time.Duration) {
+	over := from + lasting
+	for end := range s.ways {
+		s.ways[end].Loss = simnet.Silence(simnet.Window{From: from, To: over})
+	}
+	s.Run(over)
+	var first [2]time.Duration // a datagram after it
+	s.heard = func(end int) {
+		if first[end] == 0 {
+			first[end] = s.Now()
+		}
+	}
+	trusts := [2]time.Duration{-1, -1}
+	s.Every(time.Millisecond, over, func() {
+		for end := range s.links {
+			trust, _ := s.look(end)
+			switch {
+			case first[end] == 0:
+			case !trust:
+				trusts[end] = -1
+			case trusts[end] < 0:
+				trusts[end] = s.Now() - first[end]
+			}
+		}
+	})
+	s.Run(over + 10*time.Second)
+	if min(trusts[0], trusts[1]) < 0 {
+		return time.Hour
+	}
+	return max(trusts[0], trusts[1])
+}
+
+// TestOutage: at 60 a second trust comes back within 0.3 s of the first datagram after a silence of 15 s or more; after a
+// short stop nothing changes. No clock was set, and nobody says so.
+func TestOutage(t *testing.T) {
+	for _, c := range []struct {
+		from, to time.Duration
+		most     time.Duration
+	}{
+		{100 * time.Millisecond, 2 * time.Second, time.Millisecond}, // the grid
+		{16 * time.Second, 300 * time.Second, 300 * time.Millisecond},
+	} {
+		var waits []float64
+		stepped := 0
+		worlds := uint64(testkit.Sized(20, 60, 500))
+		for seed := *trustSeed; seed < *trustSeed+worlds; seed++ {
+			s := newSleepers(seed, 60)
+			dice := simnet.Dice{R: s.rng}
+			wait := s.outage(40*time.Second+dice.Span(0, time.Second), dice.Span(c.from, c.to))
+			waits = append(waits, wait.Seconds())
+			if known, _ := s.links[0].Snapshot(s.usec(0)); known.StepSeen {
+				stepped++
+			}
+			if wait > c.most {
+				t.Logf("seed %d, silent for %v to %v: not trusted for %v", seed, c.from, c.to, wait)
+			}
+		}
+		t.Logf("silent for %v to %v: not trusted for %.3f / %.3f s, median / most; %d of %d say that a clock was set",
+			c.from, c.to, testkit.Quantile(waits, 0.5), testkit.Quantile(waits, 1), stepped, worlds)
+		if late := testkit.Quantile(waits, 0.95); late > c.most.Seconds() {
+			t.Errorf("silent for %v to %v: 1 in 20 waits is longer than %.3f s, want %v", c.from, c.to, late, c.most)
+		}
+	}
+}
+
+// TestSeldom: a link that sends once a minute is not silent, once that is usual.
+func TestSeldom(t *testing.T) {
+	for seed := *trustSeed; seed < *trustSeed+10; seed++ {
+		s := newSleepers(seed, 1./60)
+		asked, trusted := 0, 0
+		s.Every(5*time.Second, 20*time.Minute, func() {
+			for end := range s.links {
+				asked++
+				if trusts, _ := s.look(end); trusts {
+					trusted++
+				}
+			}
+		})
+		s.Run(3 * time.Hour)
+		if trusted < asked*95/100 {
+			t.Errorf("seed %d: trusted %d times of %d", seed, trusted, asked)
+		}
+	}
+}
+
+// TestHeldAsks: somebody on the path holds the first datagrams of an end back, with which it asks, and delivers them half
+// a minute later, while he holds the others for some time. No link forgets its peer.
+func TestHeldAsks(t *testing.T) {
+	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(20, 100, 500)); seed++ {
+		s := newSleepers(seed, 60)
+		s.World = simnet.NewWorld(seed) // the ends do not send by themselves
+		dice := simnet.Dice{R: s.rng}
+		hold := dice.Span(60*time.Millisecond, 400*time.Millisecond)
+		most := 3 + s.rng.IntN(10)
+		var held, waiting [][]byte
+		holding := false
+		receive := func(datagram []byte) {
+			_, _, _, err := s.links[0].ReadHeader(datagram, s.usec(0))
+			testkit.Must(t, err)
+		}
+		s.Every(16*time.Millisecond, 0, func() {
+			fromOther := s.links[1].AppendHeader(nil, s.usec(1))
+			s.Pass(s.ways[1], s.rng, func() {
+				switch {
+				case len(held) < most && s.Now() < 2*time.Second:
+					held = append(held, fromOther)
+				case holding:
+					waiting = append(waiting, fromOther)
+				default:
+					receive(fromOther)
+				}
+			})
+			own := s.links[0].AppendHeader(nil, s.usec(0))
+			s.Pass(s.ways[0], s.rng, func() {
+				_, _, _, err := s.links[1].ReadHeader(own, s.usec(1))
+				testkit.Must(t, err)
+			})
+		})
+		s.Run(30 * time.Second)
+		holding = true
+		for i, datagram := range held {
+			s.At(s.Now()+hold*time.Duration(i)/time.Duration(len(held)), func() { receive(datagram) })
+		}
+		s.Run(s.Now() + hold)
+		holding = false
+		for _, datagram := range waiting {
+			receive(datagram)
+		}
+		s.Every(time.Millisecond, s.Now(), func() {
+			for end := range s.links {
+				local := s.usec(end)
+				known, ok := s.links[end].Snapshot(local)
+				off := time.Duration(int64(known.RemoteUsec-s.usec(1-end))) * time.Microsecond
+				if (!ok || known.SinceStep < 20*time.Second && !known.StepSeen || off.Abs() > known.ErrorBound) && !t.Failed() {
+					t.Errorf("seed %d, held for %v: end %d is off by %v, ok %v, %v", seed, hold, end, off, ok, known)
+				}
+			}
+		})
+		s.Run(s.Now() + 5*time.Second)
+	}
+}
