@@ -80,7 +80,8 @@ func TestEvents(t *testing.T) {
 		local := p.now + uint64(rng.Int64N(40_000_000)) - 20_000_000
 		_, err = fmt.Sscan(p.javascript.call("local %d", local-p.now+remote), &at)
 		testkit.Must(t, err)
-		want, _ = p.golang.link.LocalTime(local - p.now + remote)
+		known, _ := p.golang.link.Snapshot(p.now)
+		want = known.LocalTime(local - p.now + remote)
 		near("local time", at, want, 3)
 
 		instant, wrong := p.golang.link.ProposeInstant(p.now, local, time.Second)

@@ -349,7 +349,8 @@ export class PageWatch {
 
 	/**
 	 * Returns how far the wall clock is ahead of the page's, us. Where the process was interrupted
-	 * between the two readings, the wall clock seems to be further ahead: then it reads them again.
+	 * between the two readings, the wall clock seems to be further ahead: then it reads them
+	 * again.
 	 * @returns {number}
 	 */
 	#wallAhead() {
@@ -555,8 +556,8 @@ class View {
 }
 
 /**
- * @typedef {'' | 'unsynchronized' | 'silent' | 'ambiguous' | 'stepped' | 'unchecked' | 'wide'} Trust
- *   '' is for yes
+ * @typedef {'' | 'unsynchronized' | 'silent' | 'ambiguous' | 'stepped' | 'unchecked' | 'wide'}
+ *   Trust '' is for yes
  */
 
 /**
@@ -578,7 +579,7 @@ export class Snapshot {
 	minimumDelayToPeer = 0;
 	/** Interarrival jitter of RFC 3550, us. */
 	jitter = 0;
-	/** Mean distance of the fastest datagrams from the shortest delay, us; 0 until that is known. */
+	/** Mean distance of the fastest datagrams from the shortest delay, us; 0: not known yet. */
 	floorScatter = 0;
 	/** Since the last report, us. */
 	age = 0;
@@ -1102,6 +1103,7 @@ export class Synchronizer extends RemoteClock {
 			this.#view.jitter = bucket.jitter;
 			both.endBucket(x, bucket);
 			bucket.begin(x);
+			both.heardAgain(inward, x, silence);
 		}
 		bucket.count++;
 		const floor = both.delta(inward, x);
@@ -1137,33 +1139,57 @@ export class Synchronizer extends RemoteClock {
 		}
 		const x = this.#advance(now);
 		this.#view.heardAt = now;
-		if (report === 0) {
-			return; // nothing has come there since the last one
+		if (report === 0) { // nothing has come there since the last one
+			both.peer.told = both.sentAt(x);
+			return;
 		}
 		this.#notice();
 		const floor = both.delta(inward, x);
 		both.report(x, report);
 		this.#bucket.rise(both.delta(inward, x) - floor);
 		this.#show(x);
+		this.#view.silentAfter = both.ways[outward].patience();
 	}
 
 	/**
-	 * Takes what the remote clock read, all of it, when it sent what arrived at now, at most 16 s
-	 * later. Stamps show the offset modulo 67.1 s only. A correction of the multiple is a step.
+	 * Takes what the remote clock read, all of it, when it sent what arrived at now, up to 66 s
+	 * later. Stamps show the offset modulo 67.1 s only. Call it after report() of the same
+	 * datagram.
+	 *
+	 * An anchor that contradicts what is known makes that ambiguous. It is taken at once if it is
+	 * ahead, since no message comes from the future. If it is behind, the message may have been
+	 * held up: it takes three of them in a row, over 2 s. That is a step.
 	 * @param {Usec} remote
 	 * @param {Usec} now
 	 */
 	anchor(remote, now) {
+		const both = this.#both;
+		const {anchors, interval} = both;
 		const view = this.#view;
 		if (!view.known) {
+			anchors.known = true;
 			view.whole = BigInt.asIntN(64, remote - now);
 			return;
 		}
-		const was = view.remote(now);
-		const turns = BigInt.asIntN(64, expand(remote, was, offsetBits) - was);
+		const x = since(now, this.#base);
+		const {confirmed, disagrees, agreed} = anchors;
+		const behind = BigInt.asIntN(64, view.remote(now) - remote);
+		const isEarly = both.outliers.row > 0;
+		const turns = anchors.take(x, behind, both.delay(inward), isEarly);
 		if (turns !== 0n) {
-			view.whole += turns;
+			view.whole -= turns << BigInt(offsetBits);
 			view.steps++;
+			if (confirmed) {
+				interval.clockStep(x);
+			}
+			both.dirty = true;
+		}
+		const isChecked = agreed < interval.since && anchors.agreed >= interval.since;
+		if (anchors.disagrees !== disagrees || isChecked) {
+			both.dirty = true;
+		}
+		if (both.dirty) {
+			this.#publish(x, later(this.#base, Math.trunc(x)));
 		}
 	}
 
@@ -1289,6 +1315,7 @@ export class Synchronizer extends RemoteClock {
 		view.steps = old.steps;
 		view.heardAt = old.heardAt;
 		view.jitter = old.jitter;
+		view.silentAfter = old.silentAfter;
 		if (!old.known) {
 			this.#view = view; // there is nothing to correct
 			return;
@@ -1299,6 +1326,7 @@ export class Synchronizer extends RemoteClock {
 			view.steps = old.steps + 1;
 			view.heardAt = old.heardAt;
 			view.jitter = old.jitter;
+			view.silentAfter = old.silentAfter;
 		} else if (waits) {
 			both.dirty = true;
 			const {whole, part, slew, skewBefore, skewAfter} = old;
@@ -1363,6 +1391,66 @@ class OwnReport {
 	}
 }
 
+// ---- Anchors: the multiple of 67.1 s ----
+
+const turn = 2 ** offsetBits; // us: the offset is known modulo this
+const heldTime = 2 * second; // more than any round trip, after which a newer anchor comes
+
+/** Anchors decide by how many turns the offset is off. */
+class Anchors {
+	known = false; // one has come
+	confirmed = false; // one has agreed since the offset is known
+	disagrees = false; // the last one contradicts what is known
+	agreed = 0; // x of the last one that agreed
+	#row = 0; // so many in a row are behind, by as much
+	#behind = 0n; // turns: by so much
+	#from = 0; // x of the first of those
+
+	/**
+	 * Takes an anchor at x, which is behind of the remote clock by so many us, and returns by how
+	 * many turns that is to be set back.
+	 * @param {number} x
+	 * @param {bigint} behind
+	 * @param {number} delay us, of a datagram on the floor
+	 * @param {boolean} isEarly its datagram was too early for that
+	 * @returns {bigint}
+	 */
+	take(x, behind, delay, isEarly) {
+		const turns = behind + BigInt(second) >> BigInt(offsetBits);
+		const late = Number(behind - (turns << BigInt(offsetBits))) - delay;
+		const isOutOfRange = late < -second || late > turn / 2;
+		this.known = true;
+		this.disagrees = turns !== 0n;
+		if (turns !== 0n && (isEarly || this.confirmed && isOutOfRange)) {
+			this.#row = 0; // a clock was set: datagrams and reports are to tell that first
+			return 0n;
+		}
+		if (turns > 0n && this.confirmed && !this.#isInARow(x, turns)) {
+			return 0n; // it may have been held up
+		}
+		this.confirmed = true;
+		this.disagrees = false;
+		this.#row = 0;
+		this.agreed = x;
+		return turns;
+	}
+
+	/**
+	 * Counts an anchor that is behind, and returns whether it is to be believed.
+	 * @param {number} x
+	 * @param {bigint} turns
+	 */
+	#isInARow(x, turns) {
+		if (this.#row === 0 || this.#behind !== turns) {
+			this.#row = 0;
+			this.#behind = turns;
+			this.#from = x;
+		}
+		this.#row++;
+		return this.#row >= outliersInARow && x - this.#from >= heldTime;
+	}
+}
+
 // ---- The association: both ways together ----
 
 const rounding = 13; // us: of a report or a stamp, at most
@@ -1375,6 +1463,7 @@ class Association {
 	arbiter = new Arbiter();
 	interval = new Interval();
 	peer = new Peer();
+	anchors = new Anchors();
 	outgoing = new Outgoing();
 	outliers = new Outliers();
 	resolution = new Resolution();
@@ -1520,9 +1609,10 @@ class Association {
 		this.advance(x);
 		const way = this.ways[inward];
 		way.hurry(bucket);
+		const gate = way.lowerGate(x, this.clock.sigma, this.resolution.joint());
 		let above = around(raw, this.delta(inward, x));
-		if (above < -way.lowerGate(x, this.clock.sigma, this.resolution.joint())) {
-			const by = this.outliers.add(above);
+		if (above < -gate) {
+			const by = this.outliers.add(x, above, gate);
 			if (by === null) {
 				return null;
 			}
@@ -1560,6 +1650,22 @@ class Association {
 	}
 
 	/**
+	 * Takes that something came on a way at x, the first in a time. If that was a silence, a clock
+	 * may have been set in it: what is known is to be checked.
+	 * @param {number} way
+	 * @param {number} x
+	 * @param {number} silence us
+	 */
+	heardAgain(way, x, silence) {
+		const isSilence = this.ways[way].isSilence(silence);
+		if (isSilence && this.peer.known && this.interval.since <= x - silence) {
+			this.interval.doubt(x);
+			this.outgoing.forget(); // it is from before
+			this.dirty = true;
+		}
+	}
+
+	/**
 	 * Takes that the local clock may have stood still: nothing that is known of the offset holds.
 	 * @param {number} x
 	 */
@@ -1567,7 +1673,25 @@ class Association {
 		this.advance(x);
 		this.interval.clockStep(x);
 		this.interval.slack = [maxOffset, maxOffset];
+		this.outgoing.forget();
 		this.dirty = true;
+	}
+
+	/**
+	 * Whether both ways have told, since the last silence or clock step, what was known before,
+	 * and the anchor did, if there is one.
+	 */
+	get isChecked() {
+		const {anchors, interval} = this;
+		return interval.isChecked && (!anchors.known || anchors.agreed >= interval.since);
+	}
+
+	/**
+	 * Whether the multiple of 67.1 s is in doubt. A round trip below 0 is one of 67.1 s or more,
+	 * or a clock was set.
+	 */
+	get isAmbiguous() {
+		return this.anchors.disagrees || this.roundTrip() < -second;
 	}
 
 	/**
@@ -1731,12 +1855,19 @@ class Association {
 		}
 		const drift = this.dispersion() * (this.clock.at - sample.from);
 		let slack = this.ways[way].level + sample.least + drift;
+		let {from} = sample;
 		if (way === outward) {
 			slack += rounding + this.stale(sigmas / 2 * this.clock.sigma);
+			from = this.since();
 		}
-		if (this.interval.take(way, sample.from, this.clock.at, ring(slack, offsetBits))) {
+		if (this.interval.take(way, from, this.clock.at, ring(slack, offsetBits))) {
 			this.dirty = true;
 		}
+	}
+
+	/** Returns x from which on the last report tells datagrams. */
+	since() {
+		return this.peer.isOriginal ? this.peer.sent - congestedTime - second : this.peer.before;
 	}
 
 	/**
@@ -1873,13 +2004,16 @@ class Association {
 			this.clock.doubt(priorSkew);
 		}
 		const raw = 8 * report;
-		const from = this.peer.sent;
-		const sent = x - clamp(this.delay(inward), 0, second);
+		const {sent: from, told} = this.peer;
+		const sent = this.sentAt(x);
+		this.peer.told = sent;
 		const isRecent = this.peer.known && Math.abs(sent - from) < second;
 		if (isRecent && isRepeated && !this.peer.isOriginal) {
 			return; // it was read twice, and tells nothing new
 		}
+		this.heardAgain(outward, sent, sent - from);
 		this.peer.sent = sent;
+		this.peer.before = told;
 		if (!this.peer.known) {
 			this.firstReport(x, raw);
 			return;
@@ -1905,6 +2039,14 @@ class Association {
 		const at = Math.max(from, sent - second) / 2 + sent / 2;
 		this.take(outward, {from, to: sent, at, least: above, next: Infinity});
 		this.review(x);
+	}
+
+	/**
+	 * Returns x when a report was sent that arrives at x.
+	 * @param {number} x
+	 */
+	sentAt(x) {
+		return x - clamp(this.delay(inward), 0, second);
 	}
 
 	/**
@@ -1947,6 +2089,7 @@ class Association {
 		this.interval.slack = [half, maxOffset];
 		// The datagram that it tells of may be as old as the session.
 		this.limit(outward, {from: Math.min(this.peer.sent, 0), least: 0});
+		this.interval.fresh = [true, true]; // nothing was known before
 	}
 
 	/**
@@ -2010,6 +2153,8 @@ class Association {
 		view.sinceStep = this.interval.undisturbed(x);
 		view.scatter = this.ways[inward].points.meanResidual;
 		view.stepSeen = this.interval.stepped;
+		view.unchecked = !this.isChecked;
+		view.ambiguous = this.isAmbiguous;
 		// Rounded, so that products with times are exact.
 		view.skewBefore = Math.trunc(this.clock.skew * 2 ** 32) / 2 ** 32;
 		view.skewAfter = view.skewBefore;
@@ -2054,7 +2199,9 @@ const longRun = 64; // reports in a row without remainder 2; buckets that the sp
 
 /** Peer is what is known of the reports of the other end. */
 class Peer {
-	sent = 0; // x when it sent the last one
+	sent = 0; // x when it sent the last one, but for those of 0
+	told = 0; // x when it sent the last one of all
+	before = 0; // x when it sent the one before the last one that was not 0
 	last = 0; // report, 0 at first; it may come before the first datagram
 	minima = 0; // reports until it counts as one of ours
 	known = false; // a report has come, so the offset is known
@@ -2450,7 +2597,8 @@ class Interval {
 	 * out says.
 	 */
 	slack = [0, 0];
-	fresh = [false, false]; // so since the last clock step
+	fresh = [false, false]; // so since then:
+	since = 0; // x of the last clock step, or end of a silence: what was before counts no more
 	event = -settled; // x of the last clock step; at the start -settled
 
 	/**
@@ -2459,7 +2607,21 @@ class Interval {
 	 */
 	clockStep(x) {
 		this.event = x;
+		this.doubt(x);
+	}
+
+	/**
+	 * Says that a clock may have been set before x.
+	 * @param {number} x
+	 */
+	doubt(x) {
+		this.since = x;
 		this.fresh = [false, false];
+	}
+
+	/** Whether both ways have told something since. */
+	get isChecked() {
+		return this.fresh[inward] && this.fresh[outward];
 	}
 
 	/** Whether a clock was ever set. */
@@ -2517,7 +2679,7 @@ class Interval {
 	 */
 	take(way, from, x, slack) {
 		let news = false;
-		if (!this.fresh[way] && this.stepped && from >= this.event) {
+		if (!this.fresh[way] && from >= this.since) {
 			// After a clock step another one counts, even if wider.
 			this.slack[way] = slack;
 			this.fresh[way] = true;
@@ -2535,6 +2697,7 @@ class Interval {
 
 // ---- The floor of one way: gates, level shifts ----
 
+const minute = 60 * second;
 const bucketTime = 0.2 * second; // datagrams are judged by the fastest of so long
 const congestedTime = 10 * second; // what lasts so long is no queue
 const hostJitter = 100; // us: hosts add so much, whatever the path
@@ -2597,6 +2760,7 @@ class Bucket {
 	 * @param {number} by
 	 */
 	rise(by) {
+		this.#last -= by;
 		this.fastest = Math.trunc(Math.max(this.fastest - by, 0));
 		this.runnerUp = Math.trunc(Math.max(this.runnerUp - by, 0));
 	}
@@ -2609,21 +2773,36 @@ class Bucket {
  */
 class Outliers {
 	row = 0; // so many in a row
+	#x = 0; // when the last one came that counts,
+	#above = 0; // us: and how far above the floor
 	#least = 0; // us: of those, below 0
 	#buckets = 0; // buckets in a row in which some came
 	#now = false; // one came in the bucket under way
 
 	/**
-	 * Adds one, and returns by how much the floor fell, or null while that is not believed.
+	 * Adds one that arrives at x, and returns by how much the floor fell, or null while that is
+	 * not believed.
+	 * @param {number} x
 	 * @param {number} above us, below 0
+	 * @param {number} gate us by which the delays of outliers differ
 	 * @returns {number | null}
 	 */
-	add(above) {
+	add(x, above, gate) {
+		const wait = x - this.#x;
+		if (above < this.#above - wait - gate) {
+			this.row = 0; // rule: what was held up and arrives at once proves nothing
+		} else if (above > this.#above + second) {
+			this.row = 0; // more than jitter: those before were of something else
+		} else if (this.row > 0 && wait < apart) {
+			return null;
+		}
+		this.#x = x;
+		this.#above = above;
 		this.row++;
 		this.#least = this.row === 1 ? above : Math.min(this.#least, above);
 		this.#now = true;
 		// rule: outliers come neither three times, nor in each bucket
-		if (this.row < 3 && this.#buckets < 4) {
+		if (this.row < outliersInARow && this.#buckets < 4) {
 			return null;
 		}
 		this.row = 0;
@@ -2637,6 +2816,9 @@ class Outliers {
 		this.#now = false;
 	}
 }
+
+const outliersInARow = 3; // so many are believed: two may be nuisances
+const apart = 5000; // us: more than a program takes for one that waited in its socket
 
 /** Late is a run of samples of a way that all were above the floor. */
 class Late {
@@ -2692,6 +2874,8 @@ class Way {
 	points = new Points();
 	spreads = 0; // samples that the spread is a mean over
 	hits = 0; // congested samples near the plateau, at most longRun
+	#usual = 0; // us: mean time between datagrams or reports, each counted for as long as it is
+	#gap = 0; // us: the last one
 
 	/**
 	 * Begins with a datagram at x.
@@ -2773,6 +2957,26 @@ class Way {
 		this.near(x);
 		this.late = new Late();
 		this.touched = x;
+	}
+
+	/**
+	 * Takes the time since the last datagram or report, and returns whether that is a silence:
+	 * longer than 15 s and than four usual ones. One that is as long as the one before it is
+	 * usual.
+	 * @param {number} gap us
+	 */
+	isSilence(gap) {
+		const usual = Math.max(this.#usual, Math.min(this.#gap, gap));
+		const limit = Math.max(settled, 4 * usual);
+		const counts = Math.min(gap, limit);
+		this.#gap = gap;
+		this.#usual += (counts - this.#usual) * counts / (counts + minute);
+		return gap > limit;
+	}
+
+	/** Returns after what time without one more it is silent, us. */
+	patience() {
+		return Math.max(settled, 4 * this.#usual);
 	}
 
 	/**
@@ -2969,7 +3173,8 @@ class Way {
 		this.typical.height = Math.min(mean, 2 * wobble(heights));
 		this.typical.spacing = -heights[0].x / (heights.length - 1);
 		const isRare = this.points.spacing < this.typical.spacing / 2;
-		if (heights.length >= maxPoints * 2 / 3 && (this.typical.spacing < 2.5 * second || isRare)) {
+		const isDense = this.typical.spacing < 2.5 * second;
+		if (heights.length >= maxPoints * 2 / 3 && (isDense || isRare)) {
 			this.typical.depth = this.typical.height * this.typical.spacing;
 		}
 	}
@@ -3222,7 +3427,8 @@ const flagAnchor = 2; // there is an anchor
 const flagHasAnchor = 4; // we know the receiver's clock and its anchor, and it did not ask
 const flagAsks = 8; // we had no datagram, or no report, since the start or the reset
 const flagVersion = 16; // this is version 3
-const flagsReserved = 0xe0;
+const flagChecks = 32; // we check what we know, and wait for reports and anchors
+const flagsReserved = 0xc0;
 
 const stampLength = 3;
 const reportLength = 3;
@@ -3231,9 +3437,9 @@ const anchorLength = 8;
 const soon = 500_000; // us: time between two reports at first
 const usual = 1_000_000; // us: and after that
 const soonOver = 20_000_000; // us: so long is at first
-const anchorAge = 16 * second; // a datagram with an anchor was under way for at most so long
-const early = second; // and at most so early faster than the path allows
+const checkEvery = 50_000; // us: time between two reports to a peer that checks what it knows
 const heldUp = 2 * second; // more than any round trip: what is held up for longer is no proof
+const silent = settled; // after so long without a datagram the other end may have slept
 const sure = 50_000; // us: more than neighbouring datagrams overtake each other by
 const reordering = second; // more than datagrams overtake each other by
 const inARow = 3; // so many datagrams must agree: two may be nuisances
@@ -3298,6 +3504,7 @@ class Streak {
  * @property {Usec | null} anchor
  * @property {boolean} hasAnchor
  * @property {boolean} asks
+ * @property {boolean} checks
  */
 
 /**
@@ -3332,7 +3539,18 @@ function parseHeader(datagram) {
 	}
 	const hasAnchor = (flags & flagHasAnchor) !== 0;
 	const asks = (flags & flagAsks) !== 0;
-	return {size, stamp, report, anchor, hasAnchor, asks};
+	const checks = (flags & flagChecks) !== 0;
+	return {size, stamp, report, anchor, hasAnchor, asks, checks};
+}
+
+/**
+ * Returns whether an end waits for reports and anchors to check what it knows. After a clock step
+ * there is time.
+ * @param {Snapshot} snapshot
+ */
+function isChecking(snapshot) {
+	const isSettling = snapshot.stepSeen && snapshot.sinceStep < settled;
+	return snapshot.ambiguous || snapshot.unchecked && !isSettling;
 }
 
 /**
@@ -3343,13 +3561,14 @@ function parseHeader(datagram) {
 export class Link extends RemoteClock {
 	#clock = new Synchronizer();
 	#hasAnchor = false; // the peer's anchor need not come again, but with reports
-	#behind = new Streak(); // of anchors that are behind of what we know
 	#heardOfUs = false; // the peer has our anchor
-	#knewUs = false; // the peer knew our clock, since we know its own
+	#peerChecks = false; // the peer waits for reports and anchors
+	/** @type {Usec | null} */
+	#knewUs = null; // since when the peer knew our clock, by its own, or a little later
 	#anew = new Streak(); // of datagrams of a peer that asks again
 	#owed = false; // a report goes with the next datagram, whenever that is
-	/** @type {{first: Usec, due: Usec} | null} */
-	#reports = null; // when the first one was due, and the next is
+	/** @type {{first: Usec, last: Usec, due: Usec} | null} */
+	#reports = null; // when the first one was due, the last one was sent, and the next is due
 	/** @type {{stamp: number, at: Usec} | null} */
 	#newest = null; // of the report that was taken last: its datagram's stamp, and when that came
 	/** @type {Usec | null} */
@@ -3370,10 +3589,13 @@ export class Link extends RemoteClock {
 	 * @returns {Uint8Array}
 	 */
 	header(now) {
-		const known = this.#clock.synchronized;
+		const snapshot = this.#clock.snapshot(now);
+		const {known} = snapshot;
+		const checks = isChecking(snapshot);
 		const report = this.#isDue(now) ? this.#clock.minDelta(now) : null;
 		const reports = report !== null;
-		const anchors = reports || !known || !this.#heardOfUs;
+		const isNeeded = checks || this.#peerChecks || this.#isSilent(now);
+		const anchors = reports || !known || isNeeded || !this.#heardOfUs;
 		const anchorAt = 1 + stampLength + (reports ? reportLength : 0);
 		const bytes = new Uint8Array(anchorAt + (anchors ? anchorLength : 0));
 		let flags = flagVersion;
@@ -3386,8 +3608,11 @@ export class Link extends RemoteClock {
 			flags |= flagAnchor;
 			viewOf(bytes).setBigUint64(anchorAt, now, true);
 		}
-		if (known && this.#hasAnchor) {
+		if (known && this.#hasAnchor && !snapshot.ambiguous) {
 			flags |= flagHasAnchor;
+		}
+		if (checks) {
+			flags |= flagChecks;
 		}
 		if (!known) {
 			flags |= flagAsks;
@@ -3404,16 +3629,27 @@ export class Link extends RemoteClock {
 		if (this.#heard === null || !this.#anew.isOver(now, sure)) {
 			return false;
 		}
-		this.#reports ??= {first: now, due: now};
+		this.#reports ??= {first: now, last: now, due: now};
 		const ahead = since(this.#reports.due, now);
-		if (ahead > 0 && ahead <= usual && !this.#owed) {
+		const waited = u64(now - this.#reports.last) >= BigInt(checkEvery);
+		const isAwaited = this.#owed || this.#peerChecks && waited;
+		if (ahead > 0 && ahead <= usual && !isAwaited) {
 			return false;
 		}
 		// It is time, or the clock was set back, or the peer has asked.
 		const isLate = u64(now - this.#reports.first) >= BigInt(soonOver);
 		this.#owed = false;
+		this.#reports.last = now;
 		this.#reports.due = later(now, isLate ? usual : soon);
 		return true;
+	}
+
+	/**
+	 * Returns whether nothing has come for long.
+	 * @param {Usec} now
+	 */
+	#isSilent(now) {
+		return this.#heard !== null && since(now, this.#heard) >= silent;
 	}
 
 	/** Says that a datagram with a header was not sent after all. */
@@ -3433,22 +3669,26 @@ export class Link extends RemoteClock {
 			return header;
 		}
 		const {stamp, report, anchor} = header;
-		if (this.#startedAnew(header.asks, now)) {
+		if (this.#startedAnew(header, now)) {
 			this.reset();
+		}
+		if (this.#isSilent(now)) {
+			this.#owed = true;
 		}
 		const delay = this.#clock.datagram(stamp, now);
 		const known = delay !== null;
 		if (anchor !== null && !known) {
 			// Before the report, so that the first offset is the right one.
-			this.#takeAnchor(anchor, now, known);
+			this.#takeAnchor(anchor, now);
 		}
 		if (report !== null && (known || !header.hasAnchor) && !this.#isOvertaken(stamp, now)) {
 			this.#clock.report(report, now);
 		}
-		if (anchor !== null && known && this.#isRecent(anchor, now)) {
-			this.#takeAnchor(anchor, now, known);
+		if (anchor !== null && known) {
+			this.#takeAnchor(anchor, now);
 		}
 		this.#heardOfUs = header.hasAnchor;
+		this.#peerChecks = header.checks;
 		if (header.asks) { // it may be another one, whose anchor we need
 			this.#owed = true;
 			this.#hasAnchor = false;
@@ -3461,9 +3701,9 @@ export class Link extends RemoteClock {
 	reset() {
 		this.#clock.reset();
 		this.#hasAnchor = false;
-		this.#behind = new Streak();
 		this.#heardOfUs = false;
-		this.#knewUs = false;
+		this.#peerChecks = false;
+		this.#knewUs = null;
 		this.#anew = new Streak();
 		this.#owed = false;
 		this.#reports = null;
@@ -3491,15 +3731,22 @@ export class Link extends RemoteClock {
 
 	/**
 	 * Returns whether the peer is not who it was: it knew our clock, and asks for it in several
-	 * datagrams in a row. Reports wait meanwhile, since they are about the old one.
-	 * @param {boolean} asks
+	 * datagrams in a row. Reports wait meanwhile, since they are about the old one. What asks with
+	 * a reading that the peer's clock had before it knew ours may be from its first start, held up
+	 * by somebody.
+	 * @param {Header} header
 	 * @param {Usec} now
 	 */
-	#startedAnew(asks, now) {
-		if (!asks && this.#clock.synchronized) {
-			this.#knewUs = true;
+	#startedAnew(header, now) {
+		const remote = this.#clock.remoteTime(now);
+		if (remote !== null && !header.asks) {
+			this.#knewUs ??= remote;
 		}
-		return this.#anew.add(asks && this.#knewUs, now, sure);
+		if (this.#knewUs === null) {
+			return this.#anew.add(false, now, sure);
+		}
+		const isNew = header.anchor !== null && since(header.anchor, this.#knewUs) > 0;
+		return this.#anew.add(header.asks, now, isNew ? sure : heldUp);
 	}
 
 	/**
@@ -3521,34 +3768,13 @@ export class Link extends RemoteClock {
 	}
 
 	/**
-	 * Returns whether an anchor may be of a datagram that was sent lately, whichever multiple of
-	 * 67.1 s its clock is off: by the offset as the report beside it leaves it.
+	 * Takes the peer's whole clock, as it was when a datagram left that arrived now.
 	 * @param {Usec} anchor
 	 * @param {Usec} now
 	 */
-	#isRecent(anchor, now) {
-		const remote = this.#clock.remoteTime(now) ?? 0n;
-		const age = Number(BigInt.asIntN(offsetBits, remote - anchor));
-		return age >= -early && age <= anchorAge;
-	}
-
-	/**
-	 * Takes the peer's whole clock, as it was when a datagram left that arrived now. One that lies
-	 * back may have been held up on its way. A datagram cannot come from the future, so a clock
-	 * that was set ahead is believed at once.
-	 * @param {Usec} anchor
-	 * @param {Usec} now
-	 * @param {boolean} known the offset was known before
-	 */
-	#takeAnchor(anchor, now, known) {
-		const remote = this.#clock.remoteTime(now) ?? 0n;
-		const isBack = known && since(remote, anchor) > anchorAge;
-		const isLong = this.#behind.add(isBack, now, heldUp);
-		if (isLong || !isBack) {
-			this.#clock.anchor(anchor, now);
-			this.#behind.count = 0;
-		}
-		this.#hasAnchor = this.#behind.count === 0;
+	#takeAnchor(anchor, now) {
+		this.#clock.anchor(anchor, now);
+		this.#hasAnchor = true;
 	}
 
 	/**
@@ -3984,7 +4210,8 @@ export class Ping extends RemoteClock {
 	}
 
 	/**
-	 * Returns what is known. Its age counts from when the next reply was due, and stepSeen also says that an exchange contradicted what was known before.
+	 * Returns what is known. Its age counts from when the next reply was due, and stepSeen also
+	 * says that an exchange contradicted what was known before.
 	 * @param {Usec} now
 	 * @returns {Snapshot}
 	 */
