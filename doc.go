@@ -18,8 +18,8 @@
 //     time at which a datagram arrived, Now for all others. Other monotonic clocks will do, too.
 //  2. Put the stamp LocalTimeToDatagramTS24(now) into each datagram, just before you send it.
 //  3. Put the report MinDeltaTS24(now), if it is ok, into one datagram every 0.5 s, after 20 s
-//     every second, and now itself, 8 bytes, beside it. Read it for a datagram that you send only. Mark the datagrams that contain them, by a flag
-//     or by their length.
+//     every second, and now itself, 8 bytes, beside it. Reading a report ends its interval: read it
+//     only to send it. Mark the datagrams that contain them, by a flag or by their length.
 //  4. When an authenticated datagram arrives, pass its stamp and the time of receipt to
 //     OnAuthenticatedDatagramTimestamp. It returns the one-way delay.
 //  5. Pass its report, if there is one, to OnPeerMinDeltaTS24, but none that was sent before one that you
@@ -70,9 +70,9 @@
 // The delta of a datagram is its one-way delay minus the offset, and at the peer its one-way
 // delay plus the offset. The delay floor is a straight line over time; its slope is the
 // difference of the two clocks' rates. Each side reports the least delta since its last
-// report, from which the other one knows that floor, too. The sum of both
-// floors is the shortest round trip: the clocks cancel in it. Half their difference is the
-// offset, if both ways take equally long: half of the peer's floor minus the own one. A clock that
+// report, from which the other one knows that floor, too. The sum of both floors is the shortest
+// round trip: the clocks cancel in it. Half their difference is the offset, if both ways take
+// equally long: half of the peer's floor minus the own one. A clock that
 // is set moves the floors by the same amount in opposite directions, and the offset follows. A path
 // that becomes longer one way moves one floor, and so the round trip, and the offset stays. The
 // derivation of the rules is in docs/DESIGN.md.
@@ -95,11 +95,15 @@
 // the path changes. Then the time is wrong by as much for four minutes, and Within does not tell. Most
 // such steps are noticed after that.
 //
-// The bound holds while a clock is slewed by chrony or ptp4l, by up to 500 ppm: on recorded and drawn
-// clocks at most 0.03 % of the trusted answers were beyond it. It does not hold where one way becomes
-// slowly longer as the other becomes shorter by as much: nobody can tell that from a rate of the clocks.
-// Whoever can delay datagrams moves the time in this way, and the bound with it, by up to as much as
-// they made both ways longer.
+// Under these changes of rate the bound holds:
+//
+//   - A crystal drifts by up to 0.1 ppm a second.
+//   - A clock is slewed by chrony or ptp4l: by up to 500 ppm, beginning and ending at once. Until the
+//     slew is noticed, the bound rests on what 500 ppm gain in 2 s.
+//
+// Faster slews are clock steps. The bound does not hold where one way becomes slowly longer as the other
+// becomes shorter by as much: two ends cannot tell that from a difference of the rates. Whoever can delay
+// datagrams can move the time so, and the bound with it, by up to half of what they add to the round trip.
 //
 // Stalls, short queues, and paths that become longer do not widen the bound. A path that is long from
 // the start does, since the bound is at least half the round trip. How often the bound holds is in
@@ -125,9 +129,8 @@
 //
 // Stamps are rounded down to their unit, reports and payload times to the nearest one. A report
 // may be off by one more unit, because its 24-bit value modulo 3 tells it from an original's; see
-// MinDeltaTS24. Without network
-// jitter a time that is sent as a TS23 is read within 7 us of the truth, as a TS16 within 258 us.
-// After only one datagram each way it is 11 us for a TS23.
+// MinDeltaTS24. Without network jitter a time that is sent as a TS23 is read within 7 us of the truth,
+// as a TS16 within 258 us. After only one datagram each way it is 11 us for a TS23.
 //
 // # Copying
 //

@@ -254,7 +254,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 //
 // An anchor that contradicts what is known lets Within return ErrAmbiguous. It is taken at once if it is
 // ahead, since no message comes from the future. If it is behind, the message may have been held up: it
-// takes three of them in a row, over 2 s. That is a step.
+// takes three of them in a row, over 2 s. Either is a step.
 func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 	a := &s.both.anchors
 	var v view
@@ -265,22 +265,21 @@ func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 		return
 	}
 	x := float64(int64(localUsec - s.base))
-	was := *a
+	confirmed := a.confirmed
 	behind := int64(v.remote(localUsec) - remoteUsec)
-	if turns := a.take(x, behind, s.both.delay(in), s.both.outliers.row > 0); turns != 0 {
+	turns := a.take(x, behind, s.both.delay(in), s.both.outliers.row > 0)
+	if turns != 0 {
 		v.whole -= uint64(turns) << offsetBits
 		v.steps++
-		if was.confirmed {
-			s.both.interval.clockStep(x)
-		}
+		s.both.dirty = true
+	}
+	if i := &s.both.interval; turns != 0 && confirmed && i.undisturbed(x) > settledTime {
+		i.clockStep(x) // else this is part of the last one
+	}
+	if state := v.state&^(unchecked|ambiguous) | s.both.doubts(); turns != 0 || state != v.state {
+		v.state = state
 		s.published.show(&v)
-		s.both.dirty = true
 	}
-	since := s.both.interval.since
-	if a.disagrees != was.disagrees || was.agreed < since && a.agreed >= since {
-		s.both.dirty = true
-	}
-	s.publish(x)
 }
 
 // Reset forgets everything, as when the peer is replaced by another. Steps goes on; if the offset
@@ -356,17 +355,21 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()
 
 // MinDeltaTS24 returns what to report to the peer at localUsec: the least receive time minus send
 // stamp of all datagrams since the last report, as of now, in units of 8 us modulo 2^24. Send it in the
-// next datagram. ok is false before the first datagram.
+// next datagram. ok is false before the first datagram. A result of 0 with ok tells the peer that nothing
+// has come since.
 //
-// Reading a report ends its interval as soon as another bucket of 0.2 s has ended. Until then another
-// call, from any goroutine, returns the same again. If nothing has arrived for a second since the last
-// call, it returns 0, which tells the peer so. A report that is lost, or that nobody sends, takes with
-// it what was least in its own interval and nothing else: who reads each 0.2 s and sends each second
-// tells the peer the fastest of the last 0.2 s only.
+// Reading a report ends its interval, so read one only to send it. Each datagram counts in one report.
+// One that came in the last 0.2 s may count in the next report.
 //
-// The remainder of a report by 3 is 0 or 1. That of an original may be 2: one such report, and the peer
-// counts as an original until 64 reports, each unlike the one before, had another. An original is
-// told the delay floor, by every call. A report is at most 13 us off.
+//   - A repeated call returns the same number until another datagram counts, or from a second later
+//     on 0. The peer takes a number that comes twice within a second as one report. So several
+//     goroutines may read and send reports.
+//   - A report that is lost, or that is read and not sent, takes with it what was least in its own
+//     interval, and nothing else. Read it each second, and the peer misses one second.
+//
+// Where the peer is an original, which believes the last report as it is, each call returns the
+// delay floor. The remainder of a report by 3 is 0 or 1. That of an original may be 2: one such report, and the peer
+// counts as an original until 64 reports, each unlike the one before, had another. A report is at most 13 us off.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	_, r := s.published.clockMap()
 	return s.published.report.tell(localUsec, r)
@@ -928,7 +931,7 @@ func (a *anchors) take(x float64, behind int64, delay float64, early bool) (turn
 	case late < -second || late > turn/2: // a clock was set, as above
 		a.row = 0
 		return 0
-	case turns > 0 && !a.inARow(x, turns): // it may have been held up
+	case (turns > 0 || late > second) && !a.inARow(x, turns): // it may have been held up, or a clock was set, as above
 		return 0
 	}
 	a.confirmed, a.disagrees, a.row, a.agreed = true, false, 0, x
@@ -1131,16 +1134,17 @@ func (a *association) heardAgain(d int, x, silence float64) {
 	a.dirty = true
 }
 
-// checked reports whether both ways have told, since the last silence or clock step, what was known before, and the
-// anchor did, if there is one.
-func (a *association) checked() bool {
-	return a.interval.checked() && (!a.anchors.known || a.anchors.agreed >= a.interval.since)
-}
-
-// ambiguous reports whether the multiple of 67.1 s is in doubt. A round trip below 0 is one of 67.1 s or more, or a
+// doubts returns whether what is known is unchecked, or ambiguous. It is checked if both ways have told something since the
+// last silence or clock step, and the anchor has, if there is one. A round trip below 0 is one of 67.1 s or longer, or a
 // clock was set.
-func (a *association) ambiguous() bool {
-	return a.anchors.disagrees || a.roundTrip() < -second
+func (a *association) doubts() (state uint32) {
+	if !a.interval.checked() || a.anchors.known && a.anchors.agreed < a.interval.since {
+		state |= unchecked
+	}
+	if a.anchors.disagrees || a.roundTrip() < -second {
+		state |= ambiguous
+	}
+	return state
 }
 
 // learnResolution takes by how much the two fastest datagrams of a bucket differ.
@@ -1185,7 +1189,7 @@ func (a *association) take(d int, s sample) (congested bool) {
 	}
 	a.limit(d, s)
 	a.arbiter.jumped = a.arbiter.jumped || s.to-s.from > congestedTime // nobody watched
-	if d != int(a.fellWay) && s.from >= a.fellAt && s.least < (a.fellFrom-a.roundTrip())/2 {
+	if lack := a.fellFrom - a.roundTrip(); d != int(a.fellWay) && s.from >= a.fellAt && s.least < lateShare*lack {
 		a.fellFrom = 0 // a clock would have made it late
 	}
 	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.steps.joint()))
@@ -1289,9 +1293,9 @@ func (a *association) slewed(d int, s sample) {
 	w.late.add(s, w.residual, lack)
 	by, t := min(w.late.by, lack), max(w.late.lasted(), 2*second)
 	switch {
-	case lack < leastSlew, a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
+	case lack < leastSlew+2*a.steps.joint(), a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
 		return
-	case w.late.by > 2*lack+4*w.spread || by > slewSkew*t: // rule: a slew is late by what lacks, a queue by more
+	case w.late.by > 2*lack+4*w.spread || by > slewSkew*w.late.lasted(): // rule: a slew is late by what lacks, a queue by more
 		return
 	}
 	w.raise(by)
@@ -1312,6 +1316,10 @@ func (a *association) fit(d int, s sample) {
 	if silence := x - s.from; silence > longestWindow || silence > congestedTime && w.n >= fitPoints && silence > w.span(s.from) {
 		a.forget(d) // the points are old
 		w.restart(x)
+		if silence > longestWindow { // so are those of the other way, even if it is not heard of yet
+			a.forget(1 - d)
+			a.ways[1-d].restart(x)
+		}
 		c.doubt(max(c.sigma, min(skewDrift*silence, priorSkew)))
 		return
 	}
@@ -1361,8 +1369,8 @@ func (a *association) matchStep(x float64) {
 		if opens && !a.arbiter.warmingUp() {
 			by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
 		}
-		set := opens || a.arbiter.matches(by, a.arbiter.reference, l, w) // rule: a clock that is set moves both floors
-		fell := a.fellFrom > 0 && x-a.fellAt < settledTime && a.arbiter.matches(by, a.fellFrom, l, w)
+		set := opens || !a.arbiter.warmingUp() && a.arbiter.matches(by, a.arbiter.reference, l, w) // rule: a clock that is set moves both floors
+		fell := a.fellFrom > 0 && w.spreads > 0 && x-a.fellAt < settledTime && a.arbiter.matches(by, a.fellFrom, l, w)
 		if by == 0 || !set && !fell {
 			continue
 		}
@@ -1492,7 +1500,7 @@ func (a *association) dispersion() float64 {
 
 // toReport returns the delta that the next report tells, as of x.
 func (a *association) toReport(x float64) float64 {
-	if a.peer.isOriginal() || !a.outgoing.some {
+	if a.peer.isOriginal() { // it believes the last report as it is
 		return a.delta(in, x)
 	}
 	return a.outgoing.at(x, a.clock.skew)
@@ -1512,20 +1520,13 @@ func (a *association) view(v *view, x float64, near uint64) {
 	if !a.peer.known {
 		return
 	}
-	v.state |= synced
-	if !a.checked() {
-		v.state |= unchecked
-	}
-	if a.ambiguous() {
-		v.state |= ambiguous
-	}
+	v.state |= synced | a.doubts()
 	offset := ring(a.clock.offsetAt(x), offsetBits) + 1./4 // or rounding down could take a whole one
 	fine := int64(math.Floor(offset * (1 << 32)))
 	v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
 	v.delay, v.toPeer = float32(max(a.delay(in), 0)), float32(max(a.delay(out), 0))
 	dispersion := a.dispersion()
-	slewed := min(a.lack(), slewSkew*2*second)
-	wrong := max(-a.roundTrip(), slewed, 0) // what lacks may be a slew, of which 2 s are not known yet
+	wrong := max(-a.roundTrip(), min(a.lack(), slewed), 0) // what lacks may be a slew, of which 2 s are not known yet
 	v.bound = float32(a.interval.bound() + wrong + dispersion*max(x-readerMargin-a.clock.at, 0))
 	v.dispersion = float32(dispersion)
 }
@@ -1581,10 +1582,11 @@ func (o *outgoing) at(x, skew float64) float64 { return o.delta - skew*(x-o.x) }
 // ---- The clock ----
 
 const (
-	priorSkew = 100e-6       // two crystals of 50 ppm
-	slewSkew  = 500e-6       // NTP's fastest slew
-	maxSkew   = 1000e-6      // no computer's clock is as wrong
-	skewDrift = 0.1e-6 / 1e6 // a skew changes so fast, per microsecond: temperature
+	priorSkew = 100e-6         // two crystals of 50 ppm
+	slewSkew  = 500e-6         // NTP's fastest slew
+	slewed    = 2e6 * slewSkew // us: so far from where it was is a clock until the next report, at most
+	maxSkew   = 1000e-6        // no computer's clock is as wrong
+	skewDrift = 0.1e-6 / 1e6   // a skew changes so fast, per microsecond: temperature
 )
 
 // gaussian is what is known of a rate. A variance of 0: nothing.
@@ -1835,12 +1837,16 @@ func (i *interval) take(d int, from, x, slack float64) (news bool) {
 		i.slack[d], i.fresh[d], news = slack, true, true
 	}
 	i.slack[d] = min(i.slack[d], slack)
-	if -i.slack[in] > i.slack[out] { // nothing is left: a clock was set
+	switch gap := -i.slack[in] - i.slack[out]; {
+	case gap <= 0:
+		return news
+	case gap < slewed: // nothing is left, but one slewed clock may be so far from where it was
+		i.slack[1-d] += slewed
+	default: // a clock was set
 		i.clockStep(x)
 		i.slack[1-d] = maxOffset
-		return true
 	}
-	return news
+	return true
 }
 
 // ---- The floor of one way ----
@@ -2417,12 +2423,15 @@ func secant(points []point) (slope, span float64) {
 
 // ---- Coarse clocks ----
 
-const maxResolution = 16e3 // us: no system's clock is coarser
+const (
+	maxResolution = 16e3 // us: no system's clock is coarser
+	surelyCoarse  = 8    // so many differences in a row are hardly multiples of one number by chance
+)
 
 // resolution learns of what deltas are multiples where both clocks are coarse.
 type resolution struct {
 	candidate uint16 // us: it may be that
-	hits      uint8  // differences that were multiples of it, at most longRun; one that is none begins anew
+	hits      uint8  // differences that were multiples of it, at most longRun; one that is none halves them
 }
 
 // learn takes by how much two datagrams of about the same moment differ: by 0 or a multiple of the resolution, but for the
@@ -2434,17 +2443,19 @@ func (r *resolution) learn(d int64) {
 	}
 	candidate := int64(r.candidate)
 	rest := d % max(candidate, 1)
-	if candidate <= 6*alike || min(rest, candidate-rest) > alike {
+	switch {
+	case candidate > 6*alike && min(rest, candidate-rest) <= alike:
+		r.hits = min(r.hits+1, longRun)
+	case r.hits >= surelyCoarse: // a clock that is steered or set as the two came
+		r.hits /= 2
+	default:
 		*r = resolution{uint16(d), 1}
-		return
 	}
-	r.hits = min(r.hits+1, longRun)
 }
 
-// joint returns the resolution of both clocks together, us: 0 where one of them is not coarse. Eight differences in a row
-// are hardly multiples of one number by chance.
+// joint returns the resolution of both clocks together, us: 0 where one of them is not coarse.
 func (r *resolution) joint() float64 {
-	if r.hits < 8 || r.candidate <= hostJitter {
+	if r.hits < surelyCoarse || r.candidate <= hostJitter {
 		return 0
 	}
 	return float64(r.candidate) // rule: both clocks may be coarse
@@ -2596,6 +2607,7 @@ const (
 	reportOnce  = 1 // it becomes told
 	reportTold  = 2 // it was told, and no datagram came since
 	reportAgain = 3 // an original is told it again and again, as of now
+	reportNone  = 4 // what came is of before a level shift
 )
 
 // set sets the delta at localUsec. isNew says that a datagram came since the last one was told.
@@ -2606,6 +2618,8 @@ func (r *ownReport) set(delta float64, localUsec uint64, again, isNew bool) {
 		kind = reportAgain
 	case !isNew && r.isTold():
 		return
+	case !isNew:
+		kind = reportNone
 	}
 	fine := uint32(int64(ring(delta, deltaBits) * (1 << (32 - deltaBits))))
 	r.word.Store(uint64(fine)<<32 | uint64(uint32(localUsec>>reportUnit)<<3) | kind)
@@ -2623,7 +2637,7 @@ func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, 
 		switch {
 		case kind == 0:
 			return 0, false
-		case kind == reportTold && abs(age) > second:
+		case kind == reportNone, kind == reportTold && abs(age) > second:
 			return 0, true
 		case kind == reportTold:
 			return NewCounter24(uint64(level >> 8)), true

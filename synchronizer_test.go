@@ -363,7 +363,7 @@ func TestPeerReports(t *testing.T) {
 }
 
 // TestReports: a report is the least delta since the one before, as of its time. It is the same again
-// until another bucket has ended, but for a second at most: then 0 says that nothing came. No
+// until another datagram counts, but for a second at most: then 0 says that nothing came. No
 // remainder is that of an original.
 func TestReports(t *testing.T) {
 	const delta, skew = 123_456, 100e-6
@@ -400,6 +400,46 @@ func TestReports(t *testing.T) {
 	}
 	hears(90)
 	told(delta + 90)
+}
+
+// TestRepeatedReports: who reads reports more often than datagrams come, from whatever goroutine, and sends all of
+// them, tells the peer what one that reads each once does. A report that is lost takes its own interval with it only.
+func TestRepeatedReports(t *testing.T) {
+	const runs = 20
+	var worst [3]time.Duration
+	for seed := range uint64(runs) {
+		for k, read := range []func(w *world){
+			func(*world) {},
+			func(w *world) { // twice more, a little later
+				for range 2 {
+					a, _ := w.a.MinDeltaTS24(w.now)
+					b, _ := w.b.MinDeltaTS24(w.remote(w.now))
+					w.a.OnPeerMinDeltaTS24(b, w.now+w.delay)
+					w.b.OnPeerMinDeltaTS24(a, w.remote(w.now+w.delay))
+				}
+			},
+			func(w *world) { // and they are lost
+				w.a.MinDeltaTS24(w.now)
+				w.b.MinDeltaTS24(w.remote(w.now))
+			},
+		} {
+			w := newWorld(seed*977, seed*7919, 20_000)
+			w.rng, w.jitter, w.ppm = rand.New(rand.NewPCG(seed, 1)), 1000, 20
+			for step := range 60 {
+				w.run(time.Second)
+				read(w)
+				if off, _ := w.ends()[0].off(); step >= 20 {
+					worst[k] = max(worst[k], off.Abs())
+				}
+			}
+		}
+	}
+	t.Logf("at most %v off; where each is read three times %v, where a third is lost %v", worst[0], worst[1], worst[2])
+	for _, off := range worst[1:] {
+		if off > worst[0]*3/2+20*time.Microsecond {
+			t.Errorf("at most %v off, want about %v", off, worst[0])
+		}
+	}
 }
 
 // trial is an arbiter and what a path and clocks do: it sees none of them but in looks.

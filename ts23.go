@@ -2,6 +2,8 @@
 
 package timesync
 
+import "time"
+
 // TS23 is a payload timestamp in three bytes: the receiver's clock in units of
 // 8 us. It wraps every 67.1 s (2^26 us). Stamps mostly speak of the past, so the
 // accepted interval is moved there by a quarter of the ring.
@@ -18,4 +20,45 @@ const ts23Shift = 3 // 2^3 us a unit
 // ReadTime23 put ok into the bit that ts leaves free.
 func FromLocalTime23(localUsec uint64, ts Counter23) uint64 {
 	return ts.Expand(localUsec>>ts23Shift-1<<21) << ts23Shift // a quarter of the ring, the original's choice
+}
+
+const (
+	eventLen    = 3         // bytes of an event: a TS23, whose top bit says that there is a time
+	eventFlag   = 1 << 7    // of the last byte
+	eventBehind = 3 << 24   // us, 50.3 s: an event that is older looks like another
+	eventAhead  = 1<<24 - 8 // us, 16.8 s: and one that is further ahead, too
+)
+
+// AppendEvent appends 3 bytes that tell the peer's ReadEvent when something happened: the peer's clock at
+// the local time happenedUsec. Both times are microseconds of the local clock; nowUsec is now. The bytes
+// hold a time only if it may be relied on now: if Snapshot.Within(tolerable) is nil, no clock was set
+// between the event and now, and the event is from 50 s ago to 16 s ahead. Else they are zeros. The top bit
+// of the last byte says whether there is a time. It may be called from any goroutine.
+func (s *TimeSynchronizer) AppendEvent(dst []byte, nowUsec, happenedUsec uint64, tolerable time.Duration) []byte {
+	snapshot, _ := s.Snapshot(nowUsec)
+	age := int64(nowUsec - happenedUsec)
+	switch {
+	case snapshot.Within(tolerable) != nil,
+		age > eventBehind-second/2 || age < second/2-eventAhead, // the datagram is under way, too
+		snapshot.StepSeen && age > snapshot.SinceStep.Microseconds():
+		return append(dst, make([]byte, eventLen)...)
+	}
+	event, _ := s.ToRemoteTime23(happenedUsec)
+	dst, _ = event.AppendBinary(dst) // which never fails
+	dst[len(dst)-1] |= eventFlag
+	return dst
+}
+
+// ReadEvent reads the first 3 bytes of b as the peer's AppendEvent appended them, in a datagram that was
+// received at nowUsec. It returns the local time, in microseconds, at which that event happened, at most
+// the peer's tolerable off, and 4 us. ok is false if the peer was not sure of the time, if the event lies
+// more than oldest before nowUsec, or more than ahead after it, or if b is shorter. A datagram that is under
+// way for longer than 50 s, less the age of the event, is read wrong by 67.1 s: oldest cannot tell that.
+func ReadEvent(b []byte, nowUsec uint64, oldest, ahead time.Duration) (atUsec uint64, ok bool) {
+	if len(b) < eventLen || b[eventLen-1]&eventFlag == 0 {
+		return 0, false
+	}
+	atUsec = FromLocalTime23(nowUsec, ReadCounter23(b))
+	age := time.Duration(int64(nowUsec-atUsec)) * time.Microsecond
+	return atUsec, -ahead <= age && age <= oldest
 }

@@ -478,7 +478,7 @@ export class Synchronizer extends RemoteClock {
      *
      * An anchor that contradicts what is known makes that ambiguous. It is taken at once if it is
      * ahead, since no message comes from the future. If it is behind, the message may have been
-     * held up: it takes three of them in a row, over 2 s. That is a step.
+     * held up: it takes three of them in a row, over 2 s. Either is a step.
      * @param {Usec} remote
      * @param {Usec} now
      */

@@ -478,6 +478,7 @@ const readerMargin = 20_000; // us: so far may a reader be ahead of the last dat
 const maxOffset = 2 ** (offsetBits - 1); // us: half the ring, where all offsets are
 const priorSkew = 100e-6; // two crystals of 50 ppm
 const slewSkew = 500e-6; // NTP's fastest slew
+const slewedMost = 2 * second * slewSkew; // us: so far may a clock go until the next report
 const maxSkew = 1000e-6; // no computer's clock is as wrong
 const skewDrift = 0.1e-6 / 1e6; // a skew changes so fast, per microsecond: temperature
 
@@ -1158,7 +1159,7 @@ export class Synchronizer extends RemoteClock {
 	 *
 	 * An anchor that contradicts what is known makes that ambiguous. It is taken at once if it is
 	 * ahead, since no message comes from the future. If it is behind, the message may have been
-	 * held up: it takes three of them in a row, over 2 s. That is a step.
+	 * held up: it takes three of them in a row, over 2 s. Either is a step.
 	 * @param {Usec} remote
 	 * @param {Usec} now
 	 */
@@ -1172,25 +1173,20 @@ export class Synchronizer extends RemoteClock {
 			return;
 		}
 		const x = since(now, this.#base);
-		const {confirmed, disagrees, agreed} = anchors;
+		const {confirmed} = anchors;
 		const behind = BigInt.asIntN(64, view.remote(now) - remote);
 		const isEarly = both.outliers.row > 0;
 		const turns = anchors.take(x, behind, both.delay(inward), isEarly);
 		if (turns !== 0n) {
 			view.whole -= turns << BigInt(offsetBits);
 			view.steps++;
-			if (confirmed) {
-				interval.clockStep(x);
-			}
 			both.dirty = true;
 		}
-		const isChecked = agreed < interval.since && anchors.agreed >= interval.since;
-		if (anchors.disagrees !== disagrees || isChecked) {
-			both.dirty = true;
+		if (turns !== 0n && confirmed && interval.undisturbed(x) > settled) {
+			interval.clockStep(x); // else this is part of the last one
 		}
-		if (both.dirty) {
-			this.#publish(x, later(this.#base, Math.trunc(x)));
-		}
+		view.unchecked = !both.isChecked;
+		view.ambiguous = both.isAmbiguous;
 	}
 
 	/**
@@ -1354,6 +1350,7 @@ class OwnReport {
 	#known = false;
 	#again = false; // an original is told it again and again, as of now
 	#told = 0;
+	#none = false; // what came is of before a level shift
 
 	/**
 	 * @param {number} delta
@@ -1369,6 +1366,7 @@ class OwnReport {
 		this.#at = at;
 		this.#again = again;
 		this.#known = true;
+		this.#none = !again && !isNew;
 		this.isTold = false;
 	}
 
@@ -1382,6 +1380,9 @@ class OwnReport {
 			return null;
 		}
 		const age = since(now, this.#at);
+		if (this.#none) {
+			return 0;
+		}
 		if (this.isTold) {
 			return Math.abs(age) > second ? 0 : this.#told;
 		}
@@ -1425,8 +1426,9 @@ class Anchors {
 			this.#row = 0; // a clock was set: datagrams and reports are to tell that first
 			return 0n;
 		}
-		if (turns > 0n && this.confirmed && !this.#isInARow(x, turns)) {
-			return 0n; // it may have been held up
+		const isBehind = turns > 0n || turns !== 0n && late > second;
+		if (isBehind && this.confirmed && !this.#isInARow(x, turns)) {
+			return 0n; // it may have been held up, or a clock was set, as above
 		}
 		this.confirmed = true;
 		this.disagrees = false;
@@ -1747,7 +1749,7 @@ class Association {
 			this.arbiter.jumped = true;
 		}
 		const isOther = way !== this.fellWay && sample.from >= this.fellAt;
-		if (isOther && sample.least < (this.fellFrom - this.roundTrip()) / 2) {
+		if (isOther && sample.least < lateShare * (this.fellFrom - this.roundTrip())) {
 			this.fellFrom = 0; // a clock would have made it late
 		}
 		const gate = w.upperGate(sample.to, this.clock.sigma, this.resolution.joint());
@@ -1882,11 +1884,12 @@ class Association {
 		w.late.add(sample, w.residual, lack);
 		const by = Math.min(w.late.by, lack);
 		const time = Math.max(w.late.lasted, 2 * second);
-		if (lack < leastSlew || this.arbiter.isWarmingUp || !w.isLate(lack, slewDepths)) {
+		const least = leastSlew + 2 * this.resolution.joint();
+		if (lack < least || this.arbiter.isWarmingUp || !w.isLate(lack, slewDepths)) {
 			return;
 		}
 		// rule: a slew is late by what lacks, a queue by more
-		if (w.late.by > 2 * lack + 4 * w.spread || by > slewSkew * time) {
+		if (w.late.by > 2 * lack + 4 * w.spread || by > slewSkew * w.late.lasted) {
 			return;
 		}
 		w.raise(by);
@@ -1917,6 +1920,10 @@ class Association {
 		if (silence > longestWindow || silence > congestedTime && outlasts) {
 			this.forget(way); // the points are old
 			points.restart(x);
+			if (silence > longestWindow) { // so are those of the other way, which may not be heard of yet
+				this.forget(1 - way);
+				this.ways[1 - way].points.restart(x);
+			}
 			clock.doubt(Math.max(clock.sigma, Math.min(skewDrift * silence, priorSkew)));
 			return;
 		}
@@ -1971,9 +1978,11 @@ class Association {
 			if (opens && !this.arbiter.isWarmingUp) {
 				by = Math.min(by, Math.max(this.arbiter.reference, 0) - look.roundTrip);
 			}
-			const set = opens || this.arbiter.matches(by, this.arbiter.reference, look, w);
-			const fell = this.fellFrom > 0 && x - this.fellAt < settled &&
-				this.arbiter.matches(by, this.fellFrom, look, w);
+			const {arbiter} = this;
+			const isMatch = !arbiter.isWarmingUp && arbiter.matches(by, arbiter.reference, look, w);
+			const set = opens || isMatch;
+			const isRecent = this.fellFrom > 0 && w.spreads > 0 && x - this.fellAt < settled;
+			const fell = isRecent && arbiter.matches(by, this.fellFrom, look, w);
 			if (by === 0 || !set && !fell) {
 				continue;
 			}
@@ -2135,7 +2144,7 @@ class Association {
 	 * @param {number} x
 	 */
 	toReport(x) {
-		if (this.peer.isOriginal || !this.outgoing.some) {
+		if (this.peer.isOriginal) { // it believes the last report as it is
 			return this.delta(inward, x);
 		}
 		return this.outgoing.at(x, this.clock.skew);
@@ -2174,8 +2183,7 @@ class Association {
 		view.toPeer = Math.max(this.delay(outward), 0);
 		view.dispersion = this.dispersion();
 		// What lacks may be a slew, of which 2 s are not known yet.
-		const slewed = Math.min(this.lack(), slewSkew * 2 * second);
-		const wrong = Math.max(-this.roundTrip(), slewed, 0);
+		const wrong = Math.max(-this.roundTrip(), Math.min(this.lack(), slewedMost), 0);
 		const grown = view.dispersion * Math.max(x - readerMargin - this.clock.at, 0);
 		view.bound = this.interval.bound() + wrong + grown;
 		return view;
@@ -2686,12 +2694,17 @@ class Interval {
 			news = true;
 		}
 		this.slack[way] = Math.min(this.slack[way], slack);
-		if (-this.slack[inward] > this.slack[outward]) { // nothing is left: a clock was set
+		const gap = -this.slack[inward] - this.slack[outward];
+		if (gap <= 0) {
+			return news;
+		}
+		if (gap < slewedMost) { // nothing is left, but one slewed clock may be so far from where it was
+			this.slack[1 - way] += slewedMost;
+		} else { // a clock was set
 			this.clockStep(x);
 			this.slack[1 - way] = maxOffset;
-			return true;
 		}
-		return news;
+		return true;
 	}
 }
 
@@ -3387,11 +3400,12 @@ function secant(points) {
 // ---- Coarse clocks ----
 
 const maxResolution = 16_000; // us: no system's clock is coarser
+const surelyCoarse = 8; // so many differences in a row are hardly multiples by chance
 
 /** Resolution learns of what deltas are multiples where both clocks are coarse. */
 class Resolution {
 	#candidate = 0; // us: it may be that
-	#hits = 0; // differences that were multiples of it; one that is none begins anew
+	#hits = 0; // differences that were multiples of it; one that is none halves them
 
 	/**
 	 * Takes by how much two datagrams of about the same moment differ: by 0 or a multiple of the
@@ -3405,18 +3419,21 @@ class Resolution {
 			return;
 		}
 		const rest = by % Math.max(this.#candidate, 1);
-		if (this.#candidate <= 6 * alike || Math.min(rest, this.#candidate - rest) > alike) {
+		const isMultiple = Math.min(rest, this.#candidate - rest) <= alike;
+		if (this.#candidate > 6 * alike && isMultiple) {
+			this.#hits = Math.min(this.#hits + 1, longRun);
+		} else if (this.#hits >= surelyCoarse) { // a clock that is steered or set as the two came
+			this.#hits = Math.floor(this.#hits / 2);
+		} else {
 			this.#candidate = by;
 			this.#hits = 1;
-			return;
 		}
-		this.#hits = Math.min(this.#hits + 1, longRun);
 	}
 
 	/** Returns the resolution of both clocks together, us: 0 where one of them is not coarse. */
 	joint() {
-		// Eight differences in a row are hardly multiples of one number by chance.
-		return this.#hits < 8 || this.#candidate <= hostJitter ? 0 : this.#candidate;
+		const isCoarse = this.#hits >= surelyCoarse && this.#candidate > hostJitter;
+		return isCoarse ? this.#candidate : 0;
 	}
 }
 
@@ -3544,16 +3561,6 @@ function parseHeader(datagram) {
 }
 
 /**
- * Returns whether an end waits for reports and anchors to check what it knows. After a clock step
- * there is time.
- * @param {Snapshot} snapshot
- */
-function isChecking(snapshot) {
-	const isSettling = snapshot.stepSeen && snapshot.sinceStep < settled;
-	return snapshot.ambiguous || snapshot.unchecked && !isSettling;
-}
-
-/**
  * Link is one end of a connection. Put header() in front of each payload, and pass what arrives to
  * open(). Encrypt and authenticate the whole, and drop what came before: whoever can forge or
  * replay datagrams can move the clock. For the next connection take a new Link.
@@ -3562,6 +3569,7 @@ export class Link extends RemoteClock {
 	#clock = new Synchronizer();
 	#hasAnchor = false; // the peer's anchor need not come again, but with reports
 	#heardOfUs = false; // the peer has our anchor
+	#wasSilent = false; // the peer was, and what we know is not checked since
 	#peerChecks = false; // the peer waits for reports and anchors
 	/** @type {Usec | null} */
 	#knewUs = null; // since when the peer knew our clock, by its own, or a little later
@@ -3591,7 +3599,7 @@ export class Link extends RemoteClock {
 	header(now) {
 		const snapshot = this.#clock.snapshot(now);
 		const {known} = snapshot;
-		const checks = isChecking(snapshot);
+		const checks = this.#checks(snapshot);
 		const report = this.#isDue(now) ? this.#clock.minDelta(now) : null;
 		const reports = report !== null;
 		const isNeeded = checks || this.#peerChecks || this.#isSilent(now);
@@ -3645,6 +3653,16 @@ export class Link extends RemoteClock {
 	}
 
 	/**
+	 * Returns whether we wait for reports and anchors to check what we know. After a clock step there is
+	 * time: within() fails anyway.
+	 * @param {Snapshot} snapshot
+	 */
+	#checks(snapshot) {
+		this.#wasSilent &&= snapshot.unchecked || snapshot.ambiguous;
+		return this.#wasSilent;
+	}
+
+	/**
 	 * Returns whether nothing has come for long.
 	 * @param {Usec} now
 	 */
@@ -3674,6 +3692,7 @@ export class Link extends RemoteClock {
 		}
 		if (this.#isSilent(now)) {
 			this.#owed = true;
+			this.#wasSilent = true;
 		}
 		const delay = this.#clock.datagram(stamp, now);
 		const known = delay !== null;
@@ -3702,6 +3721,7 @@ export class Link extends RemoteClock {
 		this.#clock.reset();
 		this.#hasAnchor = false;
 		this.#heardOfUs = false;
+		this.#wasSilent = false;
 		this.#peerChecks = false;
 		this.#knewUs = null;
 		this.#anew = new Streak();

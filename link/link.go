@@ -29,11 +29,11 @@
 //	          that was not sent, or that ends a silence of 15 s
 //	flag 1    there is an anchor: with each MinDelta, with flags 3 and 5, while the receiver's last
 //	          datagram lacked flag 2 or had flag 5, and while the receiver is silent for 15 s
-//	flag 2    the sender knows the receiver's clock and has its anchor, and the receiver's last
-//	          datagram did not ask; each datagram says it anew
+//	flag 2    the sender knows the receiver's clock and has its anchor, none contradicts it, and the
+//	          receiver's last datagram did not ask; each datagram says it anew
 //	flag 3    the sender has had no datagram or no MinDelta since its start or reset, and asks
 //	flag 4    always set: this is version 3
-//	flag 5    the sender checks what it knows, after a silence or since an anchor contradicts it
+//	flag 5    the sender checks what it knows, after a silence
 //	flag 6-7  reserved: zero, and refused if not
 //
 // An end that does not know its peer's clock yet ignores a MinDelta with flag 2: that one is for
@@ -135,6 +135,7 @@ type Link struct {
 	recorder   Recorder // of sync, or nil
 	hasAnchor  bool     // so the peer's anchor need not come again, but with reports
 	heardOfUs  bool     // the peer has our anchor
+	wasSilent  bool     // the peer was, and what we know is not checked since
 	peerChecks bool     // the peer waits for our reports and anchors
 	knewUs     bool     // the peer knew our clock, since we know its own
 	knewUsAt   uint64   // the peer's clock then, us, or a little later
@@ -229,7 +230,7 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	dst = append(dst, flagVersion)
 	dst, _ = timesync.LocalTimeToDatagramTS24(sendUsec).AppendBinary(dst) // which never fails
 	s, known := l.sync.Snapshot(sendUsec)
-	checks := checks(s)
+	checks := l.checks(s)
 	reports := false
 	if l.spoke && l.anew.over(sendUsec, restartTakes) && l.due(sendUsec) {
 		var minDelta timesync.Counter24 // reading it ends its interval
@@ -254,10 +255,11 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	return dst
 }
 
-// checks reports whether we wait for reports and anchors to check what we know. After a clock step there is time.
-func checks(s timesync.Snapshot) bool {
-	settling := s.StepSeen && s.SinceStep < timesync.SettleTime
-	return s.Ambiguous || s.Unchecked && !settling
+// checks reports whether we wait for reports and anchors to check what we know. After a clock step there is time: Within
+// fails anyway.
+func (l *Link) checks(s timesync.Snapshot) bool {
+	l.wasSilent = l.wasSilent && (s.Unchecked || s.Ambiguous)
+	return l.wasSilent
 }
 
 // due reports whether to send a report at nowUsec, and plans the next.
@@ -317,7 +319,7 @@ func (l *Link) ReadHeader(datagram []byte, recvUsec uint64) (payload []byte, owd
 		l.reset()
 	}
 	if l.silent(recvUsec) {
-		l.owed = true
+		l.owed, l.wasSilent = true, true
 	}
 	owd, ok = l.input().OnAuthenticatedDatagramTimestamp(h.stamp, recvUsec)
 	if h.anchored && !ok { // before the report, so that the first offset is the right one of those 67.1 s apart
@@ -470,7 +472,7 @@ func (l *Link) Reset() {
 func (l *Link) reset() {
 	l.input().Reset()
 	l.hasAnchor, l.heardOfUs, l.owed, l.reporting, l.spoke = false, false, false, false, false
-	l.peerChecks = false
+	l.wasSilent, l.peerChecks = false, false
 	l.knewUs, l.anew, l.told = false, streak{}, 0
 }
 

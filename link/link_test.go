@@ -6,6 +6,7 @@ package link
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"runtime"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"timesync/internal/testkit"
 )
 
 // newPair returns a model whose ends send 50 datagrams a second each, which take 15 to 25 ms, overtake
@@ -81,19 +84,23 @@ func TestReportsGo(t *testing.T) {
 	}
 }
 
+var heldSeed = flag.Uint64("held.seed", 1, "the first one's seed of TestHeldAnchor")
+
 // TestHeldAnchor: an anchor that somebody holds back does not turn the clock by a ring, even
 // if it is held back for as long as the ring.
 func TestHeldAnchor(t *testing.T) {
 	for _, seconds := range []float64{20, 40, 60, 67.1, 100, 130, 134.2, 134.5, 150, 201} {
-		hold := time.Duration(seconds * float64(second))
-		p := newPair(t, uint64(hold))
-		p.held = [2]time.Duration{hold, hold}
-		p.run(second) // all of these arrive later
-		p.held = [2]time.Duration{}
-		p.run(20 * second)
-		p.near("before", 3000)
-		p.run(hold + 20*second)
-		p.near(fmt.Sprint("after ", seconds, " s"), 3000)
+		for seed := *heldSeed; seed < *heldSeed+uint64(testkit.Sized(2, 10, 50)); seed++ {
+			hold := time.Duration(seconds * float64(second))
+			p := newPair(t, seed)
+			p.held = [2]time.Duration{hold, hold}
+			p.run(second) // all of these arrive later
+			p.held = [2]time.Duration{}
+			p.run(20 * second)
+			p.near("before", 3000)
+			p.run(hold + 20*second)
+			p.near(fmt.Sprint("after ", seconds, " s"), 3000)
+		}
 	}
 }
 

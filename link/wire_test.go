@@ -242,27 +242,26 @@ func (p *badPeer) came(side int, local uint64, h, _ []byte, _ time.Duration, _ b
 	}
 }
 
-// withQuality returns the report with another quality.
-func withQuality(report, quality uint64) uint64 { return report + 1 - (report+1+3-quality)%3 }
+// ours returns the report, or the next one if only an original sends it.
+func ours(report uint64) uint64 { return report + report%3/2 }
+
+// originals returns a report of the remainder by which an original is known.
+func originals(report uint64) uint64 { return report + 2 - report%3 }
 
 // windowed reports the least delta of 10 s, as the original does.
 func windowed(p *badPeer, report uint64) uint64 {
 	if len(p.deltas) == 0 {
 		return report
 	}
-	return withQuality(p.least(10e6)/8, 1)
+	return ours(p.least(10e6) / 8)
 }
 
-// first is what is enough to begin with: the least delta of 2 s, confirmed if it is no older than 0.25 s.
-func first(p *badPeer, report uint64) uint64 {
+// overlapping reports the least delta of 2 s, though a report goes each second.
+func overlapping(p *badPeer, report uint64) uint64 {
 	if len(p.deltas) == 0 {
 		return report
 	}
-	least, quality := p.least(2e6), uint64(0)
-	if p.least(0.25e6) == least {
-		quality = 1
-	}
-	return withQuality(least/8, quality)
+	return ours(p.least(2e6) / 8)
 }
 
 // forgetting is windowed, and after an impossible round trip the older deltas are forgotten.
@@ -278,8 +277,8 @@ func coarse(local uint64) uint64 { return local - local%1000 }
 var duties = []neglect{
 	{name: "all kept"},
 	{name: "all kept; its clock is set by 125 ms", step: 125 * time.Millisecond},
-	{name: "to begin with: the minimum of the last 2 s", report: first},
-	{name: "to begin with: the minimum of the last 2 s; its clock is set by 125 ms", report: first, step: 125 * time.Millisecond},
+	{name: "the report is the minimum of the last 2 s", report: overlapping},
+	{name: "the report is the minimum of the last 2 s; its clock is set by 125 ms", report: overlapping, step: 125 * time.Millisecond},
 	{name: "the clock is read once per frame of 16.7 ms", frames: true, clock: func(local uint64) uint64 { return local - local%16_667 }},
 	{name: "the clock advances by 1 ms, and times of receipt are rounded down, too", frames: true, clock: coarse},
 	{name: "the same, 0.1 ms and 0.1 ms of jitter each way", frames: true, clock: coarse, jitter: 100e3, ways: [2]time.Duration{100e3, 100e3}},
@@ -291,20 +290,19 @@ var duties = []neglect{
 	{name: "the report is the minimum of the last 10 s", report: windowed},
 	{name: "the same; its clock is set by 125 ms", report: windowed, step: 125 * time.Millisecond},
 	{name: "the same, but it forgets after an impossible round trip", report: forgetting, step: 125 * time.Millisecond},
-	{name: "quality 1 always, and the report is the last datagram", report: func(p *badPeer, report uint64) uint64 {
-		return withQuality(p.deltas[len(p.deltas)-1].usec/8, 1)
+	{name: "the report is the last datagram", report: func(p *badPeer, report uint64) uint64 {
+		return ours(p.deltas[len(p.deltas)-1].usec / 8)
 	}},
-	{name: "quality 1 always, and the report is 2 ms too low; 0 ms to it, 20 ms from it", ways: [2]time.Duration{0, 20e6},
-		report: func(p *badPeer, report uint64) uint64 { return withQuality(report-250, 1) }},
-	{name: "quality 0 always", report: func(p *badPeer, report uint64) uint64 { return withQuality(report, 0) }},
-	{name: "quality 2 once, after 60 s", report: func(p *badPeer, report uint64) uint64 {
+	{name: "the report is 2 ms too low; 0 ms to it, 20 ms from it", ways: [2]time.Duration{0, 20e6},
+		report: func(p *badPeer, report uint64) uint64 { return ours(report - 250) }},
+	{name: "remainder 2 once, after 60 s", report: func(p *badPeer, report uint64) uint64 {
 		if !p.strayed && p.latest-p.begun > 60e6 {
 			p.strayed = true
-			return withQuality(report, 2)
+			return originals(report)
 		}
 		return report
 	}},
-	{name: "quality 2 always", report: func(p *badPeer, report uint64) uint64 { return withQuality(report, 2) }},
+	{name: "remainder 2 always", report: func(p *badPeer, report uint64) uint64 { return originals(report) }},
 	{name: "reports of 0 from 30 s on", report: func(p *badPeer, report uint64) uint64 {
 		if p.latest-p.begun > 30e6 {
 			return 0

@@ -4,6 +4,7 @@
 package record
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync"
 	"timesync/internal/testkit"
 )
 
@@ -65,13 +67,88 @@ func (s *session) offsetAt(end int, local uint64) float64 {
 	return sign * (float64(s.start) + a*s.ppm/1e6)
 }
 
+// readings returns the recordings of a session. These are of version 2 of package link, where a report was the level of a
+// line; of both ends of a session, reports are made anew as version 3 has them.
+func (s *session) readings(t *testing.T) (files []io.Reader) {
+	var events [2][]Event
+	for end, name := range s.files {
+		for e, err := range Read(openRecording(t, name+".tsr")) {
+			must(t, err)
+			events[end] = append(events[end], e)
+		}
+	}
+	if len(s.files) == 1 { // what the page heard was not recorded
+		return []io.Reader{openRecording(t, s.files[0]+".tsr")}
+	}
+	for end := range events {
+		files = append(files, s.converted(t, end, events[end], events[1-end]))
+	}
+	return files
+}
+
+// converted returns a recording of an end in which each report is the least delta that came to the other one since the
+// report before.
+func (s *session) converted(t *testing.T, end int, here, there []Event) io.Reader {
+	slope := s.ppm / 1e6 // of the deltas there
+	if end == 1 {
+		slope = -slope
+	}
+	var file bytes.Buffer
+	w := New(&file)
+	w.Wrap(new(timesync.TimeSynchronizer))
+	var stamp timesync.Counter24 // of the last datagram
+	told := 0                    // events there before the last report
+	for i, e := range here {
+		if i%256 == 0 {
+			w.Flush() // else blocks are dropped: it is written faster than disks are expected to be
+		}
+		switch e.Kind {
+		case Datagram:
+			stamp = e.Counter
+			w.OnAuthenticatedDatagramTimestamp(e.Counter, e.LocalUsec)
+		case Anchor:
+			w.Anchor(e.LocalUsec, e.RemoteUsec)
+		case Report: // it came with that datagram
+			arrived := e.LocalUsec + uint64(int64(s.offsetAt(end, e.LocalUsec)))
+			sent := arrived - (arrived-uint64(stamp)<<3)&(1<<27-1)
+			var report timesync.Counter24
+			report, told = leastDelta(there, told, sent, slope)
+			w.OnPeerMinDeltaTS24(report, e.LocalUsec)
+		}
+	}
+	must(t, w.Close())
+	return &file
+}
+
+// leastDelta returns the report for the datagrams of all[from:] that came until sent, and the rest of all.
+func leastDelta(all []Event, from int, sent uint64, slope float64) (report timesync.Counter24, rest int) {
+	least, first := math.Inf(1), uint64(0)
+	for rest = from; rest < len(all) && int64(all[rest].LocalUsec-sent) <= 0; rest++ {
+		e := all[rest]
+		if e.Kind != Datagram {
+			continue
+		}
+		delta := e.LocalUsec - uint64(e.Counter)<<3
+		if math.IsInf(least, 1) {
+			first = delta
+		}
+		above := float64(int64((delta-first)<<37) >> 37) // modulo 2^27
+		least = min(least, above+slope*float64(sent-e.LocalUsec))
+	}
+	if math.IsInf(least, 1) {
+		return 0, rest // nothing came
+	}
+	report = timesync.NewCounter24((first + uint64(int64(math.Round(least))) + 4) >> 3)
+	if report%3 == 2 { // only an original sends those
+		report = report.Inc()
+	}
+	return max(report, 1), rest
+}
+
 // TestRecordings replays each session.
 func TestRecordings(t *testing.T) {
 	for _, s := range sessions {
-		var files []io.Reader
-		for _, name := range s.files {
-			files = append(files, openRecording(t, name+".tsr"))
-		}
+		files := s.readings(t)
 		var errs, sums []float64
 		begin, datagrams, wrong := [2]uint64{}, [2]int{}, 0
 		for m, err := range Replay(files...) {
@@ -96,7 +173,7 @@ func TestRecordings(t *testing.T) {
 				wrong++
 			}
 		}
-		old := 0 // reports of version 2 were levels, not datagrams
+		old := 0 // the page stood still, and reports of version 2 come each 2 s: till the next one the bound is a second
 		if s.files[0] == "browser" {
 			old = 20
 		}

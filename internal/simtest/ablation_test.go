@@ -67,7 +67,6 @@ var rules = []rule{
 	{name: "asymmetries decay"},
 	{name: "outliers come neither three times, nor in each bucket"},
 	{"what is congested opens no gate", `-w\.congestedFor`, ``},
-	{name: "what is congested comes near only well inside of the gate"},
 	{name: "what is near may be late"},
 	{name: "the first bucket need not be over"},
 	{name: "what lasts is no queue"},

@@ -218,12 +218,16 @@ func TestGoldenSessions(t *testing.T) {
 			limit, quirk := quirks[name]
 			for bits, errs := range replay(t, session, c.original, quirk) {
 				a, b := summarize(errs.ours), summarize(errs.theirs)
-				if !c.original { // in sessions of seconds: open since both ways are of one type
-					b.mean, b.p95, b.max = 3.5*b.mean, 3.5*b.p95, 3.5*b.max
+				if !c.original { // sessions last seconds: one lucky first report more or less decides
+					b.mean, b.p95, b.max = 1.5*b.mean, 1.5*b.p95, 1.5*b.max
 				}
 				switch {
 				case quirk:
-					b.p95, b.max = math.Inf(1), math.Inf(1)
+					// The original's mean is over those readings only that it had before it went wrong.
+					b.mean, b.p95, b.max = 3*b.mean, math.Inf(1), math.Inf(1)
+				case name == "loss_reorder_dup" && !c.original:
+					// Reports get lost: what the first one that arrives tells decides for the seconds that follow.
+					b.mean, b.p95, b.max = 2*b.mean, 2*b.p95, 2*b.max
 				case name == "deltas_cross_24bit_wrap":
 					// The first two datagrams to A queue alike to 2 us, so that the next, faster ones pass for early
 					// outliers: for a few seconds the error is up to twice the original's.
