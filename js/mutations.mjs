@@ -148,6 +148,21 @@ const mutations = [
 		say: 'const anchors = reports || isNeeded || !this.#heardOfUs;',
 	},
 	{
+		rule: 'no anchor while the peer checks',
+		instead: 'const isNeeded = checks || this.#peerChecks || this.#isSilent(now);',
+		say: 'const isNeeded = checks || this.#isSilent(now);',
+	},
+	{
+		rule: 'no anchor while we check',
+		instead: 'const isNeeded = checks || this.#peerChecks || this.#isSilent(now);',
+		say: 'const isNeeded = this.#peerChecks || this.#isSilent(now);',
+	},
+	{
+		rule: 'no anchor while the peer is silent',
+		instead: 'const isNeeded = checks || this.#peerChecks || this.#isSilent(now);',
+		say: 'const isNeeded = checks || this.#peerChecks;',
+	},
+	{
 		rule: 'no anchor until flag 2',
 		instead: 'const anchors = reports || !known || isNeeded || !this.#heardOfUs;',
 		say: 'const anchors = reports || !known || isNeeded;',
@@ -215,6 +230,23 @@ const mutations = [
 		rule: 'every 0.5 s for ever',
 		instead: 'isLate ? usual : soon',
 		say: 'soon',
+	},
+	{
+		rule: 'a peer that checks waits for reports',
+		instead: 'const isAwaited = this.#owed || this.#peerChecks && waited;',
+		say: 'const isAwaited = this.#owed;',
+	},
+	{
+		rule: 'a datagram after a silence owes no report',
+		instead: `			this.#owed = true;
+			this.#wasSilent = true;`,
+		say: '			this.#wasSilent = true;',
+	},
+	{
+		rule: 'nothing is checked after a silence',
+		instead: `			this.#owed = true;
+			this.#wasSilent = true;`,
+		say: '			this.#owed = true;',
 	},
 	{
 		rule: '20 s from now, one way only',
@@ -380,13 +412,13 @@ const mutations = [
 	},
 	{
 		rule: 'anchor behind: taken at once',
-		instead: 'if (turns > 0n && this.confirmed && !this.#isInARow(x, turns)) {',
+		instead: 'if (isBehind && this.confirmed && !this.#isInARow(x, turns)) {',
 		say: 'if (false) {',
 	},
 	{
 		rule: 'anchor behind: never',
-		instead: 'if (turns > 0n && this.confirmed && !this.#isInARow(x, turns)) {',
-		say: 'if (turns > 0n && this.confirmed) {',
+		instead: 'if (isBehind && this.confirmed && !this.#isInARow(x, turns)) {',
+		say: 'if (isBehind && this.confirmed) {',
 	},
 	{
 		rule: 'anchor behind: without 2 s',
@@ -400,8 +432,8 @@ const mutations = [
 	},
 	{
 		rule: 'anchor ahead counts as behind',
-		instead: 'if (turns > 0n && this.confirmed && !this',
-		say: 'if (turns !== 0n && this.confirmed && !this',
+		instead: 'const isBehind = turns > 0n || turns !== 0n && late > second;',
+		say: 'const isBehind = turns !== 0n;',
 	},
 	{
 		rule: 'anchor of an asking datagram counts for flag 2',
@@ -414,13 +446,13 @@ const mutations = [
 	// The estimator.
 	{
 		rule: 'a clock that is set is not seen',
-		instead: 'const set = opens || this.arbiter.matches(by, this.arbiter.reference, look, w);',
+		instead: 'const set = opens || isMatch;',
 		say: 'const set = false;',
 	},
 	{
 		rule: 'reports are of the floor, not the least delta',
-		instead: 'if (this.peer.isOriginal || !this.outgoing.some) {',
-		say: 'if (true) {',
+		instead: 'if (this.peer.isOriginal) { // it believes',
+		say: 'if (true) { // it believes',
 	},
 	{
 		rule: 'the offset is not halved',
