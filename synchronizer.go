@@ -83,7 +83,8 @@ type TimeSynchronizer struct {
 	bucket    bucket // under way
 	both      association
 	base      uint64    // local time, us, at which x is 0
-	published published // it ends a cache line: neighbours in a slice share none
+	published published
+	_         [32]byte // it ends a cache line: neighbours in a slice share none
 }
 
 const (
@@ -336,7 +337,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	case waits:
 		s.both.dirty = true
 		v.clockMap = old.clockMap
-		v.bound += float32(abs(excess)) / (1 << 32)
+		v.bound += float32(abs(excess-old.slewLeft(began))) / (1 << 32) // readers go on to where the old one leads
 	default:
 		left := excess / (1 << 24)
 		fine := int64(part) - left<<24

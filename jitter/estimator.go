@@ -2,7 +2,10 @@
 
 package jitter
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	usualShare = 0.01
@@ -15,16 +18,23 @@ const (
 	// long after the beginning of another stop one comes alone.
 	stopLength = 250 * time.Millisecond
 	stopAlone  = 5 * time.Second
-	// A stop lasts for stopLasts after the first arrival from it, since a program may take some frames
-	// to catch up. One that is counted is over after oneTick: what comes then may be a longer path.
+	// A stop lasts for stopLasts after the first arrival from it, since a program may take some
+	// frames to catch up. One that is counted is over after oneTick: what comes then may be a
+	// longer path.
 	stopLasts = 250 * time.Millisecond
 
 	// batchLasts is for how long after its first one things are held up together.
 	batchLasts = time.Second
 
-	// aimGain is by which part of itself one late observation lowers the share that is aimed at.
-	aimGain  = 1. / 30
+	// aimGain is by which part of the share that is asked for one late observation lowers the
+	// share that is aimed at, and heldGain what was held up together with it: not in the tail,
+	// but late.
+	aimGain  = 1. / 45
+	heldGain = aimGain / 2
+	// The aim has bounds, so that a bad moment is not paid for, nor a good one used up, for
+	// minutes.
 	aimLeast = 0.1
+	aimMost  = 1.3
 
 	// A delay that is further from the first one than this is from another clock.
 	longest = 24 * time.Hour
@@ -49,6 +59,7 @@ type Estimator struct {
 	stop    stop
 	pending [8]uint8      // the late ones up to the last arrival, as bins of the tail, that are not counted yet
 	waiting uint8         // how many these are
+	held    uint8         // how many more were held up together with them
 	before  time.Duration // the level before the first of them
 }
 
@@ -77,11 +88,12 @@ func (s *stop) lasts(now time.Duration) bool {
 	return s.known && 0 <= since && since < length
 }
 
-// Add takes that something was sent, by the sender's clock, and has arrived, by the receiver's. Call
-// it in the order of arrival. What comes out of order, or twice, is told by when it was sent: of things
-// that were sent at the same time, among the last dozen, only the first counts. Times may be
-// any, also negative ones, and may go back: a clock that was set is a path that changed. After a delay
-// that is more than a day longer or shorter than the first one it begins anew, as after Reset.
+// Add takes that something was sent, by the sender's clock, and has arrived, by the receiver's.
+// Call it in the order of arrival. What comes out of order, or twice, is told by when it was
+// sent: of things that were sent at the same time, among the last dozen, only the first counts.
+// Times may be any, also negative ones, and may go back: a clock that was set is a path that
+// changed. After a delay that is more than a day longer or shorter than the first one it begins
+// anew, as after Reset.
 func (e *Estimator) Add(sent, arrived time.Duration) {
 	delay := arrived - sent - e.first
 	if e.aim == 0 || delay < -longest || delay > longest {
@@ -103,6 +115,7 @@ func (e *Estimator) Add(sent, arrived time.Duration) {
 			return
 		}
 		if apart >= oneTick {
+			e.held += min(1, math.MaxUint8-e.held)
 			return
 		}
 	} else if since := now - e.batch.arrived; !e.batch.late || since < 0 || since >= oneTick {
@@ -114,8 +127,8 @@ func (e *Estimator) Add(sent, arrived time.Duration) {
 	e.learn(delay, late)
 }
 
-// heldUp returns how far apart in sending a late arrival is from the first of the batch, if it was held
-// up together with it, and otherwise 0.
+// heldUp returns how far apart in sending a late arrival is from the first of the batch, if it
+// was held up together with it, and otherwise 0.
 func (e *Estimator) heldUp(sent, now time.Duration, late bool) (apart time.Duration) {
 	apart = max(min(sent-e.batch.sent, longest), -longest)
 	if apart < 0 && !e.batch.late {
@@ -138,13 +151,13 @@ func (e *Estimator) stopped(now time.Duration) bool {
 	}
 	e.stop.ended = now
 	if e.stop.alone {
-		e.waiting = 0
+		e.waiting, e.held = 0, 0
 	}
 	return e.stop.alone
 }
 
-// countPending counts the late ones that no stop has held up. Those that the level explains by now are
-// of a path that has become longer, and count as one.
+// countPending counts the late ones that no stop has held up. Those that the level explains by
+// now are of a path that has become longer, and count as one.
 func (e *Estimator) countPending() {
 	for i, bin := range e.pending[:e.waiting] {
 		if i == 0 || e.level-e.before < binEnd(int(bin))/2 {
@@ -152,7 +165,8 @@ func (e *Estimator) countPending() {
 		}
 		e.aim = max(e.aim-aimGain, aimLeast)
 	}
-	e.waiting = 0
+	e.aim = max(e.aim-heldGain*float64(e.held), aimLeast)
+	e.waiting, e.held = 0, 0
 }
 
 // learn takes a delay that counts.
@@ -164,7 +178,7 @@ func (e *Estimator) learn(delay time.Duration, late bool) {
 	before := e.level
 	bin := binOf(delay - before)
 	e.level = e.recent.add(delay)
-	e.aim = min(e.aim+aimGain*share, 1)
+	e.aim = min(e.aim+aimGain*share, aimMost)
 	switch {
 	case !late:
 		e.tail.count(bin, share)
@@ -190,23 +204,23 @@ func (e *Estimator) share() float64 {
 
 // Wait returns how long after its sending a thing is to be shown, so that no more than Share come
 // later: a thing that was sent when the sender's clock read sent is to be shown when the
-// receiver's reads sent + wait. Where the clocks differ this may be negative. ok is false before the
-// first arrival.
+// receiver's reads sent + wait. Where the clocks differ this may be negative. ok is false before
+// the first arrival.
 func (e *Estimator) Wait() (wait time.Duration, ok bool) { return e.first + e.wait, e.aim > 0 }
 
-// Interval returns how long it is from one sending to the next: the median of the last 7, 0 before
-// two things have arrived. Who shows what is between two things, as between two states of a game, waits
-// for so much longer: then the later one has arrived, too.
+// Interval returns how long it is from one sending to the next: the median of the last 7, 0
+// before two things have arrived. Who shows what is between two things, as between two states of
+// a game, waits for so much longer: then the later one has arrived, too.
 func (e *Estimator) Interval() time.Duration { return e.sending.interval() }
 
-// Level returns the median of the last delays, as if their clocks were those of Wait. It is 0 before the
-// first arrival.
+// Level returns the median of the last delays, as if their clocks were those of Wait. It is 0
+// before the first arrival.
 func (e *Estimator) Level() time.Duration { return e.first + e.level }
 
-// Shift takes that all delays are longer by a time from now on, or shorter if it is negative, since a
-// clock was set: the receiver's forward by so much, or the sender's back.
+// Shift takes that all delays are longer by a time from now on, or shorter if it is negative,
+// since a clock was set: the receiver's forward by so much, or the sender's back.
 func (e *Estimator) Shift(by time.Duration) { e.first += by }
 
-// Reset forgets all but Share. Call it when the path is another one for certain: after a sleep of the
-// machine, or for a new connection.
+// Reset forgets all but Share. Call it when the path is another one for certain: after a sleep of
+// the machine, or for a new connection.
 func (e *Estimator) Reset() { *e = Estimator{Share: e.Share} }

@@ -60,8 +60,8 @@ func check(t *testing.T, got, want, limit time.Duration, format string, args ...
 	}
 }
 
-// TestShares: as many come late as are asked for, to within a third. Zero, NaN and what is below zero are one
-// in a hundred; other values are cut off at the ends.
+// TestShares: as many come late as are asked for, to within a third. Zero, NaN and what is below
+// zero are one in a hundred; other values are cut off at the ends.
 func TestShares(t *testing.T) {
 	for _, tt := range []struct{ share, means float64 }{
 		{0, 0.01}, {-1, 0.01}, {math.NaN(), 0.01}, {math.Inf(-1), 0.01},
@@ -78,8 +78,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestFirst: nothing is known before the first arrival. The second one is judged by the first, and after
-// a few the longest is allowed for.
+// TestFirst: nothing is known before the first arrival. The second one is judged by the first,
+// and after a few the longest is allowed for.
 func TestFirst(t *testing.T) {
 	var e jitter.Estimator
 	if _, ok := e.Wait(); ok || e.Interval() != 0 {
@@ -108,8 +108,8 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// TestStops: a stop of the path, or of the program that sends, changes the wait by little, at any age and
-// rate; also where the program catches up at 30 frames a second.
+// TestStops: a stop of the path, or of the program that sends, changes the wait by little, at any
+// age and rate; also where the program catches up at 30 frames a second.
 func TestStops(t *testing.T) {
 	for _, rate := range []int{10, 20, 30, 60, 120} {
 		for _, age := range []float64{0.3, 0.7, 1, 2, 4, 30, 200} {
@@ -164,7 +164,8 @@ func stopped(t *testing.T, rate int, age float64, length time.Duration, kind str
 	}
 }
 
-// TestLongerPath: a path that is longer, also by hours, is followed within half a second, up and down.
+// TestLongerPath: a path that is longer, also by hours, is followed within half a second, up and
+// down.
 func TestLongerPath(t *testing.T) {
 	for _, rate := range []int{10, 30, 60} {
 		for _, longer := range []time.Duration{60 * ms, time.Second, 3 * time.Hour} {
@@ -182,8 +183,8 @@ func TestLongerPath(t *testing.T) {
 	}
 }
 
-// TestTimesGoBack: a clock that is set back, the sender's or the receiver's, by anything, is a path
-// that changed.
+// TestTimesGoBack: a clock that is set back, the sender's or the receiver's, by anything, is a
+// path that changed.
 func TestTimesGoBack(t *testing.T) {
 	for _, back := range []time.Duration{5 * ms, time.Second, time.Hour, 300 * 24 * time.Hour} {
 		var both jitter.Estimator
@@ -231,8 +232,8 @@ func TestDuplicates(t *testing.T) {
 	check(t, wait(t, &twice), wait(t, &once), 0, "the wait")
 }
 
-// TestShift: a clock that was set, and of which the estimator is told, changes nothing but the wait by as
-// much.
+// TestShift: a clock that was set, and of which the estimator is told, changes nothing but the
+// wait by as much.
 func TestShift(t *testing.T) {
 	var set, same jitter.Estimator
 	s, o := newSource(6, 16*ms), newSource(6, 16*ms)
@@ -290,7 +291,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// FuzzAdd: whatever has arrived, an estimator is right again when an even stream has arrived for a while.
+// FuzzAdd: whatever has arrived, an estimator is right again when an even stream has arrived for
+// a while.
 func FuzzAdd(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{1, 2, 3, 200, 90, 10, 255, 0, 7, 7, 7, 7})

@@ -8,8 +8,8 @@ import (
 	"timesync/jitter"
 )
 
-// States of a game are sent 20 times a second, and take 30 to 45 ms. Shown are always two states, and
-// what lies between them.
+// States of a game are sent 20 times a second, and take 30 to 45 ms. Shown are always two states,
+// and what lies between them.
 func ExampleEstimator() {
 	random := rand.New(rand.NewPCG(1, 2))
 	var estimator jitter.Estimator // 1 state in 100 may be late
@@ -24,8 +24,8 @@ func ExampleEstimator() {
 	// Output: show the world as it was 100ms ago
 }
 
-// Frames of sound are sent each 20 ms. The path stops once, for half a second: that is heard, but no later frame is
-// played later for it. Then the path becomes 40 ms longer.
+// Frames of sound are sent each 20 ms. The path stops once, for half a second: that is heard, but
+// no later frame is played later for it. Then the path becomes 40 ms longer.
 func ExampleEstimator_sound() {
 	estimator := jitter.Estimator{Share: 0.02}
 	play := func(from, to int, delay func(sent time.Duration) time.Duration) {

@@ -52,7 +52,7 @@ func (s *slowTail) above(bin int) (n int) {
 
 // quantileBin returns the lowest bin above which there are no more than a share.
 func (s *slowTail) quantileBin(share float64) int {
-	may := share * float64(len(s.halves[0])+len(s.halves[1])+1)
+	may := share*float64(len(s.halves[0])+len(s.halves[1])) + halfOne
 	for bin := range bins {
 		if float64(s.above(bin)) <= may {
 			return bin

@@ -49,8 +49,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestWorlds: in each kind of world as few are late as are asked for, with about the wait of an oracle; a stop changes
-// nothing, and a path that is longer or shorter is followed. With -long also where more may be late.
+// TestWorlds: in each kind of world as few are late as are asked for, with about the wait of an
+// oracle; a stop changes nothing, and a path that is longer or shorter is followed. With -long
+// also where more may be late.
 func TestWorlds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation")
@@ -68,6 +69,17 @@ func TestWorlds(t *testing.T) {
 		}
 		if all := waiting.All(rows); all.Ratio > 1.05 {
 			t.Errorf("of %v: %v", share, all)
+		}
+	}
+}
+
+// TestRecordings: of each recording few are late, also on LTE and 3G whose queue holds seconds.
+// Those of other folders are judged with -worlds.recordings.
+func TestRecordings(t *testing.T) {
+	for _, c := range recordings(t, 0.01) {
+		row := ours([]*waiting.Course{c})[0]
+		if limit := 0.12; row.Late > limit {
+			t.Errorf("%s: %v, at most %v", c.Name, row, limit)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Tests what vectors do not decide of timesync.mjs, in simulated time: trust, and how TickClient follows late inputs and
-// states:
+// Tests what vectors do not decide of timesync.mjs, in simulated time: trust, and how
+// TickClient follows late inputs and states:
 //
 //	node js/client.mjs
 
@@ -131,7 +131,7 @@ class World {
 			v.setBigUint64(21, this.server, true);
 			this.toClient(r);
 		}
-		if (b[0] === 1) this.heard = true;
+		if (b[0] === 3) this.heard = true;
 		if (
 			b[0] !== 0x10 ||
 			new DataView(b.buffer, b.byteOffset).getBigUint64(1, true) !== this.epoch
@@ -168,9 +168,9 @@ class World {
 	announce() {
 		if (this.hangs) return;
 		const n = Math.min(this.came.size, 64),
-			b = new Uint8Array(n ? 43 + 2 * n : 34),
+			b = new Uint8Array(n ? 45 + 2 * n : 36),
 			v = new DataView(b.buffer);
-		b[0] = 2;
+		b[0] = 4;
 		v.setBigUint64(1, this.epoch, true);
 		v.setUint32(9, 60, true);
 		v.setUint32(13, 1, true);
@@ -178,13 +178,13 @@ class World {
 		v.setBigInt64(25, ts.tickAt(this.gameTime, RATE), true);
 		b[33] = (this.heard ? 1 : 0) | (n ? 4 : 0);
 		if (n) {
-			v.setBigInt64(34, this.newest, true);
-			b[42] = n;
+			v.setBigInt64(36, this.newest, true);
+			b[44] = n;
 		}
 		for (let i = 0; i < n; i++) {
 			const early = this.came.get(this.newest - BigInt(i));
 			v.setInt16(
-				43 + 2 * i,
+				45 + 2 * i,
 				early === undefined ? -32768 : Math.max(Math.floor(early / 100), -32767),
 				true,
 			);
@@ -198,7 +198,7 @@ class World {
 			this.remote.reply(b, now);
 			this.answered++;
 		}
-		if (b[0] === 2) this.game.welcome(b, now);
+		if (b[0] === 4) this.game.welcome(b, now);
 		if (b[0] !== 0x11) return;
 		const v = new DataView(b.buffer, b.byteOffset),
 			tick = v.getBigInt64(9, true),

@@ -157,6 +157,7 @@ export function appendReply(request: Uint8Array, session: number, received: Usec
  * @property {bigint} tick now, on the server
  * @property {boolean} heard the server has had a Hello
  * @property {boolean} paused
+ * @property {number} debt by how many ticks the server is behind
  * @property {bigint} newest of which inputs it tells: this one,
  * @property {number[]} early newest - 1 and so on: by how many units of 0.1 ms each came early,
  *   below 0 late, -32768 if none came
@@ -619,7 +620,7 @@ export class Ping extends RemoteClock {
     reset(session?: number): void;
     /**
      * Takes that the local machine slept until now, so that its clock may have stood still. It
-     * asks a group of requests, and within() says 'stepped' until the answers have shown what
+     * asks a group of requests, and within() says 'unchecked' until the answers have shown what
      * the clock is.
      * @param {Usec} now
      */
@@ -860,6 +861,10 @@ export type Welcome = {
      */
     heard: boolean;
     paused: boolean;
+    /**
+     * by how many ticks the server is behind
+     */
+    debt: number;
     /**
      * of which inputs it tells: this one,
      */

@@ -326,9 +326,7 @@ export class PageWatch {
 		const noise = Math.max(20_000, 2 * this.#clock.step); // both are read one after the other
 		let slept = ahead - this.#ahead;
 		this.#last = now;
-		if (slept < 0 || slept >= noise) {
-			this.#ahead = ahead; // small differences must be able to add up
-		}
+		this.#ahead = ahead; // a sleep shows at once; what adds up is that the clocks' rates differ
 		if (slept < noise) {
 			slept = 0;
 		}
@@ -1327,7 +1325,7 @@ export class Synchronizer extends RemoteClock {
 			both.dirty = true;
 			const {whole, part, slew, skewBefore, skewAfter} = old;
 			Object.assign(view, {whole, part, slew, skewBefore, skewAfter});
-			view.bound += Math.abs(excess);
+			view.bound += Math.abs(excess - old.slewLeft(began)); // readers go where the old one leads
 		} else {
 			view.slew = Math.trunc(excess * 256) / 256;
 			const fine = shown.part - view.slew;
@@ -1673,7 +1671,7 @@ class Association {
 	 */
 	doubt(x) {
 		this.advance(x);
-		this.interval.clockStep(x);
+		this.interval.doubt(x);
 		this.interval.slack = [maxOffset, maxOffset];
 		this.outgoing.forget();
 		this.dirty = true;
@@ -3653,8 +3651,8 @@ export class Link extends RemoteClock {
 	}
 
 	/**
-	 * Returns whether we wait for reports and anchors to check what we know. After a clock step there is
-	 * time: within() fails anyway.
+	 * Returns whether we wait for reports and anchors to check what we know. After a clock step
+	 * there is time: within() fails anyway.
 	 * @param {Snapshot} snapshot
 	 */
 	#checks(snapshot) {
@@ -4403,7 +4401,7 @@ export class Ping extends RemoteClock {
 
 	/**
 	 * Takes that the local machine slept until now, so that its clock may have stood still. It
-	 * asks a group of requests, and within() says 'stepped' until the answers have shown what
+	 * asks a group of requests, and within() says 'unchecked' until the answers have shown what
 	 * the clock is.
 	 * @param {Usec} now
 	 */
@@ -4461,10 +4459,13 @@ const stopLength = 250_000; // us: so far above the level comes what a stop held
 const stopAlone = 5 * second; // after the beginning of another stop one comes alone
 const stopLasts = 250_000; // us: a program may take some frames to catch up
 const batchLasts = second; // after its first one, things are held up together for so long
-const aimGain = 1 / 30; // by this part of itself a late one lowers the share that is aimed at
+const aimGain = 1 / 45; // by this part of what is asked a late one lowers the share that is aimed at,
+const heldGain = aimGain / 2; // and by this one that was held up together with it
 const aimLeast = 0.1;
+const aimMost = 1.3;
 const longestDelay = 24 * 3600 * second; // one that differs by more is of another clock
 const pendingLate = 8; // late ones that are not counted yet
+const heldMost = 255; // what was held up with them
 
 /**
  * JitterEstimator learns from the arrivals of things that are sent at an even rate how long to
@@ -4492,6 +4493,7 @@ export class JitterEstimator {
 	#stop = {known: false, alone: false, began: 0, ended: 0}; // a time in which nothing came
 	/** @type {number[]} */
 	#pending = []; // the last late ones, which are not counted yet, as bins of the tail
+	#held = 0; // how many more were held up together with them
 	#before = 0; // the level before the first of them
 
 	/** @param {number} [share] */
@@ -4530,7 +4532,11 @@ export class JitterEstimator {
 		if (apart > 0) {
 			this.#batch.excess = Math.max(this.#batch.excess, delay);
 			const isStop = this.#batch.excess - this.#level >= stopLength;
-			if (isStop && this.#stopped(now) || apart >= oneTick) {
+			if (isStop && this.#stopped(now)) {
+				return;
+			}
+			if (apart >= oneTick) {
+				this.#held = Math.min(this.#held + 1, heldMost);
 				return;
 			}
 		} else if (!this.#batch.late || since < 0 || since >= oneTick) {
@@ -4584,6 +4590,7 @@ export class JitterEstimator {
 		this.#batch = {sent: 0, arrived: 0, excess: 0, late: false};
 		this.#stop = {known: false, alone: false, began: 0, ended: 0};
 		this.#pending = [];
+		this.#held = 0;
 		this.#before = 0;
 	}
 
@@ -4633,6 +4640,7 @@ export class JitterEstimator {
 		stop.ended = now;
 		if (stop.alone) {
 			this.#pending = [];
+			this.#held = 0;
 		}
 		return stop.alone;
 	}
@@ -4648,7 +4656,9 @@ export class JitterEstimator {
 			}
 			this.#aim = Math.max(this.#aim - aimGain, aimLeast);
 		}
+		this.#aim = Math.max(this.#aim - heldGain * this.#held, aimLeast);
 		this.#pending = [];
+		this.#held = 0;
 	}
 
 	/**
@@ -4664,7 +4674,7 @@ export class JitterEstimator {
 		const before = this.#level;
 		const bin = binOf(delay - before);
 		this.#level = this.#recent.add(delay);
-		this.#aim = Math.min(this.#aim + aimGain * share, 1);
+		this.#aim = Math.min(this.#aim + aimGain * share, aimMost);
 		if (!late) {
 			this.#tail.count(bin, share);
 		} else if (this.#pending.length < pendingLate) {
@@ -4747,7 +4757,7 @@ class Sending {
 const bins = 128;
 const finest = 32; // us: bins are as wide up to 16 of them, and then a share of an octave
 const perOctave = 8;
-const halfShares = 15; // one half of the counts takes so many times 1/share
+const halfShares = 20; // one half of the counts takes so many times 1/share
 
 /**
  * Returns the bin of what is so far above the level.
@@ -4810,12 +4820,12 @@ class Tail {
 	}
 
 	/**
-	 * Returns what no more than a share of the counted is above, and of one more, since the next
-	 * may be longer than all.
+	 * Returns what no more than a share of the counted is above, and half an observation more: the
+	 * median estimate.
 	 * @param {number} share
 	 */
 	quantile(share) {
-		const may = share * (this.#totals[0] + this.#totals[1] + 1);
+		const may = share * (this.#totals[0] + this.#totals[1]) + 0.5;
 		while (this.#at < bins - 1 && this.#beyond > may) {
 			this.#at++;
 			this.#beyond -= this.#in(this.#at);
@@ -4836,9 +4846,11 @@ class Tail {
 // ---- Game time: WIRE.md, "tick: Welcome and Hello" ----
 
 const helloSize = 17;
-const welcomeSize = 34;
-const kindHello = 1;
-const kindWelcome = 2;
+const flagsAt = 33;
+const debtAt = 34;
+const welcomeSize = 36;
+const kindHello = 3; // 1 and 2 were those of the first version
+const kindWelcome = 4;
 const flagHeard = 1;
 const flagPaused = 2;
 const flagInputs = 4;
@@ -4860,6 +4872,7 @@ const maxStart = 1n << 61n; // ns: 73 years
  * @property {bigint} tick now, on the server
  * @property {boolean} heard the server has had a Hello
  * @property {boolean} paused
+ * @property {number} debt by how many ticks the server is behind
  * @property {bigint} newest of which inputs it tells: this one,
  * @property {number[]} early newest - 1 and so on: by how many units of 0.1 ms each came early,
  *   below 0 late, -32768 if none came
@@ -4876,7 +4889,7 @@ export function readWelcome(bytes) {
 		return null;
 	}
 	const b = viewOf(bytes);
-	const flags = bytes[welcomeSize - 1];
+	const flags = bytes[flagsAt];
 	const epoch = b.getBigUint64(1, true);
 	const num = b.getUint32(9, true);
 	const den = b.getUint32(13, true);
@@ -4899,6 +4912,7 @@ export function readWelcome(bytes) {
 		tick,
 		heard: (flags & flagHeard) !== 0,
 		paused: (flags & flagPaused) !== 0,
+		debt: b.getUint16(debtAt, true),
 		newest: inputs.newest,
 		early: inputs.early,
 		sent: u64(origin + floorDivide(start, 1000n)),
@@ -5140,6 +5154,48 @@ class FrameTimes {
 	}
 }
 
+const hitchMost = 3 * second; // a server that is behind for longer is a longer path
+const hitchAlone = 5 * second; // one that comes sooner after another is the same
+
+/** Hitch is a time in which the server is behind with its ticks, and so are its states. */
+class Hitch {
+	#known = false;
+	#lasts = false;
+	#beganAt = 0n;
+	#endedAt = 0n;
+	#last = 0n; // of one that is over: states up to this tick may be late because of it
+
+	/**
+	 * Takes a Welcome.
+	 * @param {Welcome} welcome
+	 * @param {Usec} now
+	 */
+	told(welcome, now) {
+		const isBehind = welcome.debt > 0;
+		if (isBehind && !this.#lasts) {
+			if (!this.#known || since(now, this.#endedAt) >= hitchAlone) {
+				this.#beganAt = now;
+			}
+			this.#known = true;
+			this.#lasts = true;
+		} else if (!isBehind && this.#lasts) {
+			this.#lasts = false;
+			this.#endedAt = now;
+			this.#last = welcome.tick;
+		}
+	}
+
+	/**
+	 * Returns whether a state is late because of it.
+	 * @param {bigint} tick
+	 * @param {Usec} now when it came
+	 */
+	delays(tick, now) {
+		const isShort = this.#known && since(now, this.#beganAt) < hitchMost;
+		return isShort && (this.#lasts || tick <= this.#last);
+	}
+}
+
 const sentMost = 1024; // ticks of which is known when their inputs were sent
 const statesMost = 128; // more than a second at 60 Hz
 
@@ -5153,6 +5209,7 @@ class Buffers {
 	ahead = new Follower(); // the predicted clock, by the server's word of inputs
 	behind = new Follower(); // the server clock, by states
 	every = 0; // us: how long it is from one state to the next; 0 is not known
+	hitch = new Hitch(); // of the server
 	reference = 0; // us of game time
 	#referenceAt = 0n;
 	#skew = 0;
@@ -5280,6 +5337,10 @@ class Buffers {
 		}
 		const start = tickStart(tick, rate);
 		const late = shown > start - this.every;
+		if (this.hitch.delays(tick, now)) {
+			this.behind.count(late);
+			return;
+		}
 		this.behind.add({sent: start, distance: this.#read(now) - start}, now);
 		this.every = this.behind.interval || this.every;
 		this.behind.count(late);
@@ -5330,6 +5391,8 @@ const slewRate = 0.01; // at 60 Hz 1 % is not seen
 const slewNear = 50_000; // us: what is farther off is slewed faster
 const slewScale = 500_000; // us: each of these doubles the speed of the clock, as it were
 const slewMost = 0.25; // more is felt as another speed of the game
+const gameWarmUp = 3 * second; // the first datagrams may have waited while the server hung, so
+const warmUpMost = 20_000; // us: from this error on clocks are set meanwhile
 const longestFrame = 8; // ticks
 
 /**
@@ -5363,6 +5426,7 @@ export class TickClient {
 	#shown = null; // as clocks() found them
 	#countsFrom = 0n; // what arrived before may have waited on this machine
 	#stands = false; // the server clock does, until it is right
+	#beganAt = 0n; // when the clocks did
 
 	/**
 	 * @param {RemoteClock} remote a Link, or a Ping
@@ -5397,6 +5461,7 @@ export class TickClient {
 		this.#welcome = next;
 		this.#heardAt = now;
 		this.#aliveAt = now;
+		this.#own.hitch.told(next, now);
 		if (this.clocks(now) !== null) {
 			this.#own.inputsCame(next, now);
 		}
@@ -5566,6 +5631,7 @@ export class TickClient {
 		}
 		if (shown === null) {
 			this.#countsFrom = now;
+			this.#beganAt = now;
 		} else if (passed > hang) { // the page hung
 			this.#countsFrom = later(now, hang);
 		}
@@ -5582,7 +5648,7 @@ export class TickClient {
 			shared: goal.shared - was.shared,
 			predicted: goal.predicted - was.predicted,
 		};
-		if (this.#isFar(off)) {
+		if (this.#isFar(off, since(now, this.#beganAt))) {
 			this.steps++;
 			this.#stands = false;
 			own.jumped(tickAt(goal.predicted, welcome) + 1n);
@@ -5613,12 +5679,13 @@ export class TickClient {
 	 * Returns whether the clocks are to be set. One that follows arrivals needs no step of its
 	 * own.
 	 * @param {Times} off
+	 * @param {number} age us: how long ago the clocks began
 	 */
-	#isFar(off) {
+	#isFar(off, age) {
 		const {clientBuffer, serverBuffer} = this.buffers;
 		const follows = clientBuffer === undefined && this.#own.behind.isMeasured;
 		const leads = serverBuffer === undefined && this.#own.ahead.isMeasured;
-		return Math.abs(off.shared) > hardThreshold ||
+		return Math.abs(off.shared) > (age < gameWarmUp ? warmUpMost : hardThreshold) ||
 			!follows && Math.abs(off.server) > hardThreshold ||
 			!leads && Math.abs(off.predicted) > hardThreshold;
 	}

@@ -150,7 +150,8 @@ export function run(ts, say = console.log) {
 			if (l.event === 'welcome' || l.event === 'announce') {
 				const w = ts.readWelcome(unhex(l.hex)),
 					early = (l.early ?? []).map(v => v ?? -32768);
-				check((w === null) === (l.error ?? false), l, w);
+				check((w === null) === (l.error !== undefined), l, w);
+				if (w) check(w.debt === Number(l.debt ?? 0), l, w.debt);
 				if (w)
 					check(
 						w.newest === BigInt(l.newest ?? 0) && `${w.early}` === `${early}`,

@@ -30,8 +30,8 @@ const (
 	// blockLen bounds a block. At 60 datagrams a second, a second needs 0.4 kB of it, so
 	// an io.Writer may hang for 10 s before anything is dropped.
 	blockLen = 4096
-	// eventLen is more than the longest event, which is an answer of 128 bytes.
-	eventLen = 140
+	// eventLen is more than the longest event, which is an answer of 138 bytes.
+	eventLen = 150
 )
 
 // crcTable is that of CRC-32C, for which processors have an instruction.
@@ -197,8 +197,12 @@ func (c *coder) answer(e *Event) {
 	c.bad = in.bad
 }
 
-// flagStepSeen is in the flags of an answer.
-const flagStepSeen = 1 << 0
+// These are in the flags of an answer.
+const (
+	flagStepSeen = 1 << iota
+	flagUnchecked
+	flagAmbiguous
+)
 
 // unknownScatter is what an answer says for a FloorScatter that is not known. A known one is less.
 const unknownScatter = time.Second
@@ -229,15 +233,19 @@ func (c *coder) known(e *Event) {
 	}
 	c.duration(&s.MinimumDelayToPeer)
 	flags := uint64(0)
-	if s.StepSeen {
-		flags = flagStepSeen
+	for i, is := range [...]bool{s.StepSeen, s.Unchecked, s.Ambiguous} {
+		if is {
+			flags |= flagStepSeen << i
+		}
 	}
-	s.StepSeen = c.number(flags, 1)&flagStepSeen != 0
+	flags = c.number(flags, 1)
+	s.StepSeen, s.Unchecked, s.Ambiguous = flags&flagStepSeen != 0, flags&flagUnchecked != 0, flags&flagAmbiguous != 0
 	s.SkewError = c.float(s.SkewError)
 	if c.reads && len(c.b) == 0 { // recordings of before 2026-11-28 end here
 		return
 	}
 	c.duration(&s.Jitter)
+	c.duration(&s.SilentAfter)
 }
 
 // seal writes the head of a block.

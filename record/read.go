@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// What Read and Replay complain of. All whole blocks before are read.
+// Read and Replay return these errors after all whole blocks that come before.
 var (
-	// ErrFormat: this is not a recording, or one of a version that is not known.
-	ErrFormat = errors.New("record: not a recording of a known version")
-	// ErrTruncated: the recording ends within a block, as when the process was killed.
+	// ErrFormat says that this is not a recording, or one of an unknown version.
+	ErrFormat = errors.New("record: not a recording, or one of an unknown version")
+	// ErrTruncated says that the recording ends within a block, as when the process was killed.
 	ErrTruncated = errors.New("record: the recording ends within a block")
-	// ErrCorrupt: a block has another checksum, or an event that is none.
+	// ErrCorrupt says that a block has a wrong checksum or an impossible event.
 	ErrCorrupt = errors.New("record: a block is damaged")
 )
 
-// Read returns an iterator over the events of a recording, an iter.Seq2[Event, error]; that type is
-// written out because Go 1.22, for which these files can be copied, has no package iter. After the
-// last event there may be an error: ErrFormat, ErrTruncated or ErrCorrupt, with the place, or one
-// of src. It reads src, so range over it once.
+// Read returns an iterator over the events of a recording, an iter.Seq2[Event, error]. The type is spelled
+// out because copied files must work with Go 1.22, which has no package iter. After the last event there
+// may be an error: ErrFormat, ErrTruncated or ErrCorrupt with the place, or one of src. Range over it
+// once, since it reads src.
 //
 //	for event, err := range record.Read(file) {
 func Read(src io.Reader) func(yield func(Event, error) bool) {
@@ -45,9 +45,9 @@ type reader struct {
 	at      int64   // bytes read
 	number  uint32  // of the next block
 	buf     []byte  // what was read last
-	waiting []Event // of the block, those that are to come
+	waiting []Event // of the block, those still to come
 	latest  uint64  // local time, us, of the last event that had one
-	err     error   // after the events
+	err     error   // what comes after the events
 }
 
 // next returns the next event, or io.EOF after the last one.
@@ -83,7 +83,8 @@ func (r *reader) block() error {
 		return err
 	}
 	if string(head[:len(magic)]) == magic {
-		return fmt.Errorf("%w: another recording begins at byte %d: one file for each Recorder", ErrCorrupt, begin)
+		return fmt.Errorf("%w: another recording begins at byte %d; give each Recorder its own file",
+			ErrCorrupt, begin)
 	}
 	in := coder{b: head, reads: true}
 	length, sum, number, ms := in.number(0, 2), uint32(in.number(0, 4)), uint32(in.number(0, 4)), in.number(0, 6)
@@ -95,12 +96,12 @@ func (r *reader) block() error {
 	case err != nil:
 		return err
 	case crc32.Update(got, crcTable, b) != sum:
-		return fmt.Errorf("%w: checksum of the block at byte %d", ErrCorrupt, begin)
+		return fmt.Errorf("%w: wrong checksum of the block at byte %d", ErrCorrupt, begin)
 	}
 	wall := time.UnixMilli(int64(ms))
 	all, ok := decode(b, wall)
 	if !ok {
-		return fmt.Errorf("%w: an event is malformed, in the block at byte %d", ErrCorrupt, begin)
+		return fmt.Errorf("%w: malformed event in the block at byte %d", ErrCorrupt, begin)
 	}
 	if number != r.number {
 		all = slices.Insert(all, 0, Event{Kind: Missing, Count: number - r.number, Wall: wall})

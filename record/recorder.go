@@ -13,36 +13,36 @@ import (
 	"timesync"
 )
 
-// synchronizer is embedded under a name that callers cannot use, so that nothing is given
-// to it behind the back of its Recorder.
+// synchronizer is embedded under a name that callers cannot use, so that nothing reaches it without
+// being recorded.
 type synchronizer = timesync.TimeSynchronizer
 
 // Recorder is a synchronizer that writes down what it is given. It has the methods of
-// timesync.TimeSynchronizer, with the same rules: one goroutine at a time may call those
-// that change it, and all others may be called from any goroutine. So may Flush, Close and
-// Dropped.
+// timesync.TimeSynchronizer with the same rules: one goroutine at a time may call those that change it,
+// and any goroutine may call all others, also Flush, Close and Dropped.
 type Recorder struct {
 	*synchronizer
 
 	mu      sync.Mutex
 	askedAt uint64 // local time, us, of the last answer
-	asked   bool   // there is one
+	asked   bool   // whether there is one
 	filling coder
 	number  uint32 // of the block that is being filled
 	dropped uint64 // blocks
 	closed  bool
 	wrapped bool // Wrap was called
 
-	err error // what the io.Writer last complained of; the writer's until it has ended
+	err error // the io.Writer's last error; belongs to the writing goroutine until that has ended
 
-	// One of two buffers is being filled. The other is free, or away: ready, or being written.
-	other, ready []byte
-	away         bool
+	// Of two buffers one is being filled. The other one is free, or it is away: ready, or being written.
+	other []byte
+	ready []byte
+	away  bool
 
-	full    chan struct{} // a block is ready
-	flush   chan bool     // write what there is, if true
+	full    chan struct{} // signals that a block is ready
+	flush   chan bool     // asks to write what there is, if true
 	closing chan struct{} // closed by Close
-	done    chan struct{} // closed when the writer has ended
+	done    chan struct{} // closed when the writing goroutine has ended
 }
 
 const (
@@ -54,18 +54,18 @@ const (
 	askLate  = 2_500_000 // us: while nothing arrives
 )
 
-// New makes a Recorder of a fresh synchronizer, which writes to w from a goroutine of its
-// own until Close. w need not be buffered: it gets about one block a second, of 0.4 kB at
-// 60 datagrams a second and of 4 kB at most.
+// New makes a Recorder with a fresh synchronizer. It writes to w from its own goroutine until Close. w
+// need not be buffered: it gets about one block a second, 0.4 kB at 60 datagrams a second and at most
+// 4 kB.
 func New(w io.Writer) *Recorder {
 	return start(w, time.NewTicker(flushAfter))
 }
 
-var errExited = errors.New("the io.Writer ended its goroutine, as the Fatal of a test does")
+var errExited = errors.New("the io.Writer ended its goroutine, as t.Fatal does")
 
 var errSlow = errors.New("the writer is too slow")
 
-// start is New with its clock: at each tick, what there is is written.
+// start is New with its clock: at each tick the goroutine writes what there is.
 func start(w io.Writer, tick *time.Ticker) *Recorder {
 	r := &Recorder{
 		synchronizer: new(timesync.TimeSynchronizer),
@@ -80,7 +80,7 @@ func start(w io.Writer, tick *time.Ticker) *Recorder {
 		defer close(r.done)
 		defer tick.Stop()
 		defer func() {
-			// A recording is no reason to end the program.
+			// A recording must not end the program.
 			if v := recover(); v != nil {
 				r.err = fmt.Errorf("the io.Writer panicked: %v", v)
 			}
@@ -90,21 +90,22 @@ func start(w io.Writer, tick *time.Ticker) *Recorder {
 	return r
 }
 
-// Wrap makes r record s instead of the synchronizer of its own. Call it before r is given
-// anything. s must be fresh, or a replay, which starts with a fresh one, answers otherwise.
-// A link.Link calls it. A second call panics: each connection needs a Recorder of its own.
+// Wrap makes r record s instead of its own synchronizer. link.Link calls it. Call it before anything else,
+// with a fresh s, since a replay starts with a fresh one. A second call panics: each connection needs a
+// Recorder of its own.
 func (r *Recorder) Wrap(s *timesync.TimeSynchronizer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.wrapped {
 		panic("record: a Recorder records one connection: take a new one for each Link")
 	}
-	r.synchronizer, r.wrapped = s, true
+	r.synchronizer = s
+	r.wrapped = true
 }
 
-// OnAuthenticatedDatagramTimestamp is that of timesync.TimeSynchronizer, and is recorded.
+// OnAuthenticatedDatagramTimestamp calls and records that of timesync.TimeSynchronizer.
 func (r *Recorder) OnAuthenticatedDatagramTimestamp(remoteSendTS24 timesync.Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
-	r.mu.Lock() // first: an answer that another goroutine asks for is either before both or after both
+	r.mu.Lock() // held for both, so that an answer comes before both or after both
 	owd, ok = r.synchronizer.OnAuthenticatedDatagramTimestamp(remoteSendTS24, localRecvUsec)
 	if r.room() {
 		r.filling.datagram(uint32(remoteSendTS24)&(1<<24-1), localRecvUsec)
@@ -116,20 +117,20 @@ func (r *Recorder) OnAuthenticatedDatagramTimestamp(remoteSendTS24 timesync.Coun
 	return owd, ok
 }
 
-// OnPeerMinDeltaTS24 is that of timesync.TimeSynchronizer, and is recorded.
+// OnPeerMinDeltaTS24 calls and records that of timesync.TimeSynchronizer.
 func (r *Recorder) OnPeerMinDeltaTS24(minDelta timesync.Counter24, localRecvUsec uint64) {
 	r.input(&Event{Kind: Report, Counter: minDelta, LocalUsec: localRecvUsec})
 }
 
-// Anchor is that of timesync.TimeSynchronizer, and is recorded.
+// Anchor calls and records that of timesync.TimeSynchronizer.
 func (r *Recorder) Anchor(localUsec, remoteUsec uint64) {
 	r.input(&Event{Kind: Anchor, LocalUsec: localUsec, RemoteUsec: remoteUsec})
 }
 
-// Reset is that of timesync.TimeSynchronizer, and is recorded.
+// Reset calls and records that of timesync.TimeSynchronizer.
 func (r *Recorder) Reset() { r.input(&Event{Kind: Reset}) }
 
-// input gives an event to the synchronizer, and records it.
+// input passes an event to the synchronizer and records it.
 func (r *Recorder) input(e *Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,17 +140,17 @@ func (r *Recorder) input(e *Event) {
 	}
 }
 
-// ask records what the synchronizer knows. mu is held.
+// ask records what the synchronizer knows. The caller holds mu.
 func (r *Recorder) ask(localUsec uint64) {
-	r.askedAt, r.asked = localUsec, true
+	r.askedAt = localUsec
+	r.asked = true
 	a := Ask(r.synchronizer, localUsec)
 	r.room()
 	r.filling.append(&Event{Kind: Answered, LocalUsec: localUsec, Answer: a})
 }
 
-// MinDeltaTS24 is that of timesync.TimeSynchronizer. If nothing has arrived for a while, what the
-// synchronizer answers at localUsec is recorded: so a recording shows that the peer fell silent, also if
-// it never spoke again.
+// MinDeltaTS24 calls that of timesync.TimeSynchronizer. If nothing has arrived for a while, it also records
+// what the synchronizer knows. So a recording shows that the peer fell silent, even if it never returned.
 func (r *Recorder) MinDeltaTS24(localUsec uint64) (minDelta timesync.Counter24, ok bool) {
 	r.mu.Lock()
 	if r.asked && int64(localUsec-r.askedAt) >= askLate && r.room() {
@@ -159,7 +160,7 @@ func (r *Recorder) MinDeltaTS24(localUsec uint64) (minDelta timesync.Counter24, 
 	return r.synchronizer.MinDeltaTS24(localUsec)
 }
 
-// room makes room for an event, and reports whether it is to be recorded. mu is held.
+// room makes room for an event, and reports whether to record it. The caller holds mu.
 func (r *Recorder) room() bool {
 	if r.closed || !r.filling.full() {
 		return !r.closed
@@ -173,18 +174,21 @@ func (r *Recorder) room() bool {
 	r.handOver()
 	select {
 	case r.full <- struct{}{}:
-	default: // the writer was told
+	default: // the writing goroutine knows already
 	}
 	return true
 }
 
-// handOver makes the block ready and starts another in the other buffer, which must be free. mu is held.
+// handOver makes the block ready and starts another in the other buffer, which must be free. The caller
+// holds mu.
 func (r *Recorder) handOver() {
 	b := r.filling.b
 	seal(b, r.number, time.Now())
 	r.number++
 	r.filling.begin(r.other)
-	r.ready, r.other, r.away = b, b, true
+	r.ready = b
+	r.other = b
+	r.away = true
 }
 
 // Dropped returns how many blocks were dropped because the io.Writer was slow or failed.
@@ -194,11 +198,11 @@ func (r *Recorder) Dropped() uint64 {
 	return r.dropped
 }
 
-// Flush waits until what was recorded is written, or the io.Writer has refused it. Whoever
-// plays faster than time, as a simulation does, calls it now and then, or the writer cannot
-// keep up.
+// Flush waits until everything recorded so far is written, or the io.Writer has refused it. A simulation
+// runs faster than time and should call it now and then, or the writer cannot keep up.
 func (r *Recorder) Flush() {
-	for _, due := range [...]bool{true, false} { // the second is taken when what the first asked for is done
+	// The second request is accepted when the first one is done.
+	for _, due := range [...]bool{true, false} {
 		select {
 		case r.flush <- due:
 		case <-r.done:
@@ -206,10 +210,9 @@ func (r *Recorder) Flush() {
 	}
 }
 
-// Close writes what is not yet written, and waits for that. It returns an error if blocks
-// were dropped, with what the io.Writer last complained of. It does not close the
-// io.Writer, and does not return before that does. The Recorder goes on as a synchronizer that
-// records no more.
+// Close writes what is left and waits for that, as long as the io.Writer takes. It returns an error if
+// blocks were dropped, with the io.Writer's last one. It does not close the io.Writer. Afterwards the
+// Recorder still works as a synchronizer, but records nothing.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	if !r.closed {
@@ -220,7 +223,7 @@ func (r *Recorder) Close() error {
 	<-r.done
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.away { // the writer did not take all of it, or nobody knows how much
+	if r.away { // the io.Writer did not take all of it, or nobody knows how much
 		r.away = false
 		r.dropped++
 	}
@@ -234,12 +237,12 @@ func (r *Recorder) Close() error {
 	return fmt.Errorf("record: %d blocks dropped: %w", r.dropped, cmp.Or(r.err, errSlow))
 }
 
-// write writes blocks until Close. What an io.Writer does not take, it is offered again at
-// the next tick, so that a block is in the recording as a whole or not at all.
+// write writes blocks until Close. What the io.Writer does not take is offered again at the next tick, so
+// that a block is in the recording as a whole or not at all.
 func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
-	rest := r.offer(to, []byte(magic)) // of what is being written
+	rest := r.offer(to, []byte(magic)) // what remains of the current block
 	for over := false; !over; {
-		due := true // the block that is being filled is
+		due := true // whether to write the block that is being filled
 		select {
 		case <-r.full:
 			due = false
@@ -249,14 +252,15 @@ func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
 			over = true
 		}
 		for rest = r.offer(to, rest); len(rest) == 0; rest = r.offer(to, rest) {
-			if rest, due = r.next(due); rest == nil {
+			rest, due = r.next(due)
+			if rest == nil {
 				break
 			}
 		}
 	}
 }
 
-// offer writes, and returns what was not taken.
+// offer writes b, and returns what the io.Writer did not take.
 func (r *Recorder) offer(to io.Writer, b []byte) (rest []byte) {
 	if len(b) == 0 {
 		return nil
@@ -272,17 +276,18 @@ func (r *Recorder) offer(to io.Writer, b []byte) (rest []byte) {
 	return rest
 }
 
-// next returns the block to write after one that was written, or nil. If due, the block that is being filled
-// counts, once.
+// next returns the block to write next, or nil. If due, the block that is being filled counts, once.
 func (r *Recorder) next(due bool) (block []byte, stillDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ready == nil {
-		if r.away = false; due && !r.filling.empty() {
+		r.away = false
+		if due && !r.filling.empty() {
 			r.handOver()
 			due = false
 		}
 	}
-	block, r.ready = r.ready, nil
+	block = r.ready
+	r.ready = nil
 	return block, due
 }

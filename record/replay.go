@@ -15,35 +15,35 @@ import (
 // Moment is an event in a replay.
 type Moment struct {
 	Event
-	// End is the recording that the event is from: 0 or 1.
+	// End says which recording the event is from: 0 or 1.
 	End int
-	// AtUsec is when it happened, by the clock of each end, in microseconds. The second is 0 if
-	// there is one recording.
+	// AtUsec is when it happened by each end's clock, in microseconds. With one recording the second
+	// is 0.
 	AtUsec [2]uint64
 	OWD    time.Duration // one-way delay of a datagram, as the replaying synchronizer answered
-	Known  bool          // OWD is
-	// Ends are the replaying synchronizers, after the event. They are to be asked, and not to
-	// be given anything. The second is nil if there is one recording.
+	Known  bool          // whether OWD is known
+	// Ends are the replaying synchronizers after the event. Ask them, but pass them nothing. With one
+	// recording the second is nil.
 	Ends [2]*timesync.TimeSynchronizer
 }
 
 var errRecordings = errors.New("record: a replay takes one recording or two")
 
-// Replay gives a recording to a fresh synchronizer, and returns an iterator over its events, an
-// iter.Seq2[Moment, error] as in Read, with the synchronizer as it is after each. Of two recordings, one from each end of a path,
-// the events come in the order of time, as far as the first one's synchronizer knows the
-// other clock. After the last event there may be an error, as from Read; if there are two
-// recordings, both are replayed to their ends before. Range over it once. Two recordings are held in memory.
+// Replay feeds a recording to a fresh synchronizer. It returns an iterator over the events, each with the
+// synchronizer as it is after that: an iter.Seq2[Moment, error], as in Read. The events of two recordings,
+// one from each end of a connection, come in the order of time, as far as the first end's synchronizer
+// knows the other clock. After the last event of both there may be an error, as from Read. Range over it
+// once. Two recordings are held in memory.
 //
-// Which of the times that differ by a multiple of 67.1 s is meant, the anchor in a recording
-// tells. If there is none, the times of day of the two machines do.
+// The offset between two recordings is known modulo 67.1 s from their datagrams. An anchor supplies the
+// rest, or else the times of day of the two machines.
 func Replay(recordings ...io.Reader) func(yield func(Moment, error) bool) {
 	return func(yield func(Moment, error) bool) {
 		ends, c, err := begin(recordings)
 		for ends[0].more() || ends[1].more() {
 			i, at := 0, [2]uint64{ends[0].ahead.LocalUsec, ends[1].ahead.LocalUsec}
 			if !ends[0].more() || ends[1].more() && at[0] != 0 && (at[1] == 0 || c.secondIsNext(at[0], at[1])) {
-				i = 1 // a Reset at the begin has no time: it comes first
+				i = 1 // a Reset at the beginning has no time and comes first
 			}
 			m := ends[i].play()
 			m.End, m.AtUsec = i, c.at(i, m.LocalUsec)
@@ -62,7 +62,8 @@ func Replay(recordings ...io.Reader) func(yield func(Moment, error) bool) {
 	}
 }
 
-// begin returns both ends, and how their clocks compare. If there is one recording, the second end is the zero value.
+// begin returns both ends, and how their clocks compare. With one recording the second end is the zero
+// value.
 func begin(recordings []io.Reader) (ends [2]replay, c clocks, err error) {
 	switch len(recordings) {
 	case 1:
@@ -74,7 +75,8 @@ func begin(recordings []io.Reader) (ends [2]replay, c clocks, err error) {
 			if err != nil {
 				return [2]replay{}, c, err
 			}
-			ends[i], says[i] = newReplay(bytes.NewReader(b)), survey(b)
+			ends[i] = newReplay(bytes.NewReader(b))
+			says[i] = survey(b)
 		}
 		c = compare(says[0], says[1])
 		c.sync = ends[0].sync
@@ -84,12 +86,12 @@ func begin(recordings []io.Reader) (ends [2]replay, c clocks, err error) {
 	return ends, c, err
 }
 
-// replay is one end that is being replayed. The zero value has no recording.
+// replay is one end of a replay. The zero value has no recording.
 type replay struct {
 	reader *reader
 	sync   *timesync.TimeSynchronizer
-	ahead  Event // the next one, if there are more
-	err    error // why there are no more
+	ahead  Event // the next event, if there is one
+	err    error // why there is none
 }
 
 func newReplay(r io.Reader) replay {
@@ -111,7 +113,7 @@ func (p *replay) failure() error {
 	return p.err
 }
 
-// play gives the next event to the synchronizer.
+// play passes the next event to the synchronizer.
 func (p *replay) play() Moment {
 	m := Moment{Event: p.ahead}
 	m.OWD, m.Known = m.give(p.sync)
@@ -121,10 +123,10 @@ func (p *replay) play() Moment {
 
 // surveyed is what a recording says of the two clocks.
 type surveyed struct {
-	offset   uint64 // the other minus the local one, us: the first that was known, after the anchor if there is one
-	known    bool   // there is one
-	anchored bool   // it is not modulo 67.1 s
-	wall     uint64 // the time of day minus the local clock, us, to a second
+	offset   uint64 // us: the other clock minus the local one, as first known, after an anchor if there is one
+	known    bool   // whether there is an offset
+	anchored bool   // whether it is more than modulo 67.1 s
+	wall     uint64 // us: the time of day minus the local clock, to a second
 }
 
 func survey(recording []byte) (s surveyed) {
@@ -133,10 +135,13 @@ func survey(recording []byte) (s surveyed) {
 		m := p.play()
 		anchor = anchor || m.Kind == Anchor
 		if m.Kind == Datagram && !dated {
-			s.wall, dated = uint64(m.Wall.UnixMicro())-m.LocalUsec, true
+			s.wall = uint64(m.Wall.UnixMicro()) - m.LocalUsec
+			dated = true
 		}
 		if now, ok := p.sync.Snapshot(m.LocalUsec); ok && m.Kind == Answered && (anchor || !s.known) {
-			s.offset, s.known, s.anchored = uint64(now.OffsetUsec), true, anchor
+			s.offset = uint64(now.OffsetUsec)
+			s.known = true
+			s.anchored = anchor
 		}
 	}
 	return s
@@ -144,12 +149,12 @@ func survey(recording []byte) (s surveyed) {
 
 // clocks converts between the clocks of two recordings.
 type clocks struct {
-	sync   *timesync.TimeSynchronizer // the first end's, nil if there is one recording
+	sync   *timesync.TimeSynchronizer // the first end's, or nil with one recording
 	offset uint64                     // us: the second clock minus the first while sync does not know
 	turns  uint64                     // us: multiples of 67.1 s that sync does not know
 }
 
-// ringBits is how many bits of the offset datagrams show: 2^26 us are 67.1 s.
+// ringBits is how many bits of the offset datagrams show. 2^26 us are 67.1 s.
 const ringBits = 26
 
 // compare says how the clocks of two recordings compare.
@@ -168,10 +173,10 @@ func compare(a, b surveyed) (c clocks) {
 	return c
 }
 
-// secondIsNext reports whether a reading of the second clock is before one of the first.
+// secondIsNext reports whether a reading of the second clock comes before one of the first.
 func (c *clocks) secondIsNext(first, second uint64) bool { return int64(second-c.second(first)) < 0 }
 
-// second returns what the second clock reads when the first one reads first.
+// second returns the second clock's reading when the first one reads first.
 func (c *clocks) second(first uint64) uint64 {
 	if at, ok := c.sync.RemoteTime(first); ok {
 		return at + c.turns
@@ -179,7 +184,7 @@ func (c *clocks) second(first uint64) uint64 {
 	return first + c.offset
 }
 
-// at returns what both clocks read when that of an end reads local; of one recording, 0 for the other.
+// at returns both clocks' readings when that of one end reads local. With one recording the other is 0.
 func (c *clocks) at(end int, local uint64) (at [2]uint64) {
 	switch at[end] = local; {
 	case c.sync == nil:

@@ -8,13 +8,16 @@ import (
 	"time"
 )
 
-// line is session time over a clock, and what it can be off by. Growths are parts in 10^9
-// of the time that has passed since at.
+// line is session time as a straight line over a clock, with its bounds. Rates and growths are parts
+// in 10^9; growths count the time since at.
 type line struct {
-	at, usec              uint64 // us: session time is usec when the clock reads at
-	rate                  int64  // of session time minus that of the clock, parts in 10^9
-	bound, growth         int64  // us: of the distance from the founder's clock
-	hostBound, hostGrowth int64  // us: of that from the session time of the host
+	at         uint64 // us: a reading of the clock
+	usec       uint64 // us: the session time then
+	rate       int64  // rate of session time minus that of the clock
+	bound      int64  // us: how far it can be from the founder's clock at at
+	growth     int64  // of bound
+	hostBound  int64  // us: how far it can be from the host's session time at at
+	hostGrowth int64  // of hostBound
 }
 
 // read returns the line when its clock reads usec.
@@ -27,13 +30,21 @@ func (l *line) read(usec uint64) Reading {
 	}
 }
 
-// from returns the same line from usec on.
+// from returns the same line, beginning at usec.
 func (l *line) from(usec uint64) line {
 	now := l.read(usec)
-	return line{usec, now.Usec, l.rate, micros(now.Bound), l.growth, micros(now.HostBound), l.hostGrowth}
+	return line{
+		at:         usec,
+		usec:       now.Usec,
+		rate:       l.rate,
+		bound:      micros(now.Bound),
+		growth:     l.growth,
+		hostBound:  micros(now.HostBound),
+		hostGrowth: l.hostGrowth,
+	}
 }
 
-// announcement is the line of a host, over the host's clock. What it says of a host's distance from itself is 0.
+// announcement is a host's line over its own clock. Its hostBound and hostGrowth are 0.
 type announcement struct {
 	generation uint64
 	line
@@ -42,11 +53,10 @@ type announcement struct {
 const (
 	version         = 1
 	announcementLen = 1 + 3*8 + 3*4
-	// A generation that is later cannot be: see maxAhead.
-	maxGeneration = math.MaxInt64
+	maxGeneration   = math.MaxInt64
 )
 
-// append appends the bytes of the announcement of a line.
+// append appends a line's announcement to dst.
 func (l *line) append(dst []byte, generation uint64) []byte {
 	dst = append(dst, version)
 	for _, v := range [...]uint64{generation, l.at, l.usec} {
@@ -58,28 +68,32 @@ func (l *line) append(dst []byte, generation uint64) []byte {
 	return dst
 }
 
-// parse reads an announcement. ok is false if the bytes are none, or its values cannot be.
+// parse reads an announcement. ok is false for other bytes and for impossible values.
 func parse(b []byte) (a announcement, ok bool) {
 	if len(b) != announcementLen || b[0] != version {
 		return announcement{}, false
 	}
 	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
-	a = announcement{u64(b[1:]), line{
-		at: u64(b[9:]), usec: u64(b[17:]),
-		rate: int64(int32(u32(b[25:]))), bound: int64(u32(b[29:])), growth: int64(u32(b[33:])),
-	}}
-	return a, a.generation > 0 && a.generation <= maxGeneration && magnitude(a.rate) <= maxRatePPB
+	a.generation = u64(b[1:])
+	a.at = u64(b[9:])
+	a.usec = u64(b[17:])
+	a.rate = int64(int32(u32(b[25:])))
+	a.bound = int64(u32(b[29:]))
+	a.growth = int64(u32(b[33:]))
+	ok = a.generation > 0 && a.generation <= maxGeneration && magnitude(a.rate) <= maxRatePPB
+	return a, ok
 }
 
-// maxBound is the widest bound, in microseconds: 71 minutes, which an announcement can say.
+// maxBound is the widest bound that an announcement can hold, in microseconds: 71 minutes.
 const maxBound = math.MaxUint32
 
-// grown returns a bound after so many microseconds, either way, rounded up.
+// grown returns a bound in microseconds that has grown for passed microseconds, rounded up. A time
+// before the line's beginning counts as one after it.
 func grown(bound, growth, passed int64) int64 {
 	if growth == 0 {
 		return bound
 	}
-	const most = 1e15 // us: in 31 years the least growth that a member adds exceeds maxBound
+	const most = 1e15 // us: in 31 years even the least growth exceeds maxBound
 	return min(bound+share(min(magnitude(passed), most), growth)+1, maxBound)
 }
 
@@ -89,7 +103,7 @@ func share(v, parts int64) int64 {
 	return v/billion*parts + v%billion*parts/billion
 }
 
-// widen returns a bound that is wider by so many microseconds.
+// widen returns a bound that is usec microseconds wider.
 func widen(bound time.Duration, usec int64) time.Duration {
 	return time.Duration(min(micros(bound)+min(usec, maxBound), maxBound)) * time.Microsecond
 }
@@ -100,7 +114,7 @@ func micros(bound time.Duration) int64 {
 	return int64((bound + time.Microsecond - 1) / time.Microsecond)
 }
 
-// ppb returns a rate of so many parts per million in parts in 10^9, or unknown if it is none.
+// ppb converts parts per million to parts in 10^9. It returns unknown for NaN.
 func ppb(ppm float64, unknown int64) int64 {
 	if math.IsNaN(ppm) {
 		return unknown
@@ -108,5 +122,5 @@ func ppb(ppm float64, unknown int64) int64 {
 	return int64(math.Round(min(max(ppm*1000, -maxSkewPPB), maxSkewPPB)))
 }
 
-// magnitude returns |v|; of the least integer the greatest.
+// magnitude returns |v|, and the greatest integer for the least one.
 func magnitude(v int64) int64 { return max(v, -max(v, -math.MaxInt64)) }

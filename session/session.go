@@ -1,88 +1,85 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package session is one clock for all peers of a session, which goes on when its host leaves.
+// Package session keeps one clock for all peers of a session. The clock goes on when its host leaves.
 //
-// Session time is the clock of the peer that founded the session. While the founder is the host,
-// the others follow it. When another member becomes host, session time goes on from what that
-// member knew, without a step, at the rate that it knew. All others then follow the new host.
-// Every reading has a bound of its error, also after many handovers.
+// Session time is at first the clock of the peer that created the session. While that peer is the
+// host, the others follow it. When another member becomes the host, session time goes on from what
+// that member knew, without a step and at the rate that it knew, and all others follow the new host.
+// Each reading has an error bound, even after many handovers.
 //
 // # Use
 //
-// A peer makes a Member with New. Its identity is a number that no other peer has.
+// Each peer makes a Member with New. Its identity is a number that no other peer has.
 //
-//   - The first peer calls Create, if it hears of nobody who is in a session.
-//   - The host calls Announce, and sends the 37 bytes to all others: at once when it has become
-//     host, then once a second.
-//   - Everybody passes each announcement that arrives to Accept, with the identity of the peer that
-//     sent it and that peer's clock: a *link.Link, *timesync.TimeSynchronizer or *ping.Clock.
-//   - When the host has left or is silent, some member calls BecomeHost. Who that is, and after how long,
-//     is the application's choice. In examples/hostmigration it is the one with the lowest identity of the
-//     members that were heard in the last 2.5 s. A peer that has just started is no member yet.
+//   - The first peer calls Create, once it is sure that nobody is in a session.
+//   - The host calls Announce and sends the 37 bytes to all others: at once when it becomes the host,
+//     then once a second.
+//   - Everybody passes each announcement to Accept, with the sender's identity and the sender's clock:
+//     a *link.Link, *timesync.TimeSynchronizer or *ping.Clock.
+//   - When the host has left or is silent, one member calls BecomeHost. Which one, and how soon, is up
+//     to the application. examples/hostmigration chooses the lowest identity among the members that
+//     were heard in the last 2.5 s. A peer that has just started is no member yet.
 //   - Everybody calls Read at any time.
 //
-// Each member needs to know the clock of each peer that may become host: by a connection to it, or by
-// a relay that passes announcements on with its own view of the host's clock. That is a RemoteClock,
-// too: the member's Snapshot of the relay, and Then the relay's of the host. Keep connections in use: a
-// clock that is known already is followed at once.
+// Each member needs to know the clock of each peer that may become the host, through a connection or
+// through a relay. A relay passes on the announcements and its own Snapshot of the host; the member's
+// Snapshot of the relay, followed by that one with Then, is a RemoteClock. Keep connections in use: a
+// known clock is followed at once.
 //
 // # Which host counts
 //
-// Create begins with generation 1, and BecomeHost with the generation after the one that the member
-// knows. Of two hosts the one with the later generation counts. Of two with the same generation
-// the one with the higher identity counts. All members decide so, and a host that hears of a host
-// that counts more follows it. So two halves that were cut off from each other, each with a host,
-// become one again, and so do two sessions that were founded at the same time.
+// Create begins with generation 1. BecomeHost takes the generation after the one that the member knows.
+// Of two hosts the one with the later generation counts, and in the same generation the one with the
+// higher identity. All members decide alike, and a host that hears of a host that counts more follows
+// it. So two halves of a split network, each with its host, become one session again. So do two
+// sessions that were created at the same time.
 //
-// Of two sessions neither age nor size counts. A peer that starts anew out of reach of the others and
-// founds a session may therefore take all of them along when it comes back. Let only one peer found,
-// or a person decide.
+// Neither the age nor the size of a session counts. A peer that restarts out of reach and creates a
+// session may therefore take all others along when it comes back. Let only one peer create sessions,
+// or let a person decide.
 //
 // # The bounds
 //
-// Reading.Bound is how far session time can be from the founder's clock, however unequal the ways
-// are. A member that becomes host takes what it knew as the time, and so carries its own bound
-// along: each handover adds the ErrorBound between the new host and the old one, in practice half
-// a round trip. From the first handover on, nobody measures the founder's clock any more, and the
-// bound grows: for each handover by the SkewError at that time and 20 ppm for the temperature,
-// which is 1.2 ms a minute. So it also holds for a founder that lives on, as host of another half
-// or as a member, and for what the founder's clock would show if it has gone.
+// Reading.Bound is how far session time can be from the founder's clock, however unequal the paths
+// are. A member that becomes the host passes on its own bound, so each handover adds the ErrorBound
+// between the new host and the old one, about half a round trip. After the first handover nobody
+// measures the founder's clock any more. The bound then grows, for each handover, by the SkewError of
+// that moment and 20 ppm for temperature, which is 1.2 ms a minute. It holds for a founder that is
+// still running, and for what the clock of one that has gone would show.
 //
-// Reading.HostBound is how far session time can be from that of the present host. It does not grow
-// from handover to handover. Two members of a session with the same Host and Generation are
-// apart by at most the sum of theirs.
+// Reading.HostBound is how far session time can be from that of the present host. It does not grow with
+// handovers. Two members with the same Host and Generation are apart by at most the sum of theirs.
 //
-// Both hold as far as the ErrorBound of the peer's clock holds: while no clock is set, and in
-// nearly all cases from 15 s after that. If the clock of a host is set, or stands still because
-// its machine sleeps, session time steps by as much, and Bound counts from the clock as it was set. If
-// the clock of a member is set, its session time is wrong by as much for up to 5 s, with four datagrams
-// a second up to 8 s. Reading.Alone says so from when its link has noticed that, mostly within 2 s.
+// Both hold as far as the ErrorBound of the peer's clock does: while no clock is set, and in nearly all
+// cases from 15 s after a clock step. If the host's clock is set, or its machine sleeps, session time
+// steps along, and Bound counts from the new value. If a member's clock is set, its session time is
+// wrong for up to 5 s, or 8 s with four datagrams a second. Reading.Alone says so once its link has
+// noticed, mostly within 2 s.
 //
-// A member that becomes host makes its own error everybody's. So it must not call BecomeHost because its own
-// clock has jumped forward, which looks like a silence of the host. See BecomeHost.
+// A new host's error becomes everybody's. See BecomeHost for when not to call it.
 //
 // # Corrections
 //
-// A member that changes to another host finds session time a little off, since every clock is
-// known with an error only. Up to 50 ms are slewed away, at a quarter of the speed of time; a
-// larger difference is a step, which Reading.Steps counts. Session time goes back only at a step.
+// After a change of the host a member finds session time a little off, since each clock is known with
+// an error. Up to 50 ms are slewed away at a quarter of the speed of time. A larger difference is a
+// step, which Reading.Steps counts. Session time goes back only at a step.
 //
-// If the clock of the host jumps (Snapshot.Steps), or is not known any more, session time goes on
-// from what was known at the last announcement, until an announcement of the host agrees with its
-// clock: the second or third one. So a host that starts anew, with another clock and no session, takes
-// nobody along. If it founds a session of its own instead, Accept returns ErrChanged.
+// If the host's clock jumps (Snapshot.Steps) or is no longer known, session time goes on from the last
+// announcement until the host's announcements and its clock agree again, at the second or third one. So
+// a host that restarts with another clock and no session takes nobody along. If it creates a session of
+// its own instead, Accept returns ErrChanged.
 //
 // # Wire format
 //
-// An announcement is 37 bytes, with little-endian integers. Authenticate it, as datagrams.
+// An announcement is 37 bytes. Integers are little-endian. Authenticate it as you do datagrams.
 //
 //	version      1 byte: 1
 //	generation   8 bytes: from 1 to 2^63-1
-//	host time    8 bytes: the host's clock when it announced, us
+//	host time    8 bytes: the host's clock at the announcement, us
 //	session time 8 bytes: at that moment, us
 //	rate         4 bytes, signed: rate of session time minus that of the host's clock, parts in 10^9
 //	bound        4 bytes: Reading.Bound of the host at that moment, us
-//	growth       4 bytes: of the bound, parts in 10^9 of the time since
+//	growth       4 bytes: growth of the bound, parts in 10^9 of the time since
 package session
 
 import (
@@ -94,124 +91,126 @@ import (
 )
 
 const (
-	// As in package timesync: a larger correction is a step. Others begin so long after their cause,
-	// for readers that are a little ahead.
-	maxSlew      = 50_000 // us
+	// As in package timesync, a larger correction is a step.
+	maxSlew = 50_000 // us
+	// As in package timesync, a correction begins this long after its cause: a reader may already have
+	// asked for a time a little ahead.
 	readerMargin = 20_000 // us
-	// A clock of a peer may be slewed at half the speed of time meanwhile. Together they leave a
-	// quarter of it.
+	// Session time is slewed at 1/slewPart of the speed of time. The peer's clock may be slewed at half
+	// of it at the same time, which leaves a quarter.
 	slewPart = 4
 
-	// A quartz changes its rate by so much with the temperature of a room and of a machine.
+	// A crystal's rate changes by this much with the temperature of a room and of a machine.
 	wanderPPB = 20_000
-	// Two bad quartzes differ by so much. A new host that finds more has an early estimate, or the
+	// Two bad crystals differ by this much. A new host that finds more has an early estimate, or the
 	// errors of many handovers.
 	maxRatePPB = 200_000
-	// So much the clocks differ at most that package timesync follows.
+	// Package timesync follows clocks whose rates differ by at most this much.
 	maxSkewPPB = 1_000_000
 
-	// A clock with a wider bound is hardly known: it was just set, or the peer has just started anew,
-	// or was silent for an hour. No path takes two seconds there and back.
+	// A clock with a wider bound is hardly known: it was just set, its peer has just started, or it was
+	// silent for an hour. No path takes two seconds there and back.
 	widest = time.Second
-	// An announcement that was longer on its way is too old to say what a clock shows.
+	// An announcement that took longer is too old to say what a clock shows.
 	longest = 16_000_000 // us
-	// No session has so many handovers while a member is away. And a peer that makes up the latest
-	// generation that is believed, once a second, needs 68 years to use them all up.
+	// No session has this many handovers while a member is away. A faulty peer that claims the latest
+	// generation that is still believed, once a second, needs 68 years to use them up.
 	maxAhead = 1 << 32
-	// Nobody is believed who leaves less room than that for the handovers to come.
+	// A later generation would leave too little room for the handovers to come.
 	lastBelieved = maxGeneration - maxAhead
 	// Each calculation with an announcement rounds by less than 1 us.
 	rounding = 2 // us
 )
 
-// Accept, BecomeHost and Create return these errors. Nothing has changed then.
+// Accept, BecomeHost and Create return these errors. The member is then unchanged.
 var (
 	ErrMalformed  = errors.New("session: not an announcement")
-	ErrIdentity   = errors.New("session: a peer has this member's identity")
-	ErrOld        = errors.New("session: another host counts more")
-	ErrGeneration = errors.New("session: the generation is impossibly late")
-	ErrClock      = errors.New("session: the clock of the host is not known, or not as announced")
-	ErrChanged    = errors.New("session: the host announces another session time than before")
+	ErrIdentity   = errors.New("session: the peer has this member's identity")
+	ErrOld        = errors.New("session: the present host takes precedence")
+	ErrGeneration = errors.New("session: the generation is implausibly high")
+	ErrClock      = errors.New("session: the host's clock is unknown, or does not match the announcement")
+	ErrChanged    = errors.New("session: the host has changed the session time it announced")
 	ErrNone       = errors.New("session: the member is in no session")
-	ErrKnown      = errors.New("session: the member is in a session")
+	ErrKnown      = errors.New("session: the member is already in a session")
 )
 
-// RemoteClock is the clock of a peer, as a *link.Link, a *timesync.TimeSynchronizer or a
-// *ping.Clock knows it. Of the Snapshot, RemoteUsec, ErrorBound, Skew, SkewError and Steps are
-// used. A TimeSynchronizer needs an Anchor. Snapshot must not call the Member.
+// RemoteClock tells what a peer's clock shows, as a *link.Link, a *timesync.TimeSynchronizer or a
+// *ping.Clock does. A Member reads the fields RemoteUsec, ErrorBound, Skew, SkewError and Steps of the
+// Snapshot. A TimeSynchronizer needs an Anchor. Snapshot must not call the Member.
 type RemoteClock interface {
 	Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool)
 }
 
-// Member is one peer's part in a session. New makes one. Any goroutine may call any method at any
-// time.
+// Member is one peer's part in a session. New makes one. All methods may be called from any goroutine
+// at any time.
 //
-// Times named localUsec are readings of the local clock in microseconds, the same clock that the
-// clocks of the peers are given. It should be monotonic, as that of package clock. Its value is free, and
-// it may wrap.
+// Times named localUsec are readings of the local clock in microseconds, the clock that is also passed
+// to the peers' links. It should be monotonic, such as that of package clock. It may start anywhere and
+// may wrap.
 type Member struct {
 	id uint64
 
 	mu         sync.Mutex
-	generation uint64 // 0: in no session
-	host       uint64 // the own identity: this member is the host
+	generation uint64 // 0 while in no session
+	host       uint64 // this member's identity while it is the host
 	steps      uint32
 
-	// line is the session time of a host. A member that follows uses it before from, and while the
-	// clock of its host is not to be believed.
+	// line is session time over the local clock. The host uses it always. A member that follows uses it
+	// before from, and while the host's clock cannot be believed.
 	line line
 
-	// These are for a member that follows.
-	clock      RemoteClock // of the host; nil if this member is the host
-	clockSteps uint32      // Steps of clock when an announcement agreed with it
-	said       announcement
-	from       uint64 // local time from which on clock counts
-	ahead      int64  // us: at from session time is so much ahead of the host's; slewed away
+	// The following fields are for a member that follows.
+	clock      RemoteClock  // the host's; nil if this member is the host
+	clockSteps uint32       // clock's Steps when an announcement last agreed with it
+	said       announcement // the last one that counts
+	from       uint64       // local time from which clock counts
+	ahead      int64        // us: how far session time is ahead of the host's at from; slewed away
 
-	last, lastAt uint64 // what Read returned last, us, and for which local time
-	lastRead     bool   // it has been called since the last step
+	last     uint64 // us: what Read returned last
+	lastAt   uint64 // and for which local time
+	lastRead bool   // whether Read was called since the last step
 }
 
 // Reading is the session time at one moment.
 type Reading struct {
 	Usec       uint64        // session time, microseconds; wraps at 2^64
-	Bound      time.Duration // how far Usec can be from the clock of the session's founder
-	HostBound  time.Duration // how far Usec can be from the session time of Host; 0 at the host
-	Host       uint64        // the identity of the host that is followed, or the own one
+	Bound      time.Duration // how far Usec can be from the founder's clock
+	HostBound  time.Duration // how far Usec can be from Host's session time; 0 at the host
+	Host       uint64        // the identity of the host, which may be this member
 	Generation uint64        // of that host; 1 for a founder
-	Steps      uint32        // jumps of session time so far; its beginning does not count
-	// Alone says that session time goes on by the local clock alone, as it was last known: the clock of
-	// the host is not known now, or has jumped since it announced. If it is the local clock that was set,
-	// Usec is wrong by as much, and the bounds do not say so. At the host it is false.
+	Steps      uint32        // jumps of session time so far, not counting its beginning
+	// Alone says that session time goes on by the local clock alone, because the host's clock is not
+	// known now, or has jumped since its last announcement. If the local clock was set, Usec is wrong by
+	// as much, and the bounds do not say so. Alone is false at the host.
 	Alone bool
 }
 
-// New returns a member that is in no session. Each peer has an identity of its own, which all
-// peers know it by.
+// New returns a member that is in no session. Its identity must differ from those of all other peers.
 func New(id uint64) *Member { return &Member{id: id} }
 
-// Create begins a session, with this member as host: session time is sessionUsec at localUsec, any
-// value, and goes on as the local clock. It returns ErrKnown if the member is in a session.
+// Create begins a session with this member as its host. Session time is sessionUsec, any value, at
+// localUsec, and runs as the local clock does. Create returns ErrKnown if the member is in a session.
 func (m *Member) Create(localUsec, sessionUsec uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.generation != 0 {
 		return ErrKnown
 	}
-	m.generation, m.host = 1, m.id
+	m.generation = 1
+	m.host = m.id
 	m.line = line{at: localUsec, usec: sessionUsec}
 	return nil
 }
 
-// BecomeHost makes this member the host from localUsec on: now. Session time goes on from what it is
-// here. If the member is the host, nothing changes. It returns ErrNone if the member is in no
-// session.
+// BecomeHost makes this member the host from localUsec on, which is now. Session time goes on from what
+// it is here. If the member is the host, nothing changes. BecomeHost returns ErrNone if the member is in
+// no session.
 //
-// Call it only if the host is silent for certain. Read what waits in the socket first, but drop
-// what waits for longer than 16 s. A jump of the local clock, a sleep or a hang of the program looks
-// like silence, too, but comes all at once: if the local clock went on by over a second since the
-// question was asked last, take everybody as heard now. Do not call it while Reading.Alone, or within 15 s of ErrStepped of the links, if another
-// member can.
+// Call it only if the host is certainly silent. Read what waits in the socket first, but drop what has
+// waited for more than 16 s. A jump of the local clock, a sleep or a hang of the program also looks like
+// silence, of everybody at once: if the local clock advanced by over a second since you last looked,
+// count everybody as heard now. While Reading.Alone is true, or less than 15 s after a link's
+// ErrStepped, leave it to another member if there is one.
 func (m *Member) BecomeHost(localUsec uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -222,17 +221,20 @@ func (m *Member) BecomeHost(localUsec uint64) error {
 		return nil
 	}
 	l := m.freeze(localUsec)
-	l.hostBound, l.hostGrowth = 0, 0
+	l.hostBound = 0
+	l.hostGrowth = 0
 	rate := min(max(l.rate, -maxRatePPB), maxRatePPB)
 	l.growth += magnitude(l.rate - rate)
 	l.rate = rate
-	m.line, m.clock = l, nil
-	m.generation, m.host = m.generation+1, m.id
+	m.line = l
+	m.clock = nil
+	m.generation++
+	m.host = m.id
 	return nil
 }
 
-// Announce appends what the host announces to dst. Send it to all other members: at once when this
-// member has become host, and once a second. ok is false if this member is not the host.
+// Announce appends the host's announcement to dst. Send it to all other members: at once when this
+// member becomes the host, then once a second. ok is false if this member is not the host.
 func (m *Member) Announce(dst []byte, localUsec uint64) (announcement []byte, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -243,23 +245,23 @@ func (m *Member) Announce(dst []byte, localUsec uint64) (announcement []byte, ok
 	return now.append(dst, m.generation), true
 }
 
-// Accept takes an announcement that arrived at localUsec. It came from the peer with the identity
-// from, whose clock is clock. Take from out of the authenticated connection, or from a relay that you
-// trust with that, never from what the peer sends. If that host counts most, the member follows it
-// from now on. Errors:
+// Accept takes an announcement that arrived at localUsec from the peer with the identity from, whose
+// clock is clock. The identity must come from the authenticated connection, or from a relay that you
+// trust with it, never from what the peer sends. If that host counts most, the member follows it from
+// now on. Errors:
 //
-//	ErrMalformed   other bytes, or impossible values: the sender is faulty
+//	ErrMalformed   not an announcement, or impossible values: the sender is faulty
 //	ErrIdentity    the peer has this member's identity: a misconfiguration
 //	ErrOld         another host counts more: usual for late announcements, and after a split
-//	ErrGeneration  over 2^32 generations later than the present one, or within 2^32 of the last
-//	               one that there is: the sender is faulty
-//	ErrClock       clock is not known to 1 s, or does not show what the host says its clock showed,
-//	               at most 16 s ago: try the next announcement
-//	ErrChanged     the host announces another time than before in the same generation: it has
-//	               started anew and founded a session of its own, or is faulty; choose another host
+//	ErrGeneration  more than 2^32 generations after the present one, or less than 2^32 before the
+//	               last possible one: the sender is faulty
+//	ErrClock       clock is not known to 1 s, or did not show in the last 16 s what the host says its
+//	               clock showed: try the next announcement
+//	ErrChanged     the host announces another time than before in the same generation: it restarted
+//	               and created a session of its own, or is faulty. Choose another host
 //
 // Announcements may be lost, repeated and reordered. A member that is in no session believes any
-// generation: if a faulty peer told it one that no other host reaches, make a new Member.
+// generation. If a faulty peer told it one that no other host reaches, make a new Member.
 func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, localUsec uint64) error {
 	a, ok := parse(announcement)
 	if !ok {
@@ -272,7 +274,7 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 		return ErrIdentity
 	case a.generation > lastBelieved:
 		return ErrGeneration
-	case m.generation == 0: // who is in no session believes any other generation
+	case m.generation == 0: // in no session, any other generation is believed
 	case a.generation < m.generation || a.generation == m.generation && from < m.host:
 		return ErrOld
 	case a.generation-m.generation > maxAhead:
@@ -282,18 +284,23 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 		return ErrClock
 	}
 	now, then, known := glance(clock, localUsec)
-	if age := int64(now.RemoteUsec - a.at); !known || age < -micros(now.ErrorBound)-rounding || age > longest {
+	if !known {
+		return ErrClock
+	}
+	age := int64(now.RemoteUsec - a.at)
+	if age < -micros(now.ErrorBound)-rounding || age > longest {
 		return ErrClock
 	}
 	if a.generation == m.generation && from == m.host {
-		if a.rate != m.said.rate || magnitude(int64(m.said.read(a.at).Usec-a.usec)) > rounding {
+		change := int64(m.said.read(a.at).Usec - a.usec)
+		if a.rate != m.said.rate || magnitude(change) > rounding {
 			return ErrChanged
 		}
 		if int64(a.at-m.said.at) < 0 {
-			a = m.said // a was overtaken
+			a = m.said // a later announcement overtook a
 		}
 		if wait := int64(m.from - localUsec); 0 < wait && wait <= readerMargin {
-			return nil // the last change has not begun
+			return nil // the last change has not begun yet
 		}
 	}
 	m.follow(from, a, localUsec, now, then)
@@ -301,31 +308,43 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 	return nil
 }
 
-// glance asks the clock of a host once, so that no change of it meanwhile is seen: for localUsec, and for the reader
-// margin after it. ok is false if it is hardly known, or changes in between.
+// glance asks a host's clock what it shows at localUsec, and what it will show the reader margin later.
+// ok is false if the clock is hardly known, or steps between the two questions.
 func glance(clock RemoteClock, localUsec uint64) (now, then timesync.Snapshot, ok bool) {
 	now, ok = clock.Snapshot(localUsec)
 	then, still := clock.Snapshot(localUsec + readerMargin)
 	return now, then, ok && still && now.ErrorBound <= widest && then.Steps == now.Steps
 }
 
-// follow follows a host that has announced a. Its clock is as now at localUsec, and as then at the reader margin after it.
+// follow makes the member follow the host that has announced a. The host's clock is as now at localUsec,
+// and will be as then the reader margin later.
 func (m *Member) follow(host uint64, a announcement, localUsec uint64, now, then timesync.Snapshot) {
 	before, _, follows := m.followed(localUsec)
-	joins, goesOn := m.generation == 0, follows && a.generation == m.generation && host == m.host && now.Steps == m.clockSteps
+	joins := m.generation == 0
+	sameHost := a.generation == m.generation && host == m.host
+	goesOn := follows && sameHost && now.Steps == m.clockSteps
+
 	m.line = m.freeze(localUsec)
-	m.generation, m.host, m.clockSteps, m.said = a.generation, host, now.Steps, a
-	if goesOn && magnitude(int64(before.Usec-m.shown(localUsec, now).Usec)) <= rounding {
-		return // it was followed already, by this clock or by one that shows the same
+	m.generation = a.generation
+	m.host = host
+	m.clockSteps = now.Steps
+	m.said = a
+	change := int64(before.Usec - m.shown(localUsec, now).Usec)
+	if goesOn && magnitude(change) <= rounding {
+		return // followed already, by this clock or by one that shows the same
 	}
-	m.from, m.ahead = localUsec+readerMargin, 0
-	switch ahead := int64(m.line.read(m.from).Usec - a.read(then.RemoteUsec).Usec); {
-	case !joins && magnitude(ahead) <= maxSlew:
-		// Until from, the line counts as the session time of the new host, too.
+
+	m.from = localUsec + readerMargin
+	m.ahead = 0
+	ahead := int64(m.line.read(m.from).Usec - a.read(then.RemoteUsec).Usec)
+	if !joins && magnitude(ahead) <= maxSlew {
+		// Until from, the line also counts as the new host's session time.
 		m.ahead = ahead
-		m.line.hostBound, m.line.hostGrowth = micros(m.shown(m.from, then).HostBound)+share(readerMargin, maxSkewPPB), maxSkewPPB
+		m.line.hostBound = micros(m.shown(m.from, then).HostBound) + share(readerMargin, maxSkewPPB)
+		m.line.hostGrowth = maxSkewPPB
 		return
-	case !joins:
+	}
+	if !joins {
 		m.steps++
 		m.lastRead = false
 	}
@@ -333,13 +352,12 @@ func (m *Member) follow(host uint64, a announcement, localUsec uint64, now, then
 	m.line = m.frozen(localUsec, now)
 }
 
-// Read returns the session time at localUsec, now or at another time. For local times that do not
-// go back it does not go back either, from call to call, while Steps is the same. ok is false if
-// the member is in no session.
+// Read returns the session time at localUsec, which may be now or another time. While Steps is the same
+// and local times do not go back from call to call, session time does not go back either. ok is false
+// if the member is in no session.
 //
-// Readings of the future change with later corrections. An earlier time than the last change of the
-// host is answered by session time as it was then, until the next announcement; afterwards the present
-// line is extrapolated back.
+// Readings of the future change with later corrections. For a time before the last change of the host,
+// Read answers as it did then, until the next announcement; after that it extrapolates back.
 func (m *Member) Read(localUsec uint64) (r Reading, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -347,15 +365,20 @@ func (m *Member) Read(localUsec uint64) (r Reading, ok bool) {
 		return Reading{}, false
 	}
 	r = m.at(localUsec)
-	if back := int64(m.last - r.Usec); m.lastRead && back > 0 && int64(localUsec-m.lastAt) >= 0 {
-		r.Usec, r.Bound, r.HostBound = m.last, widen(r.Bound, back), widen(r.HostBound, back)
+	back := int64(m.last - r.Usec)
+	if m.lastRead && back > 0 && int64(localUsec-m.lastAt) >= 0 {
+		r.Usec = m.last
+		r.Bound = widen(r.Bound, back)
+		r.HostBound = widen(r.HostBound, back)
 	}
-	m.last, m.lastAt, m.lastRead = r.Usec, localUsec, true
+	m.last = r.Usec
+	m.lastAt = localUsec
+	m.lastRead = true
 	return r, true
 }
 
-// LocalTime returns the local time at which session time reaches sessionUsec, as far as is known
-// now. It is the inverse of Read, to 1 us. ok is false if the member is in no session.
+// LocalTime returns the local time at which session time reaches sessionUsec, as far as is known now. It
+// is the inverse of Read, to 1 us. ok is false if the member is in no session.
 func (m *Member) LocalTime(sessionUsec uint64) (localUsec uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -367,14 +390,15 @@ func (m *Member) LocalTime(sessionUsec uint64) (localUsec uint64, ok bool) {
 	// most three quarters of what is missing.
 	for range 100 {
 		missing := int64(sessionUsec - m.at(localUsec).Usec)
-		if localUsec += uint64(missing); missing >= -1 && missing <= 1 {
+		localUsec += uint64(missing)
+		if missing >= -1 && missing <= 1 {
 			break
 		}
 	}
 	return localUsec, true
 }
 
-// at returns the session time at localUsec as clocks have it. The caller holds mu.
+// at returns the session time at localUsec, whatever Read has returned before. The caller holds mu.
 func (m *Member) at(localUsec uint64) Reading {
 	r, _, ok := m.followed(localUsec)
 	if !ok {
@@ -385,7 +409,8 @@ func (m *Member) at(localUsec uint64) Reading {
 	return r
 }
 
-// followed returns the session time by the clock s of the host. ok is false if that does not count.
+// followed returns the session time by the host's clock, and what that showed. ok is false if the clock
+// does not count now.
 func (m *Member) followed(localUsec uint64) (r Reading, s timesync.Snapshot, ok bool) {
 	if m.clock == nil || int64(localUsec-m.from) < 0 {
 		return Reading{}, s, false
@@ -396,7 +421,7 @@ func (m *Member) followed(localUsec uint64) (r Reading, s timesync.Snapshot, ok 
 	return m.shown(localUsec, s), s, true
 }
 
-// shown returns the session time while the clock of the host is as s at localUsec.
+// shown returns the session time while the host's clock is as s at localUsec.
 func (m *Member) shown(localUsec uint64, s timesync.Snapshot) (r Reading) {
 	slewed := min(int64(localUsec-m.from)/slewPart, maxSlew)
 	ahead := m.ahead - max(min(m.ahead, slewed), -slewed)
@@ -408,7 +433,7 @@ func (m *Member) shown(localUsec uint64, s timesync.Snapshot) (r Reading) {
 	return r
 }
 
-// freeze returns the session time from localUsec on as a line that needs no clock of the host.
+// freeze returns the session time from localUsec on as a line over the local clock, which needs no host.
 func (m *Member) freeze(localUsec uint64) line {
 	_, s, ok := m.followed(localUsec)
 	if !ok {
@@ -417,13 +442,18 @@ func (m *Member) freeze(localUsec uint64) line {
 	return m.frozen(localUsec, s)
 }
 
-// frozen is freeze while the clock of the host is as s.
+// frozen is freeze while the host's clock is as s.
 func (m *Member) frozen(localUsec uint64, s timesync.Snapshot) line {
 	r := m.shown(localUsec, s)
-	skew, doubt := ppb(s.Skew, 0), max(ppb(s.SkewError, maxSkewPPB), 0)+wanderPPB
+	skew := ppb(s.Skew, 0)
+	doubt := max(ppb(s.SkewError, maxSkewPPB), 0) + wanderPPB
 	return line{
-		at: localUsec, usec: r.Usec, rate: m.said.rate + skew + share(skew, m.said.rate),
-		bound: micros(r.Bound), growth: m.said.growth + doubt,
-		hostBound: micros(r.HostBound), hostGrowth: doubt,
+		at:         localUsec,
+		usec:       r.Usec,
+		rate:       m.said.rate + skew + share(skew, m.said.rate),
+		bound:      micros(r.Bound),
+		growth:     m.said.growth + doubt,
+		hostBound:  micros(r.HostBound),
+		hostGrowth: doubt,
 	}
 }

@@ -1,5 +1,5 @@
-// What players of other engines have reported: a buffer that grows after one stop, catching up that takes minutes, states
-// that are sent seldom, slow frames, clocks that are set back.
+// What players of other engines have reported: a buffer that grows after one stop, catching up
+// that takes minutes, states that are sent seldom, slow frames, clocks that are set back.
 
 package tick
 
@@ -12,8 +12,8 @@ import (
 	"timesync/link"
 )
 
-// host is a server that sends states, and a client that shows them, each with frames of its own. Each way takes
-// 30 ms, and the states up to 5 ms more.
+// host is a server that sends states, and a client that shows them, each with frames of its own.
+// Each way takes 30 ms, and the states up to 5 ms more.
 type host struct {
 	now          uint64
 	server       *Server
@@ -22,6 +22,10 @@ type host struct {
 	every        Tick                       // a state is sent each so many ticks
 	frame, draws uint64                     // how long frames of the server and the client are, us
 	stopped      func(now uint64) bool      // the server does nothing
+	cost         func(now uint64) uint64    // how long the server takes for a tick, us
+	busy         uint64                     // until when it is
+	silent       bool                       // the server does not tell its debt
+	welcomes     map[uint64][]Welcome       // of a server that is behind, under way
 	longer       func(now uint64) uint64    // by how much the way of a state is longer, us
 	states       map[uint64][]Tick          // under way, by when they arrive
 	inputs       map[uint64][]Tick          // so
@@ -32,10 +36,17 @@ type host struct {
 
 func newHost(seed uint64, every Tick, frame, draws uint64) *host {
 	h := &host{every: every, frame: frame, draws: draws}
-	h.states, h.inputs = map[uint64][]Tick{}, map[uint64][]Tick{}
+	h.states, h.inputs, h.welcomes = map[uint64][]Tick{}, map[uint64][]Tick{}, map[uint64][]Welcome{}
 	rng := rand.New(rand.NewPCG(seed, 1))
 	h.server = startServer(ServerConfig{Epoch: 1, Handlers: Handlers{Tick: func(i Update) {
 		at := h.now + 30_000 + rng.Uint64N(5)*1000
+		if h.cost != nil { // it is sent when its tick is done
+			h.busy = max(h.busy, h.now) + h.cost(h.now)
+			at += (h.busy - h.now) / 1000 * 1000
+			if w, _ := h.server.Announce(1, h.busy); w.Debt > 0 && !h.silent {
+				h.welcomes[at] = append(h.welcomes[at], w)
+			}
+		}
 		if h.longer != nil {
 			at += h.longer(h.now)
 		}
@@ -70,11 +81,18 @@ func (h *host) run(until uint64) {
 		}
 		delete(h.states, h.now)
 		delete(h.inputs, h.now)
-		if h.now%h.frame < 1000 && (h.stopped == nil || !h.stopped(h.now)) {
+		if h.now%h.frame < 1000 && h.now >= h.busy && (h.stopped == nil || !h.stopped(h.now)) {
 			h.server.Advance(h.now)
 		}
+		for _, w := range h.welcomes[h.now] {
+			_ = h.client.OnWelcome(w, h.now)
+		}
+		delete(h.welcomes, h.now)
 		if h.now%200_000 == 0 {
 			w, _ := h.server.Announce(1, h.now)
+			if h.silent {
+				w.Debt = 0
+			}
 			_ = h.client.OnWelcome(w, h.now)
 		}
 		if h.now%h.draws < 1000 {
@@ -92,12 +110,15 @@ func (h *host) delay() time.Duration {
 	return t.Delay
 }
 
-// A host that stops once, for 0.3 to 0.9 s, at any age of the session, and catches up in frames of its own, lets the delay
-// grow by a tick at most.
+// A host that stops once, for 0.3 to 0.9 s, at any age of the session, and catches up in frames
+// of its own, lets the delay grow by a tick at most.
 func TestDelayAfterStop(t *testing.T) {
 	for _, frame := range []uint64{16_000, 33_000} {
-		for _, age := range []uint64{4, 8, 20, 60} {
-			for _, stop := range []uint64{300, 600, 900} {
+		for _, age := range []uint64{4, 8, 20, 60, 120, 200} {
+			if age > 60 && testing.Short() {
+				continue
+			}
+			for _, stop := range []uint64{300, 500, 700, 900} {
 				h := newHost(age, 1, frame, 16_000)
 				begin := age*1_000_000 + 7000
 				h.stopped = func(now uint64) bool { return begin < now && now < begin+stop*1000 }
@@ -119,7 +140,47 @@ func TestDelayAfterStop(t *testing.T) {
 	}
 }
 
-// A delay that is 0.9 s too long is made up for within 10 s, at a speed of at most 25 % more, and 1 % within 50 ms.
+// A server whose ticks take too long for a while says that it is behind. Its states come later
+// and later meanwhile, and the client takes that for no longer path: when the server has caught
+// up, all is as before. Where it stays behind, or does not say so, the delay follows.
+func TestServerBehind(t *testing.T) {
+	const begin = 20e6
+	play := func(slow time.Duration, silent bool, d time.Duration) (before, after time.Duration, h *host) {
+		h = newHost(3, 1, 1000, 16_000)
+		h.silent = silent
+		h.cost = func(now uint64) uint64 {
+			if now > begin && now < begin+usec(slow) {
+				return 24_000
+			}
+			return 4000
+		}
+		h.run(begin)
+		before = h.delay()
+		h.run(begin + usec(d))
+		return before, h.delay(), h
+	}
+	for _, slow := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+		before, after, _ := play(slow, false, slow+2*sec)
+		if grown := after - before; grown > Hz(60).Duration(1) {
+			t.Errorf("behind for %v: the delay grows from %v to %v", slow, before, after)
+		}
+		before, after, _ = play(slow, true, slow+ms(100))
+		if grown := after - before; grown < ms(50) {
+			t.Errorf("behind for %v, and it is not told: the delay grows from %v to %v only", slow, before, after)
+		}
+	}
+	_, _, h := play(time.Minute, false, 500*time.Millisecond)
+	if timing, _ := h.client.Timing(); timing.ServerDebt < 5 {
+		t.Errorf("behind: %+v", timing)
+	}
+	before, after, _ := play(time.Minute, false, 10*sec)
+	if grown := after - before; grown < ms(100) {
+		t.Errorf("behind for good: the delay grows from %v to %v only", before, after)
+	}
+}
+
+// A delay that is 0.9 s too long is made up for within 10 s, at a speed of at most 25 % more, and
+// 1 % within 50 ms.
 func TestFarOff(t *testing.T) {
 	h := newHost(1, 1, 1000, 16_000)
 	h.longer = func(now uint64) uint64 {
@@ -149,8 +210,8 @@ func TestFarOff(t *testing.T) {
 	}
 }
 
-// At each rate of states, in hardly any frame the state after the shown time is missing, and the delay is no longer than
-// that takes.
+// At each rate of states, in hardly any frame the state after the shown time is missing, and the
+// delay is no longer than that takes.
 func TestSeldomStates(t *testing.T) {
 	for _, every := range []Tick{1, 2, 3, 6} {
 		h := newHost(uint64(every), every, 1000, 16_000)
@@ -171,8 +232,8 @@ func TestSeldomStates(t *testing.T) {
 	}
 }
 
-// A client with slow frames plays so far ahead as a frame needs, carries no debt for ever, and is told how many of its inputs
-// were late.
+// A client with slow frames plays so far ahead as a frame needs, carries no debt for ever, and is
+// told how many of its inputs were late.
 func TestSlowFrames(t *testing.T) {
 	for frame, most := range map[uint64]time.Duration{83_000: ms(125), 143_000: ms(180), 200_000: ms(180), 500_000: ms(180)} {
 		h := newHost(1, 1, 1000, frame)
@@ -188,7 +249,8 @@ func TestSlowFrames(t *testing.T) {
 	}
 }
 
-// Where the local clock is set back, by an hour or a second and a half, an event says so, and ticks and clocks go on.
+// Where the local clock is set back, by an hour or a second and a half, an event says so, and
+// ticks and clocks go on.
 func TestClockSetBack(t *testing.T) {
 	for _, back := range []time.Duration{1500 * time.Millisecond, time.Hour} {
 		var server recorder
@@ -288,6 +350,71 @@ func TestWasAway(t *testing.T) {
 		}
 	}
 	check(t, dropped, 200, "dropped")
+}
+
+// A client that starts while its server hangs is right as soon as its link is: what the first
+// datagrams said wrong is set, not slewed for seconds. It sends four datagrams a second until the
+// clocks are known, and then one in each tick.
+func TestStartWhileServerHangs(t *testing.T) {
+	for _, hang := range []uint64{100_000, 200_000} {
+		for _, begin := range []uint64{1, 20_000, 40_000, 100_000} { // after the client's first datagram
+			var rec recorder
+			var atClient, atServer link.Link
+			up := map[uint64][]byte{}
+			down := map[uint64]func(now uint64){}
+			var waits [][]byte // at the server
+			played := false
+			cfg := rec.client(ClientConfig{})
+			record := cfg.Tick
+			cfg.Tick = func(u Update) {
+				record(u)
+				played = true
+			}
+			s := startServer(ServerConfig{Epoch: 1})
+			c := startClient(cfg, &atClient)
+			right, joined := 0, false
+			for now, sent := uint64(0), uint64(0); now < 10e6; now += 1000 {
+				if b, ok := up[now]; ok {
+					waits = append(waits, b)
+				}
+				if begin > now || now >= begin+hang {
+					for _, b := range waits {
+						_, _, _, _ = atServer.ReadHeader(b, now)
+						joined = true
+					}
+					waits = nil
+					if s.Advance(now) > 0 && joined {
+						b := atServer.AppendHeader(nil, now)
+						w, _ := s.Announce(1, now)
+						down[now+30_000] = func(now uint64) {
+							_, _, _, _ = atClient.ReadHeader(b, now)
+							_ = c.OnWelcome(w, now)
+						}
+					}
+				}
+				if arrives := down[now]; arrives != nil {
+					arrives(now)
+				}
+				if now%8000 == 0 {
+					c.Advance(now)
+					if _, known := c.Snapshot(now); played || !known && now >= sent {
+						up[now+30_000] = atClient.AppendHeader(nil, now)
+						sent = now + 250_000
+					}
+					played = false
+				}
+				ours, known := c.SharedTime(now)
+				theirs, _ := s.SharedTime(now)
+				if off := ours.Sub(theirs); known && now >= 1_500_000 {
+					if right++; off.Abs() > ms(20) || now >= 4e6 && off.Abs() > ms(1) {
+						t.Fatalf("a hang of %d us from %d on: after %d us the shared time is off by %v", hang, begin, now, off)
+					}
+				}
+			}
+			check(t, right, 8500, "a hang of %d us from %d on: times at which it was right", hang, begin)
+			rec.check(t)
+		}
+	}
 }
 
 // States are found by time, in whichever order they came.

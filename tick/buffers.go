@@ -26,10 +26,47 @@ type buffers struct {
 	jumped Tick          // the first tick after the predicted clock was set
 	states arrivals      // which have come
 	every  time.Duration // how long it is from one state to the next; 0 is not known
+	hitch  hitch         // of the server
 }
 
-// sent is an input of a client for a tick: when it was sent, and how far ahead of the reference the tick
-// began then.
+// hitch is a time in which the server is behind with its ticks, and so are its states.
+type hitch struct {
+	known bool   // there was one
+	lasts bool   // it is not over
+	began uint64 // reading of the local clock
+	ended uint64 // so, of one that is over
+	last  Tick   // of one that is over: states up to this one may be late because of it
+}
+
+const (
+	// hitchMost is how long a server may be behind until that is how its states come, and no
+	// hitch.
+	hitchMost = 3 * time.Second
+	// hitchAlone is for how long a server must have kept up before it is a new hitch. In those
+	// that come more often states are late again and again, as on a path with jitter.
+	hitchAlone = 5 * time.Second
+)
+
+// told takes a Welcome, which arrived at nowUsec.
+func (h *hitch) told(w Welcome, nowUsec uint64) {
+	switch behind := w.Debt > 0; {
+	case behind && !h.lasts:
+		if !h.known || elapsed(h.ended, nowUsec) >= hitchAlone {
+			h.began = nowUsec
+		}
+		h.known, h.lasts = true, true
+	case !behind && h.lasts:
+		h.lasts, h.ended, h.last = false, nowUsec, w.Tick
+	}
+}
+
+// delayed reports whether the state of tick n, which comes at nowUsec, is late because of it.
+func (h *hitch) delayed(n Tick, nowUsec uint64) bool {
+	return h.known && elapsed(h.began, nowUsec) < hitchMost && (h.lasts || n <= h.last)
+}
+
+// sent is an input of a client for a tick: when it was sent, and how far ahead of the reference
+// the tick began then.
 type sent struct {
 	arrival // as if it had come just in time
 	tick    Tick
@@ -42,8 +79,8 @@ func (b *buffers) reference(nowUsec uint64) time.Duration {
 	return b.ref + d + time.Duration(parts(int64(d), b.skew))
 }
 
-// inputSent takes that the input for tick n, which starts at a time, is sent. How long after that does not
-// count: a client knows its own frames.
+// inputSent takes that the input for tick n, which starts at a time, is sent. How long after that
+// does not count: a client knows its own frames.
 func (b *buffers) inputSent(n Tick, start time.Duration, nowUsec uint64) {
 	if b.sent != nil {
 		ref := b.reference(nowUsec)
@@ -62,7 +99,7 @@ func (b *buffers) inputsArrived(a *arrivals, nowUsec uint64) {
 		if early, came := a.early(i); came && s.fresh && s.tick == n {
 			s.fresh = false
 			b.ahead.add(arrival{s.sent, s.distance - early}, nowUsec)
-			b.ahead.count(early < 0)
+			b.ahead.tally.count(early < 0)
 			if n >= b.jumped {
 				b.ahead.inRow(early < 0)
 			}
@@ -70,23 +107,28 @@ func (b *buffers) inputsArrived(a *arrivals, nowUsec uint64) {
 	}
 }
 
-// stateArrived takes that the state for tick n, of a time, came when the server clock showed another time. It
-// is late if what is between it and the state before was shown already. Of a tick the first one counts. waited
-// says that it may have waited on this machine.
+// stateArrived takes that the state for tick n, of a time, came when the server clock showed
+// another time. It is late if what is between it and the state before was shown already. Of a
+// tick the first one counts. waited says that it may have waited on this machine. In a hitch of
+// the server it says nothing of the path.
 func (b *buffers) stateArrived(n Tick, at, shown time.Duration, waited bool, nowUsec uint64) {
 	if b.states.add(n, 0) && !b.rebase && !waited {
 		late := shown > at-b.every
+		if b.hitch.delayed(n, nowUsec) {
+			b.behind.tally.count(late)
+			return
+		}
 		b.behind.add(arrival{at, b.reference(nowUsec) - at}, nowUsec)
 		b.every = cmp.Or(b.behind.jitter.Interval(), b.every)
-		b.behind.count(late)
+		b.behind.tally.count(late)
 		b.behind.inRow(late)
 	}
 }
 
-// track lets the reference go on at a rate to nowUsec, when the remote clock puts the shared clock
-// at at. If that has jumped by more than hard, a clock was set, and the path is what it was. The
-// same holds after a pause, which rebase says. Arrivals may have shown the jump before the remote clock
-// did; whether the inputs that are under way come before it, nobody knows.
+// track lets the reference go on at a rate to nowUsec, when the remote clock puts the shared
+// clock at at. If that has jumped by more than hard, a clock was set, and the path is what it
+// was. The same holds after a pause, which rebase says. Arrivals may have shown the jump before
+// the remote clock did; whether the inputs that are under way come before it, nobody knows.
 func (b *buffers) track(at time.Duration, skewPPB int64, hard time.Duration, nowUsec uint64) {
 	b.ref, b.refAt, b.skew = b.reference(nowUsec), nowUsec, skewPPB
 	gap := at - b.ref
@@ -101,8 +143,8 @@ func (b *buffers) track(at time.Duration, skewPPB int64, hard time.Duration, now
 	b.gap, b.rebase = gap, false
 }
 
-// driven takes that the provider has been asked. After a jump, inputs for the ticks before next say
-// nothing of where the clock is now.
+// driven takes that the provider has been asked. After a jump, inputs for the ticks before next
+// say nothing of where the clock is now.
 func (b *buffers) driven(next Tick) {
 	if b.ahead.jump {
 		b.jumped, b.ahead.row = next, 0

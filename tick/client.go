@@ -20,18 +20,20 @@ import (
 // of receipt, clock.Now for all others. It need not run while the machine sleeps.
 type Client struct {
 	loop
+	readers
 	conf     ClientConfig
 	welcomes welcomes // what the server says of its game time
 	remote   remote   // what its clock shows
 	buffers  buffers  // how far the clocks are to be apart
 	heard    vitals   // when the server was heard last
 	frozen   bool     // the client has entered a paused epoch, and pauses with its server
-	steered  uint64   // the last Advance outside of a pause, reading of the local clock
+	entered  uint64   // when the clocks began, reading of the local clock
+	steered  uint64   // the last Advance outside of a pause, so
 	counts   uint64   // from when on the arrival of a state says something of the path
 	wide     vitals   // since when nothing but the error bound is in the way of the first synchronization
 
-	// Where clocks should have been at the last Advance: the predicted clock, and both without buffers,
-	// by the remote clock.
+	// Where clocks should have been at the last Advance: the predicted clock, and both without
+	// buffers, by the remote clock.
 	goal, fastestFrom, fastestTo time.Duration
 }
 
@@ -45,8 +47,9 @@ func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
 	if err := cmp.Or(cfg.complete(), c.remote.follow(remote)); err != nil {
 		return nil, err
 	}
+	cfg.Provider = cmp.Or[Provider](cfg.Provider, &clientProvider{ClientConfig: cfg})
 	c.conf, c.neverBack = cfg, cfg.NeverBack
-	c.loop.init(c, cfg.Config, cfg.Handlers)
+	c.loop.init(c, &c.readers, cfg.Config, cfg.Handlers)
 	return c, nil
 }
 
@@ -66,8 +69,8 @@ func (c *Client) setBack(byUsec uint64) {
 	for _, at := range []*uint64{
 		&c.welcomes.last.atUsec, &c.welcomes.earlier.atUsec, &c.welcomes.resumeAt.atUsec,
 		&c.remote.near.atUsec, &c.remote.said.atUsec,
-		&c.buffers.refAt, &c.buffers.ahead.atUsec, &c.buffers.behind.atUsec,
-		&c.heard.atUsec, &c.steered, &c.counts, &c.wide.atUsec,
+		&c.buffers.refAt, &c.buffers.ahead.atUsec, &c.buffers.behind.atUsec, &c.buffers.hitch.began, &c.buffers.hitch.ended,
+		&c.heard.atUsec, &c.entered, &c.steered, &c.counts, &c.wide.atUsec,
 	} {
 		*at -= byUsec
 	}
@@ -151,6 +154,7 @@ func (c *Client) believe(w arrived) {
 	c.welcomes.repeated = c.welcomes.last.ok && w.Epoch == c.welcomes.last.Epoch
 	c.welcomes.last, c.welcomes.earlier = w, arrived{}
 	c.now.epoch, c.remote.near = w.Epoch, w.reading()
+	c.buffers.hitch.told(w.Welcome, w.atUsec)
 	if w.inputs.ticks > 0 && c.now.known {
 		c.buffers.inputsArrived(&w.inputs, c.atUsec)
 	}
@@ -173,16 +177,16 @@ func (c *Client) leave(next uint64) {
 	c.snap.Store(&snapshot{})
 }
 
-// meetRate reports that the server has another rate, and takes it if it is to: the time stays, the
-// ticks are counted anew.
+// meetRate reports that the server has another rate, and takes it if that is configured: the time
+// stays, the ticks are counted anew.
 func (c *Client) meetRate(r Rate) {
 	e := Event{Kind: EventRateMismatch, Rate: r, Last: -1}
-	if c.conf.OnMismatch != MismatchAdjust {
+	if c.conf.OnMismatch != MismatchAdjust || r.above(c.cfg.MaxRate) {
 		c.report(e)
 		return
 	}
 	c.now.rate = r
-	c.buffers.sent, c.buffers.states = nil, arrivals{} // they are of other ticks
+	c.buffers.sent, c.buffers.states, c.buffers.hitch = nil, arrivals{}, hitch{} // they are of other ticks
 	if c.now.known {
 		c.publish()
 	}
@@ -206,8 +210,8 @@ func (c *Client) Hello() (h Hello, ok bool) {
 // tick only the first state counts. It also tells that the server is alive, see EventSilent. It
 // takes a lock.
 //
-// A state that comes 0.25 s after the last Advance, or later, or within 0.25 s of such an Advance, says
-// nothing of the path: while the program hung, it may have waited on this machine.
+// A state that comes 0.25 s after the last Advance, or later, or within 0.25 s of such an
+// Advance, says nothing of the path: while the program hung, it may have waited on this machine.
 func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -323,20 +327,22 @@ func (c *Client) target(at, early, late time.Duration) {
 		skew = 0
 	}
 	b.track(at, skew, c.conf.HardThreshold, now)
+	s.Age = elapsed(c.entered, now)
 	s.SharedTime = Steered{Target: at}
 	s.ServerTime = Steered{Target: early - max(c.conf.ClientBuffer, 0)}
 	s.PredictedTime = Steered{Target: late + max(c.conf.ServerBuffer, 0)}
 	share, rate := c.conf.LateShare/2, c.now.rate // with room for what is not known yet
 	if c.conf.ClientBuffer == 0 {
 		behind := b.behind.distance(b.ref-early, rate.Duration(1), b.every, share, now)
-		s.ServerTime = Steered{Target: b.ref - behind, Measured: b.behind.all > 0}
+		s.ServerTime = Steered{Target: b.ref - behind, Measured: b.behind.tally.all > 0}
 		s.ServerTime.Late = b.behind.jumps(c.latest(server) - s.ServerTime.Target)
 	}
 	if c.conf.ServerBuffer == 0 {
-		// A tick is played by the frame after its start, and of more than MaxTicks the oldest are skipped.
+		// A tick is played by the frame after its start, and of more than MaxTicks the oldest are
+		// skipped.
 		frame := min(c.frames.usual(), rate.Duration(Tick(c.cfg.MaxTicks)))
 		ahead := b.ahead.distance(late-b.ref, rate.Duration(2), frame, share, now)
-		s.PredictedTime = Steered{Target: b.ref + ahead, Measured: b.ahead.all > 0}
+		s.PredictedTime = Steered{Target: b.ref + ahead, Measured: b.ahead.tally.all > 0}
 		s.PredictedTime.Late = b.ahead.jumps(s.PredictedTime.Target - c.latest(predicted))
 	}
 	for _, k := range s.clocks() {
@@ -355,7 +361,7 @@ func (c *Client) enter() {
 	for i, k := range s.clocks() {
 		c.set(i, within(k.At), k.Pace.limited())
 	}
-	c.now.known, c.counts = true, c.atUsec
+	c.now.known, c.entered, c.counts = true, c.atUsec, c.atUsec
 	if c.stats.Ticks > 0 {
 		c.step(old, false)
 	} else {
@@ -368,14 +374,16 @@ type Timing struct {
 	Lead  time.Duration // predicted clock minus shared clock
 	Delay time.Duration // shared clock minus server clock
 
-	// ServerBuffer and ClientBuffer are what Lead and Delay have beyond the shortest delays that the
-	// remote clock knows. Negative where it overestimates them.
+	// ServerBuffer and ClientBuffer are what Lead and Delay have beyond the shortest delays that
+	// the remote clock knows. Negative where it overestimates them.
 	ServerBuffer, ClientBuffer time.Duration
 	// Error is where the predicted clock should be, minus where it is: what is still to be slewed.
 	Error time.Duration
 
 	LateInputs float64 // share of the last 2000 to 4000 inputs that came too late, a minute's at 60 Hz; 0 if the server tells none
 	LateStates float64 // share of the states that came too late to be shown between
+
+	ServerDebt Tick // how many ticks the server was behind, by its last Welcome
 
 	HeardUsec uint64 // when a Welcome or a state came last, reading of the local clock
 	Silent    bool   // that is longer ago than 3 s
@@ -393,7 +401,9 @@ func (c *Client) Timing() (t Timing, ok bool) {
 		Lead: c.latest(predicted) - c.latest(shared), Delay: c.latest(shared) - c.latest(server),
 		ServerBuffer: c.latest(predicted) - c.fastestTo, ClientBuffer: c.fastestFrom - c.latest(server),
 		Error:      c.goal - c.latest(predicted),
-		LateInputs: c.buffers.ahead.lateShare(), LateStates: c.buffers.behind.lateShare(),
-		HeardUsec: c.heard.atUsec, Silent: c.heard.silent,
+		LateInputs: c.buffers.ahead.tally.share(), LateStates: c.buffers.behind.tally.share(),
+		ServerDebt: c.welcomes.last.Debt,
+		HeardUsec:  c.heard.atUsec,
+		Silent:     c.heard.silent,
 	}, true
 }

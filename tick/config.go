@@ -23,9 +23,14 @@ const (
 	CatchUpDrop
 	// CatchUpJump skips all but the latest.
 	CatchUpJump
-	// CatchUpRunAll runs them all. MaxTicks has no meaning.
+	// CatchUpRunAll runs them all, up to 10,000 in an Advance; the oldest beyond these are
+	// skipped. MaxTicks has no meaning.
 	CatchUpRunAll
 )
+
+// runAllMost bounds CatchUpRunAll: more than a catch-up of 2 minutes at 60 Hz is a clock that was
+// set, or a rate that somebody else chose, and would freeze the program.
+const runAllMost = 10_000
 
 // Mismatch is what to do when the tick rates of a client and its server differ.
 // Whatever it is, EventRateMismatch is reported.
@@ -34,7 +39,7 @@ type Mismatch uint8
 const (
 	MismatchWarn       Mismatch = iota // warn by Logger and go on
 	MismatchDisconnect                 // the server refuses the client: OnHello returns ErrRate; a client goes on
-	MismatchAdjust                     // the client takes the rate of the server; a server goes on
+	MismatchAdjust                     // the client takes the rate of the server, up to Config.MaxRate; a server goes on
 	MismatchSignal                     // go on
 )
 
@@ -57,9 +62,14 @@ type Config struct {
 
 	OnMismatch Mismatch // what to do about another tick rate; MismatchWarn by default
 
-	// Provider decides how the clocks advance; nil is what is built in. On a server that is the rate
-	// of the local clock, which its clients count on: they hear of another one by Welcomes alone,
-	// and step or slew after each.
+	// MaxRate is the highest rate that a client with MismatchAdjust takes from its server. If the
+	// server has a higher one, the client goes on with its own. Zero is 1000 a second, or Rate if
+	// that is higher.
+	MaxRate Rate
+
+	// Provider decides how the clocks advance; nil is what is built in. On a server that is the
+	// rate of the local clock, which its clients count on: they hear of another one by Welcomes
+	// alone, and step or slew after each.
 	Provider Provider
 
 	Clock func() uint64 // for Run: a monotonic clock, microseconds; nil is clock.Now, of package clock
@@ -68,9 +78,9 @@ type Config struct {
 	Logger *slog.Logger // for MismatchWarn; nil is slog.Default()
 }
 
-// Handlers are called by the goroutine that advances a Server or Client, one at a
-// time, and not after a Stop. Each may be nil. They may call all methods but Run and WaitSynced; an
-// Advance or AdvanceOne inside of them does nothing.
+// Handlers are called by the goroutine that advances a Server or Client, one at a time, and not
+// after a Stop. Each may be nil. They may call all methods but Run and WaitSynced; an Advance or
+// AdvanceOne inside of them does nothing.
 type Handlers struct {
 	BeforeLoop func()       // ticks will follow: the place to read the network
 	BeforeTick func(Update) // before each tick
@@ -79,10 +89,10 @@ type Handlers struct {
 	AfterLoop  func()       // the ticks of this Advance are done
 	Event      func(Event)  // something happened; before the ticks of the same Advance
 
-	// AfterSync is called on a client by each Advance that finds that the remote clock was updated.
-	// by is what it reads, minus what its reading before led to at the skew of then: positive if it
-	// was set forward, and 0 the first time. Less than 3 us is no update, since readings are whole
-	// microseconds. It comes before the ticks, like Event.
+	// AfterSync is called on a client by each Advance that finds that the remote clock was
+	// updated. by is what it reads, minus what its reading before led to at the skew of then:
+	// positive if it was set forward, and 0 the first time. Less than 3 us is no update, since
+	// readings are whole microseconds. It comes before the ticks, like Event.
 	AfterSync func(by time.Duration)
 }
 
@@ -123,15 +133,16 @@ type ClientConfig struct {
 	// states by AcceptState.
 	ClientBuffer, ServerBuffer time.Duration
 
-	// LateShare is the share of inputs that may come too late, and of states, where buffers
-	// set themselves: at most 0.5, and zero is 0.01. Package jitter learns how long to wait for that;
-	// half of LateShare is asked of it, with room for what the clocks err. A clock whose buffer sets itself is
-	// not left alone within DeadBand.
+	// LateShare is the share of inputs that may come too late, and of states, where buffers set
+	// themselves: at most 0.5, and zero is 0.01. Package jitter learns how long to wait for that;
+	// half of LateShare is asked of it, with room for what the clocks err. A clock whose buffer
+	// sets itself is not left alone within DeadBand.
 	//
-	// If at least four inputs in a row are late, since the path has become longer, the predicted clock is
-	// set forward at once, EventStepped, and its ticks are run; for states the server clock stands
-	// still. What was held up until one moment, as by a slow frame or a path that stopped, sets no clock.
-	// A server that falls behind with its ticks counts as being where they are.
+	// If at least four inputs in a row are late, since the path has become longer, the predicted
+	// clock is set forward at once, EventStepped, and its ticks are run; for states the server
+	// clock stands still. What was held up until one moment, as by a slow frame or a path that
+	// stopped, sets no clock. A server that falls behind with its ticks counts as being where
+	// they are.
 	LateShare float64
 
 	// SyncBound is how well the remote clock must be known to start: the most that its
@@ -143,11 +154,15 @@ type ClientConfig struct {
 	// trip.
 	SyncBound time.Duration
 
-	// SlewPPM is the slew within 50 ms of the goal, in parts per million, at most 10^6; zero is 10,000 (1 %).
-	// Beyond 50 ms it grows by 2 % for each 10 ms, up to 25 %, so that 0.9 s are made up for in 10 s.
-	SlewPPM       int64
-	DeadBand      time.Duration // error that is tolerated; zero is 20 ms
-	HardThreshold time.Duration // error from which on clocks step; zero is 200 ms
+	// SlewPPM is the slew within 50 ms of the goal, in parts per million, at most 10^6; zero is
+	// 10,000 (1 %). Beyond 50 ms it grows by 2 % for each 10 ms, up to 25 %, so that 0.9 s are
+	// made up for in 10 s.
+	SlewPPM  int64
+	DeadBand time.Duration // error that is tolerated; zero is 20 ms
+	// HardThreshold is the error from which on clocks step; zero is 200 ms. In the first 3 s
+	// after the clocks began, the shared clock steps from 20 ms on: its server may have hung when
+	// the first datagrams came.
+	HardThreshold time.Duration
 
 	// HardOnly never slews and takes no skew into account: all clocks run at exactly
 	// the rate of the local clock, as the music of a rhythm game does, and step when
@@ -169,8 +184,15 @@ func (c *Config) complete() error {
 	if c.Clock == nil {
 		c.Clock = clock.Now
 	}
+	if c.MaxRate == (Rate{}) {
+		c.MaxRate = Hz(1000) // a game with longer ticks than 1 ms: more is a mistake, or an attack
+	}
+	if c.Rate.above(c.MaxRate) {
+		c.MaxRate = c.Rate.orDefault()
+	}
 	return cmp.Or(
 		refuse(!c.Rate.valid(), "Rate is %d/%d, not above 0 and at most 10^9 a second", c.Rate.Num, c.Rate.Den),
+		refuse(!c.MaxRate.valid(), "MaxRate is %d/%d, not above 0 and at most 10^9 a second", c.MaxRate.Num, c.MaxRate.Den),
 		refuse(c.MaxTicks < 0, "MaxTicks is negative: %d", c.MaxTicks),
 		refuse(c.CatchUp > CatchUpRunAll, "CatchUp is none of its constants: %d", c.CatchUp),
 		refuse(c.AcceptBehind < 0 || c.AcceptAhead < 0,
@@ -190,11 +212,11 @@ func (c *ServerConfig) complete() error {
 
 func (c *ClientConfig) complete() error {
 	c.LateShare = cmp.Or(c.LateShare, 0.01)
-	// As in the Network Time System's prototype: at 60 Hz 1 % is not seen, and 20 ms is about a tick.
+	// As in the Network Time System's prototype: at 60 Hz 1 % is not seen, and 20 ms is about a
+	// tick.
 	c.SlewPPM = cmp.Or(c.SlewPPM, 10_000)
 	c.DeadBand = cmp.Or(c.DeadBand, 20*time.Millisecond)
 	c.HardThreshold = cmp.Or(c.HardThreshold, 200*time.Millisecond)
-	c.Provider = cmp.Or[Provider](c.Provider, &clientProvider{ClientConfig: *c})
 	longest := max(c.ClientBuffer, c.ServerBuffer)
 	return cmp.Or(
 		c.Config.complete(),

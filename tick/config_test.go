@@ -50,6 +50,7 @@ func TestRefused(t *testing.T) {
 		{"Rate is 1/0", noServer},
 		{"Rate is 1/0", noClient},
 		{"Rate is 2000000000/1", (&Config{Rate: Hz(2_000_000_000)}).complete()},
+		{"MaxRate is 1/0, not", (&Config{MaxRate: Rate{1, 0}}).complete()},
 		{"MaxTicks is negative", (&Config{MaxTicks: -1}).complete()},
 		{"AcceptBehind or AcceptAhead is negative", (&Config{AcceptBehind: -1}).complete()},
 		{"AcceptBehind or AcceptAhead is negative", (&Config{AcceptAhead: math.MinInt64}).complete()},

@@ -18,10 +18,22 @@ const maxStart = 1 << 61
 // maxAhead, in microseconds, bounds how far a piece is followed, either way.
 const maxAhead = maxStart / 1000
 
-// readerMargin, in microseconds, is how far a reader may be ahead of the last input, or behind it, and
-// see the same as if there had been no input since: longer than a frame at 60 Hz. A change of
-// a clock's pace begins so long after the input that caused it.
+// readerMargin, in microseconds, is how far a reader may be ahead of the last input, or behind
+// it, and see the same as if there had been no input since: longer than a frame at 60 Hz. A
+// change of a clock's pace begins so long after the input that caused it.
 const readerMargin = 20_000
+
+// Pace is how a clock goes on. The zero Pace is the rate of the local clock.
+type Pace struct {
+	SkewPPB int64         // its rate minus that of the local clock, in parts in 10^9, from -10^9 to 10^9
+	Slew    time.Duration // a correction, positive forward
+	SlewPPM int64         // of Slew so many microseconds are made in each second, up to 10^6, until nothing is left
+}
+
+// limited returns what p may be: no clock goes back.
+func (p Pace) limited() Pace {
+	return Pace{min(max(p.SkewPPB, -billion), billion), cut(p.Slew), min(max(p.SlewPPM, 0), 1_000_000)}
+}
 
 // course is one clock over the local clock: the pieces that count from 20 ms before the last
 // input on, oldest first. Each goes on until the next begins. Readers share it: it is replaced,
@@ -102,8 +114,8 @@ func (p *piece) read(nowUsec uint64) time.Duration {
 	return cut(p.base + min(forward, 2*maxStart-1)) // no overflow: p.base is cut, too
 }
 
-// elapsed returns the time from one reading of the local clock to another, which may be the earlier
-// one.
+// elapsed returns the time from one reading of the local clock to another, which may be the
+// earlier one.
 func elapsed(fromUsec, toUsec uint64) time.Duration {
 	return time.Duration(max(min(int64(toUsec-fromUsec), maxAhead), -maxAhead)) * time.Microsecond
 }

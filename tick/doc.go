@@ -69,18 +69,25 @@
 // If the way to the server becomes longer, several inputs in a row are late. The server says so
 // in its next Welcome. The client then sets PredictedTime forward at once (EventStepped) and runs
 // the ticks between, if there are at most Config.MaxTicks. Inputs are late for one or two round
-// trips. All other changes are slewed: by 1 % within 50 ms of the goal, and beyond that by up to 25 %. If several states in a row are late, ServerTime stands
-// still until they are in time. Client.Timing says how the clocks are set and how much comes late,
-// for logs.
+// trips. All other changes are slewed: by 1 % within 50 ms of the goal, and beyond that by up to
+// 25 %. If several states in a row are late, ServerTime stands still until they are in time.
+// Client.Timing says how the clocks are set and how much comes late, for logs.
 //
-// A path that stops, or a server, changes no buffer if it does so every 5 s or more seldom. The lead also has the length of
-// the client's frames, since a tick is played by the frame after its start: a client of 10 frames a second
-// plays 0.1 s further ahead. One slow frame changes nothing. The delay also has the interval between two states, so that the
-// later of the two around ServerTime has come, too; a States finds them. States that waited while the
-// client's own program hung count for nothing.
+// A path that stops, or a server, changes no buffer if it does so every 5 s or more seldom. A
+// server that is behind with its ticks says so in its Welcomes (Debt); send one with each state
+// then. The states are late because of the server, and count for nothing for up to 3 s.
 //
-// When the program was suspended, its socket may be full of datagrams that say nothing of the present. WasAway reports
-// that: drop what is read then.
+// The lead also has the length of the client's frames, since a tick is played by the frame after
+// its start: a client of 10 frames a second plays 0.1 s further ahead. One slow frame changes
+// nothing. The delay also has the interval between two states, so that the later of the two
+// around ServerTime has come, too; a States finds them. States that waited while the client's own
+// program hung count for nothing.
+//
+// When the program was suspended, its socket may be full of datagrams that say nothing of the
+// present. WasAway reports that: drop what is read then.
+//
+// Server.Peer says for each peer how many of its inputs come too late or much too early, and when
+// it was heard last. Show it beside the player's name, or drop who is silent.
 //
 // # Ticks
 //
@@ -92,37 +99,41 @@
 // forbids both. A client that takes its server's rate (MismatchAdjust) renumbers its ticks:
 // EventRateMismatch says which numbers come again or are left out.
 //
-// Times are arguments: readings of a monotonic local clock in microseconds, such as that of package
-// clock. The clock may stand still while the machine sleeps. Only Run reads a clock, and only a
-// server's Start reads the wall clock, to number its epoch.
+// Times are arguments: readings of a monotonic local clock in microseconds, such as that of
+// package clock. The clock may stand still while the machine sleeps. Only Run reads a clock, and
+// only a server's Start reads the wall clock, to number its epoch. Run also reports EventSlept if the
+// machine slept.
 //
 // Advance, Pause and Resume never go back in time: a call with an earlier time than the last one
-// is taken at the time of the last one. If an Advance is more than a second earlier, the local clock was set back:
-// EventClockSet says so, and clocks and ticks go on where they were. Calls that only read may name any time. Run reports
-// EventSlept if the machine slept. A reading between
-// 20 ms before the last change and 20 ms after it is final: only a step alters it. To make that
-// possible, a correction or a pause begins 20 ms after the call that caused it. A reading for an
-// earlier time is extrapolated back at the speed of that time.
+// is taken at the time of the last one. If an Advance is more than a second earlier, the local
+// clock was set back: EventClockSet says so, and clocks and ticks go on where they were. Calls
+// that only read may name any time. Run reports EventSlept if the machine slept.
+//
+// A reading between 20 ms before the last change and 20 ms
+// after it is final: only a step alters it. To make that possible, a correction or a pause begins
+// 20 ms after the call that caused it. A reading for an earlier time is extrapolated back at the
+// speed of that time.
 //
 // # Pauses
 //
-// Pause the server and the clients at the same times, by a message of the game: it names an instant
-// that is soon (Link.ProposeInstant, repeated in each datagram until then), and all call Pause or
-// Resume when it comes. No ticks run in a pause, so send datagrams and Welcomes outside of the Tick
-// handler, some a second. Each Welcome (see Handshake) says whether the server is paused. A client that
-// is not paused then, or that resumed before its server, runs on uncorrected. When a Welcome says that
-// the server goes on, the client steps once where it differs by more than HardThreshold, and slews what is less:
-// 100 ms take 6 s. So any Welcome around a pause may be lost. A client that
-// joins a paused server pauses, too. It goes on with the first Welcome that says so, or by Resume.
+// Pause the server and the clients at the same times, by a message of the game: it names an
+// instant that is soon (Link.ProposeInstant, repeated in each datagram until then), and all call
+// Pause or Resume when it comes. No ticks run in a pause, so send datagrams and Welcomes outside
+// of the Tick handler, some a second. Each Welcome (see Handshake) says whether the server is
+// paused. A client that is not paused then, or that resumed before its server, runs on
+// uncorrected. When a Welcome says that the server goes on, the client steps once where it
+// differs by more than HardThreshold, and slews what is less: 100 ms take 6 s. So any Welcome
+// around a pause may be lost. A client that joins a paused server pauses, too. It goes on with
+// the first Welcome that says so, or by Resume.
 //
 // # Slow motion
 //
 // Do not slow game time itself: datagrams do not travel slower in slow motion, and a client that
 // hears of the change late steps. Slow the world instead. A message of the game says from which
-// tick on, and each peer then lets a tick move the world by a part of Update.Delta: see the example
-// SlowMotion. All peers change at the same tick, inputs are sampled as often as before, and the
-// clocks and their buffers stay what they are. A replay or a cut scene that nobody plays may have a
-// clock of its own.
+// tick on, and each peer then lets a tick move the world by a part of Update.Delta: see the
+// example SlowMotion. All peers change at the same tick, inputs are sampled as often as before,
+// and the clocks and their buffers stay what they are. A replay or a cut scene that nobody plays
+// may have a clock of its own.
 //
 // # Handshake
 //
@@ -130,17 +141,18 @@
 // OnWelcome). The first one starts the client. A Welcome also carries the server's clock, with
 // which the client removes a multiple of 67.1 s from a TimeSynchronizer that was given no Anchor.
 //
-// No tick runs before the client is synchronized, and that takes datagrams both ways. So a client that
-// sends in its Tick handler also sends without ticks, four times a second, while Snapshot knows nothing.
-// A Welcome has 34 to 171 bytes and must be read whole: put it last in a datagram, or its length
-// before it.
+// No tick runs before the client is synchronized, and that takes datagrams both ways. So a client
+// that sends in its Tick handler also sends without ticks, four times a second, while Snapshot
+// knows nothing. A Welcome has 36 to 173 bytes and must be read whole: put it last in a datagram,
+// or its length before it. Both sides need the same version of the messages: one of another
+// version is ErrVersion.
 //
 // Once the client is synchronized, it says Hello, again and again until a Welcome says that the
 // server heard it (Hello, OnHello). Both messages carry the tick rate of their side; AppendBinary
-// and UnmarshalBinary of each write and read its bytes. Messages of the game should carry epoch and
-// tick. Accept refuses those of another epoch and those far off. The server's AcceptInput also says
-// which inputs are too late, and StartUsec when a tick starts. Authenticate all these messages, like
-// the datagrams.
+// and UnmarshalBinary of each write and read its bytes. Messages of the game should carry epoch
+// and tick. Accept refuses those of another epoch and those far off. The server's AcceptInput
+// also says which inputs are too late, and StartUsec when a tick starts. Authenticate all these
+// messages, like the datagrams.
 //
 // Both sides need one tick rate: else tick n is another time here than there, and most inputs are
 // refused. EventRateMismatch says so. To change the rate of a running game, Stop the server and
@@ -158,8 +170,8 @@
 // the remote clock agrees with the Welcome, the client goes on: EventStepped, which says by how
 // much game time differs, and EventSynced. It says Hello again. All this needs no call of yours:
 // with a Welcome a second both are in step within 2 s, mostly within one, even if the server
-// restarts twice in a second; one time in a hundred within 3 s, and where each way takes 100 ms or more,
-// sometimes only within 5 s.
+// restarts twice in a second; one time in a hundred within 3 s, and where each way takes 100 ms
+// or more, sometimes only within 5 s.
 //
 // A Welcome of an earlier epoch is refused: it was delayed on the way. But the server's wall
 // clock may also have been set back before it restarted. So the client remembers that Welcome. It
@@ -167,9 +179,9 @@
 // with it. That takes less than 2 s. An epoch that the client has left is refused until no other
 // one has come for 3 s.
 //
-// A client that restarts, or joins late, is like any other client that starts: it knows the game time
-// after a Welcome and a round trip. What the world looks like is the game's to tell. Call Forget on the server when a
-// connection ends, so that the next Hello of that peer is reported.
+// A client that restarts, or joins late, is like any other client that starts: it knows the game
+// time after a Welcome and a round trip. What the world looks like is the game's to tell. Call
+// Forget on the server when a connection ends, so that the next Hello of that peer is reported.
 //
 // A new connection, to the same server or to another, has a fresh remote clock: give it to
 // Follow. The clocks run on until the next Welcome. If its epoch is the same, the client goes on
@@ -193,5 +205,6 @@
 // of Advance up to 1024 events of messages are kept; Hellos and Welcomes beyond that are counted
 // in Stats and take effect when they are sent again. A datagram may be on its way for up to 16 s.
 //
-// docs/MIGRATING.md maps the names of Unity's Network Time System, netfox and others to those here.
+// docs/MIGRATING.md maps the names of Unity's Network Time System, netfox and others to those
+// here.
 package tick

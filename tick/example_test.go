@@ -53,7 +53,7 @@ func Example_server() {
 	// synced
 	// tick 0 of 16.666667ms at 0s
 	// tick 30 of 16.666667ms at 500ms
-	// tick 60 in 34 bytes
+	// tick 60 in 36 bytes
 	// <nil>
 	// peer 7 synced
 	// tick 60 of 16.666667ms at 1s

@@ -19,12 +19,12 @@ const (
 	// adaptLeast is the least margin, for what the clocks err while they are slewed.
 	adaptLeast = 500 * time.Microsecond
 	// rowLeast is how many must be late in a row until a clock is set at once: so many move the
-	// median of the last 7 delays. What is off by less than jumpLeast, or than the jitter, is slewed.
+	// median of the last 7 delays. What is off by less than jumpLeast, or than the jitter, is
+	// slewed.
 	rowLeast  = 4
 	jumpLeast = 2 * time.Millisecond
-	// lateMemory is over how many arrivals the share of late ones is told.
-	lateMemory = 4096
-	// debtLeast is by how much earlier than usual an input is for a server whose ticks are late, too.
+	// debtLeast is by how much earlier than usual an input is for a server whose ticks are late,
+	// too.
 	debtLeast = 20 * time.Millisecond
 )
 
@@ -40,9 +40,9 @@ type follower struct {
 	buffer time.Duration // the distance from where the remote clock puts the fastest arrival
 	remote time.Duration // and that of this from the reference
 
-	late, all float32 // arrivals of late; all is 0 only before the first one
-	row       int     // how many were late in a row, up to the last one
-	jump      bool    // the path has become longer: the clock is to be set
+	tally tally // of all arrivals
+	row   int   // how many were late in a row, up to the last one
+	jump  bool  // the path has become longer: the clock is to be set
 }
 
 // arrival is an input or a state that has come.
@@ -55,24 +55,15 @@ type arrival struct {
 func (f *follower) add(a arrival, nowUsec uint64) {
 	f.news, f.atUsec = true, nowUsec
 	together := f.batch.distance-a.distance >= (a.sent-f.batch.sent)/2
-	if f.all == 0 || a.sent < f.batch.sent || !together {
+	if f.tally.all == 0 || a.sent < f.batch.sent || !together {
 		f.batch = a
 	}
-	// What a server that was stopped has found waiting is early for it, since its ticks are late, too.
+	// What a server that was stopped has found waiting is early for it, since its ticks are late,
+	// too.
 	if f.batch != a && a.distance < f.jitter.Level()-debtLeast {
 		return
 	}
 	f.jitter.Add(a.sent, a.sent+a.distance)
-}
-
-// count counts an arrival that came late or not.
-func (f *follower) count(late bool) {
-	if f.all++; late {
-		f.late++
-	}
-	if f.all >= lateMemory {
-		f.late, f.all = f.late/2, f.all/2
-	}
 }
 
 // inRow counts how many are late in a row. Those from before the clock was set do not count.
@@ -105,16 +96,16 @@ func (f *follower) distance(fastest, buffer, more time.Duration, share float64, 
 	return fastest + f.buffer
 }
 
-// jumps reports whether the clock is to be set at once, since it is off by so much that arrivals come too late: the path
-// has become longer.
+// jumps reports whether the clock is to be set at once, since it is off by so much that arrivals
+// come too late: the path has become longer.
 func (f *follower) jumps(off time.Duration) bool {
 	wait, _ := f.jitter.Wait()
 	f.jump = f.row >= rowLeast && off > jumpLeast+wait-f.jitter.Level()
 	return f.jump
 }
 
-// shift says that the reference counts from another time: all distances are longer by d, unless they
-// show it already, or all are to.
+// shift says that the reference counts from another time: all distances are longer by d, unless
+// they show it already, or all are to.
 func (f *follower) shift(d time.Duration, all bool) {
 	wait, known := f.jitter.Wait()
 	if off := wait - f.remote; known && (all || off.Abs() <= (off-d).Abs()) {
@@ -125,6 +116,3 @@ func (f *follower) shift(d time.Duration, all bool) {
 		f.held += d
 	}
 }
-
-// lateShare returns the share of late arrivals.
-func (f *follower) lateShare() float64 { return float64(f.late) / float64(max(f.all, 1)) }

@@ -19,11 +19,13 @@ func FuzzHandshake(f *testing.F) {
 	far, _ := Welcome{Tick: math.MinInt64}.AppendBinary(nil)
 	slow, _ := Welcome{Epoch: 7, Rate: Rate{48, math.MaxUint32}, Tick: 1}.AppendBinary(nil) // a tick takes years
 	for flags := range byte(16) {
-		f.Add(append(welcome[:33:33], flags))
+		f.Add(append(welcome[:33:33], flags, 1, 2))
 	}
+	behind, _ := Welcome{Epoch: 7, Tick: 9, Debt: 300}.AppendBinary(nil)
+	f.Add(behind)
 	for _, b := range [][]byte{
 		inputs, inputs[:len(inputs)-1], slow, hello, welcome, far, welcome[:33], {},
-		append([]byte{kindWelcome}, hello[1:]...), append(hello[:17:17], 0), append(welcome[:34:34], 0),
+		append([]byte{kindWelcome}, hello[1:]...), append(hello[:17:17], 0), append(welcome[:36:36], 0),
 		append(hello[:13:13], 0, 0, 0, 0),              // 60/0
 		append(hello[:9:9], 0, 0, 0, 0, 0, 0, 0, 0),    // 0/0
 		append(hello[:9:9], 1, 2, 3, 0x80, 1, 0, 0, 0), // more than 10^9 a second
@@ -36,18 +38,18 @@ func FuzzHandshake(f *testing.F) {
 			if again, _ := h.AppendBinary(nil); !bytes.Equal(again, b) || !h.Rate.valid() || len(b) != 17 {
 				t.Errorf("% x decodes to %+v", b, h)
 			}
-		} else if err != ErrMessage || h != (Hello{Epoch: 99}) {
+		} else if err != refusal(b) || h != (Hello{Epoch: 99}) {
 			t.Errorf("% x: %v, %+v", b, err, h)
 		}
 		if err := w.UnmarshalBinary(b); err == nil {
-			if again, _ := w.AppendBinary(nil); !bytes.Equal(again, b) || !w.Rate.valid() || len(b) < 34 {
+			if again, _ := w.AppendBinary(nil); !bytes.Equal(again, b) || !w.Rate.valid() || len(b) < 36 {
 				t.Errorf("% x decodes to %+v", b, w)
 			}
 			c := startClient(ClientConfig{Config: Config{OnMismatch: MismatchSignal}}, &fakeRemote{})
 			check(t, c.OnWelcome(w, 0), nil, "%+v", w)
 			c.Advance(1)
 			c.Advance(2)
-		} else if err != ErrMessage || w != (Welcome{Epoch: 99}) {
+		} else if err != refusal(b) || w != (Welcome{Epoch: 99}) {
 			t.Errorf("% x: %v, %+v", b, err, w)
 		}
 	})

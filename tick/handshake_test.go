@@ -46,8 +46,9 @@ func TestFlood(t *testing.T) {
 	check(t, 512+int(c.Stats().EventsLost), peers, "Welcomes that wait, or are lost")
 }
 
-// A client that joins a server of an hour begins as soon as the bound is met, with the next tick that begins, and that may be at
-// once; waiting for that is no stall. It is lost at twice the bound, and synced again below it.
+// A client that joins a server of an hour begins as soon as the bound is met, with the next tick
+// that begins, and that may be at once; waiting for that is no stall. It is lost at twice the
+// bound, and synced again below it.
 func TestLateJoin(t *testing.T) {
 	for late, first := range map[time.Duration]Tick{0: 3605 * 100, us: 3605*100 + 1} {
 		l, remote, r := newClient(ClientConfig{Config: Config{Rate: Hz(100)}, ServerBuffer: -1, SyncBound: ms(60)})
@@ -219,8 +220,8 @@ func TestBadRemote(t *testing.T) {
 	}
 }
 
-// A Welcome may be 2^61 ns from tick 0, and no farther, its epoch is below 2^63, and its rate one that
-// can be used.
+// A Welcome may be 2^61 ns from tick 0, and no farther, its epoch is below 2^63, and its rate one
+// that can be used.
 func TestPlausible(t *testing.T) {
 	c, _, _ := newClient(ClientConfig{})
 	for w, want := range map[Welcome]error{
@@ -241,8 +242,9 @@ func TestPlausible(t *testing.T) {
 	}
 }
 
-// A client at 24 and a server at 36 ticks a second. Each side reports that once for an epoch and a peer.
-// A client that takes the rate has it at once, and a peer that is refused may change its mind.
+// A client at 24 and a server at 36 ticks a second. Each side reports that once for an epoch and
+// a peer. A client that takes the rate has it at once, and a peer that is refused may change its
+// mind.
 func TestRateMismatch(t *testing.T) {
 	const reported, next = "[synced tick rate 36/s differs", " epoch 2 tick rate 36/s differs stepped by 0s synced]"
 	for _, tt := range []struct {
@@ -295,6 +297,80 @@ func TestRateMismatch(t *testing.T) {
 		if warns := tt.action == MismatchWarn; strings.Count(text, warning) != map[bool]int{true: 3}[warns] ||
 			warns && !strings.HasSuffix(text, warning+"7 rate=24/s own=36/s\n") {
 			t.Errorf("action %d logged %q", tt.action, text)
+		}
+	}
+}
+
+// A message of the version before, or of a later one, is an error of its own, whatever is in it.
+// That of a later one may have any length.
+func TestVersions(t *testing.T) {
+	hello, _ := Hello{7, Hz(60)}.AppendBinary(nil)
+	welcome, _ := Welcome{Epoch: 7, Debt: 9}.AppendBinary(nil)
+	for kind := range 256 {
+		for _, b := range [][]byte{hello, welcome, welcome[:34], welcome[:1]} {
+			b = append([]byte{byte(kind)}, b[1:]...)
+			want := ErrMessage
+			if 1 <= kind && kind <= 16 && kind != kindHello && kind != kindWelcome {
+				want = ErrVersion
+			}
+			var h Hello
+			var w Welcome
+			errHello, errWelcome := h.UnmarshalBinary(b), w.UnmarshalBinary(b)
+			if kind == kindHello && len(b) == len(hello) {
+				check(t, errHello, nil, "a Hello")
+				errHello = want
+			}
+			if kind == kindWelcome && len(b) == len(welcome) {
+				check(t, errWelcome, nil, "a Welcome")
+				check(t, w.Debt, 9, "its debt")
+				errWelcome = want
+			}
+			check(t, errHello, want, "as a Hello: % x", b)
+			check(t, errWelcome, want, "as a Welcome: % x", b)
+		}
+	}
+}
+
+// No rate that a server tells makes a client run on and on: above MaxRate it goes on with its
+// own, and one frame has a bounded number of ticks, whatever is due.
+func TestMaxRate(t *testing.T) {
+	for _, tt := range []struct {
+		max, own, told, want Rate
+	}{
+		{Rate{}, Rate{}, Hz(1e9), Hz(60)},
+		{Rate{}, Rate{}, Hz(1000), Hz(1000)},
+		{Rate{}, Rate{}, Rate{1000001, 1000}, Hz(60)},
+		{Rate{}, Hz(2000), Hz(2000), Hz(2000)},
+		{Rate{}, Hz(2000), Hz(2001), Hz(2000)},
+		{Hz(30), Rate{}, Hz(61), Hz(60)},
+		{Hz(128), Hz(60), Hz(128), Hz(128)},
+		{Hz(128), Hz(60), Hz(129), Hz(60)},
+		{Hz(1e9), Hz(60), Hz(1e9), Hz(1e9)},
+	} {
+		for catchUp := CatchUpKeep; catchUp <= CatchUpRunAll; catchUp++ {
+			ran := 0
+			cfg := ClientConfig{Config: Config{
+				Rate:       tt.own,
+				MaxRate:    tt.max,
+				OnMismatch: MismatchAdjust,
+				CatchUp:    catchUp,
+			}}
+			cfg.Tick = func(Update) { ran++ }
+			remote := &fakeRemote{delay: ms(30)}
+			c := startClient(cfg, remote)
+			must(t, c.OnWelcome(Welcome{Epoch: 1, Rate: tt.told}, 0))
+			c.Advance(1000)
+			c.Advance(18_000)
+			got, ok := c.SharedTime(18_000)
+			check(t, ok && got.Rate().equal(tt.want), true, "%+v: known, with the rate %v", tt, got.Rate())
+			if most := int(tt.want.Ticks(ms(18))) + 1; ran < 1 || ran > min(most, 1+runAllMost) {
+				t.Errorf("%+v, catch-up %d: %d ticks ran", tt, catchUp, ran)
+			}
+			stats := c.Stats()
+			off := Tick(ran) + Tick(stats.Skipped) + stats.Debt - tt.want.Ticks(ms(17))
+			if off < 0 || off > 1 {
+				t.Errorf("%+v, catch-up %d: %d ticks ran of those due, %+v", tt, catchUp, ran, stats)
+			}
 		}
 	}
 }

@@ -141,11 +141,11 @@ func (w *witness) look(l *loop, now uint64) (wrong string) {
 	for i := range w.readers {
 		r := &w.readers[i]
 		at := now + uint64(r.off)
-		c, ok := l.Snapshot(at)
+		c, ok := l.reads.Snapshot(at)
 		var each Clocks
-		each.SharedTime, _ = l.SharedTime(at)
-		each.ServerTime, _ = l.ServerTime(at)
-		each.PredictedTime, _ = l.PredictedTime(at)
+		each.SharedTime, _ = l.reads.SharedTime(at)
+		each.ServerTime, _ = l.reads.ServerTime(at)
+		each.PredictedTime, _ = l.reads.PredictedTime(at)
 		if c != each {
 			w.fail("Snapshot is %v, one by one the clocks read %v", c, each)
 		}

@@ -28,6 +28,7 @@ func TestCatchUp(t *testing.T) {
 		{60, Config{CatchUp: CatchUpDrop, StallThreshold: never}, 10 * sec, 8, " ticks 61 to 652 skipped"},
 		{60, Config{CatchUp: CatchUpJump, StallThreshold: never}, 10 * sec, 1, " ticks 61 to 659 skipped"},
 		{60, Config{CatchUp: CatchUpRunAll, StallThreshold: never}, 10 * sec, 600, ""},
+		{1000, Config{CatchUp: CatchUpRunAll, StallThreshold: never}, 11 * sec, runAllMost, " ticks 1001 to 2000 skipped"},
 		{60, Config{}, 10 * sec, 1, " stalled for 10s, ticks 61 to 659 skipped"},
 		{60, Config{CatchUp: CatchUpRunAll}, 10 * sec, 1, " stalled for 10s, ticks 61 to 659 skipped"},
 		{60, Config{CatchUp: CatchUpJump}, ms(134), 8, ""}, // as many as may be run

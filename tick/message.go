@@ -13,13 +13,13 @@ import (
 var (
 	// ErrMessage says that bytes are not the message that they should be.
 	ErrMessage = errors.New("tick: malformed message")
+	// ErrVersion says that bytes are a message of another version of the format. Both sides need
+	// the same.
+	ErrVersion = errors.New("tick: message of another version")
 	// ErrEpoch says that a message is out of date: a later one of the same epoch has come, or
 	// its epoch is not the present one, or there is none, before Start and after Stop. It was
 	// ignored.
 	ErrEpoch = errors.New("tick: message is out of date")
-	// ErrRate says that tick rates differ: those of two Times that were to be added, or a peer's
-	// from the server's, whose OnMismatch is MismatchDisconnect: the peer is to be disconnected.
-	ErrRate = errors.New("tick: tick rate differs")
 )
 
 // Welcome is what a server tells a client: on approval, at every change (Resume) and
@@ -34,6 +34,10 @@ type Welcome struct {
 	Heard      bool   // the server has had this client's Hello
 	Paused     bool   // the server's game time stands still: OriginUsec is that of now, and moves
 
+	// Debt is how many ticks the server is behind: those that are due beyond the ticks of a frame
+	// as most of its last 16 are. It is at most 65,535, and 0 while the server keeps up.
+	Debt Tick
+
 	// inputs says when those of this client came, where the server was told by AcceptInput.
 	inputs arrivals
 }
@@ -46,23 +50,33 @@ type Hello struct {
 
 // The messages in bytes. All is little-endian, and the first byte says which it is:
 //
-//	Hello    1  Epoch 8  Num 4  Den 4
-//	Welcome  2  Epoch 8  Num 4  Den 4  OriginUsec 8  Tick 8  Flags 1 (1: Heard, 2: Paused, 4: Inputs)
+//	Hello    3  Epoch 8  Num 4  Den 4
+//	Welcome  4  Epoch 8  Num 4  Den 4  OriginUsec 8  Tick 8  Flags 1 (1: Heard, 2: Paused, 4: Inputs)  Debt 2
 //	Inputs   Newest 8  N 1  and N times 2: by how many units of 0.1 ms the input for tick Newest,
 //	         Newest-1, ... came early, negative for late, or -32768 if none has come
 //
-// Inputs follow a Welcome where the server was told of some. Before they were added, and before
-// Paused was, a Welcome with such a flag was refused: a client of then cannot play on a server
-// that calls AcceptInput, and a server of then tells a client of today no inputs.
+// Inputs follow a Welcome where the server was told of some. Each version of the format has two
+// kinds: 1 and 2 were those of the first, which had no Debt. 5 to 16 are kept for those to come.
 const (
 	helloSize   = 1 + 8 + 4 + 4
-	welcomeSize = helloSize + 8 + 8 + 1
-	kindHello   = 1
-	kindWelcome = 2
+	welcomeSize = helloSize + 8 + 8 + 1 + 2
+	flagsAt     = helloSize + 8 + 8
+	kindHello   = 3
+	kindWelcome = 4
+	kindMost    = 16 // of all versions
 	flagHeard   = 1
 	flagPaused  = 2
 	flagInputs  = 4
 )
+
+// refusal returns why b is not a message of a kind: because of its version, if its first byte
+// says so.
+func refusal(b []byte) error {
+	if len(b) > 0 && 0 < b[0] && b[0] <= kindMost && b[0] != kindHello && b[0] != kindWelcome {
+		return ErrVersion
+	}
+	return ErrMessage
+}
 
 func appendHead(b []byte, kind byte, epoch uint64, r Rate) []byte {
 	r = r.orDefault()
@@ -70,8 +84,8 @@ func appendHead(b []byte, kind byte, epoch uint64, r Rate) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, r.Num), r.Den)
 }
 
-// readHead reads what appendHead appends. Whether b is a message, what is read says: it is, if that is written in the
-// same bytes.
+// readHead reads what appendHead appends. Whether b is a message, what is read says: it is, if
+// that is written in the same bytes.
 func readHead(b []byte) (epoch uint64, r Rate) {
 	r = Rate{binary.LittleEndian.Uint32(b[9:]), binary.LittleEndian.Uint32(b[13:])}
 	return binary.LittleEndian.Uint64(b[1:]), r
@@ -82,27 +96,29 @@ func (h Hello) AppendBinary(b []byte) ([]byte, error) {
 	return appendHead(b, kindHello, h.Epoch, h.Rate), nil
 }
 
-// UnmarshalBinary reads a message of exactly 17 bytes. It returns ErrMessage, and
-// leaves h alone, if b is none or its rate cannot be used.
+// UnmarshalBinary reads a message of exactly 17 bytes. If it returns an error it leaves h alone:
+// ErrVersion for a message of another version, ErrMessage if b is none or its rate cannot be
+// used.
 func (h *Hello) UnmarshalBinary(b []byte) error {
 	if len(b) != helloSize {
-		return ErrMessage
+		return refusal(b)
 	}
 	epoch, r := readHead(b)
 	if !bytes.Equal(appendHead(nil, kindHello, epoch, r), b) {
-		return ErrMessage
+		return refusal(b)
 	}
 	*h = Hello{epoch, r}
 	return nil
 }
 
-// AppendBinary appends the message: 34 bytes and, if the server was told of inputs, up to 137
+// AppendBinary appends the message: 36 bytes and, if the server was told of inputs, up to 137
 // more. The error is always nil.
 func (w Welcome) AppendBinary(b []byte) ([]byte, error) {
 	b = appendHead(b, kindWelcome, w.Epoch, w.Rate)
 	b = binary.LittleEndian.AppendUint64(b, w.OriginUsec)
 	b = binary.LittleEndian.AppendUint64(b, uint64(w.Tick))
 	b = append(b, flag(w.Heard, flagHeard)|flag(w.Paused, flagPaused)|flag(w.inputs.ticks > 0, flagInputs))
+	b = binary.LittleEndian.AppendUint16(b, uint16(min(max(w.Debt, 0), math.MaxUint16)))
 	return w.inputs.append(b), nil
 }
 
@@ -113,23 +129,27 @@ func flag(set bool, f byte) byte {
 	return 0
 }
 
-// UnmarshalBinary reads a message, which must be all of b: 34 to 171 bytes. It returns ErrMessage, and
-// leaves w alone, if b is none, its epoch is 0 or 2^63 or more, its rate cannot be used or its
-// tick is too far from tick 0.
+// UnmarshalBinary reads a message, which must be all of b: 36 to 173 bytes. If it returns an
+// error it leaves w alone: ErrVersion for a message of another version, ErrMessage if b is none,
+// its epoch is 0 or 2^63 or more, its rate cannot be used or its tick is too far from tick 0.
 func (w *Welcome) UnmarshalBinary(b []byte) error {
 	if len(b) < welcomeSize {
-		return ErrMessage
+		return refusal(b)
 	}
 	epoch, r := readHead(b)
-	flags := b[welcomeSize-1]
+	flags := b[flagsAt]
 	v := Welcome{
-		Epoch: epoch, Rate: r,
-		OriginUsec: binary.LittleEndian.Uint64(b[17:]), Tick: Tick(binary.LittleEndian.Uint64(b[25:])),
-		Heard: flags&flagHeard != 0, Paused: flags&flagPaused != 0,
+		Epoch:      epoch,
+		Rate:       r,
+		OriginUsec: binary.LittleEndian.Uint64(b[helloSize:]),
+		Tick:       Tick(binary.LittleEndian.Uint64(b[helloSize+8:])),
+		Heard:      flags&flagHeard != 0,
+		Paused:     flags&flagPaused != 0,
+		Debt:       Tick(binary.LittleEndian.Uint16(b[flagsAt+1:])),
 	}
 	v.inputs.read(b[welcomeSize:])
 	if again, _ := v.AppendBinary(nil); !v.plausible() || !bytes.Equal(again, b) {
-		return ErrMessage
+		return refusal(b)
 	}
 	*w = v
 	return nil

@@ -370,7 +370,7 @@ func (m *model) heal() {
 	truth, _ := m.server.SharedTime(m.serverNow())
 	r, band := m.client.now.rate, [3]time.Duration{sharedBand, ms(20), ms(20)}
 	apart := [3]time.Duration{shared: 0, server: -ms(50) - r.Duration(1), predicted: ms(50) + r.Duration(2)}
-	if m.client.buffers.ahead.all > 0 || m.client.buffers.behind.all > 0 {
+	if m.client.buffers.ahead.tally.all > 0 || m.client.buffers.behind.tally.all > 0 {
 		band[server], band[predicted] = adaptReach+ms(100), adaptReach+ms(100)
 	}
 	for i, d := range c.since(Clocks{truth, truth, truth}) {

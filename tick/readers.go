@@ -4,6 +4,7 @@ package tick
 
 import (
 	"cmp"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,6 +27,14 @@ func (s *snapshot) origin(nowUsec uint64) (zeroUsec uint64, at time.Duration) {
 	return nowUsec - uint64(wholeUsec(at)), at
 }
 
+// readers is what any goroutine may read of a Server or Client, without a lock.
+type readers struct {
+	snap                     atomic.Pointer[snapshot]
+	next                     atomic.Int64  // the tick to run next
+	refused, oldEpoch, early atomic.Uint64 // see Stats
+	behind, ahead            time.Duration // see Config.AcceptBehind
+}
+
 // Snapshot returns the three clocks at one instant, localUsec of the local clock. ok is
 // false while they are not known. It takes no lock and does not allocate.
 //
@@ -33,42 +42,42 @@ func (s *snapshot) origin(nowUsec uint64) (zeroUsec uint64, at time.Duration) {
 // later one changes it, steps apart. An earlier time is answered by the pace of that time,
 // extrapolated back. So for increasing localUsec, at most 20 ms ahead of the next of these
 // calls, a clock goes back only where EventStepped, EventEpochChanged or a Start is between.
-func (l *loop) Snapshot(localUsec uint64) (c Clocks, ok bool) {
-	s := l.snap.Load()
+func (r *readers) Snapshot(localUsec uint64) (c Clocks, ok bool) {
+	s := r.snap.Load()
 	return Clocks{s.time(shared, localUsec), s.time(server, localUsec), s.time(predicted, localUsec)}, s.known
 }
 
-func (l *loop) clock(i int, localUsec uint64) (t Time, ok bool) {
-	s := l.snap.Load()
+func (r *readers) clock(i int, localUsec uint64) (t Time, ok bool) {
+	s := r.snap.Load()
 	return s.time(i, localUsec), s.known
 }
 
 // SharedTime returns the shared clock at localUsec, like Snapshot.
-func (l *loop) SharedTime(localUsec uint64) (t Time, ok bool) { return l.clock(shared, localUsec) }
+func (r *readers) SharedTime(localUsec uint64) (t Time, ok bool) { return r.clock(shared, localUsec) }
 
 // ServerTime returns the server clock at localUsec, like Snapshot.
-func (l *loop) ServerTime(localUsec uint64) (t Time, ok bool) { return l.clock(server, localUsec) }
+func (r *readers) ServerTime(localUsec uint64) (t Time, ok bool) { return r.clock(server, localUsec) }
 
 // PredictedTime returns the predicted clock at localUsec, like Snapshot.
-func (l *loop) PredictedTime(localUsec uint64) (t Time, ok bool) {
-	return l.clock(predicted, localUsec)
+func (r *readers) PredictedTime(localUsec uint64) (t Time, ok bool) {
+	return r.clock(predicted, localUsec)
 }
 
 // Epoch returns the epoch of the game time, with which messages are to be marked. ok
 // is false while the clocks are not known.
-func (l *loop) Epoch() (epoch uint64, ok bool) {
-	s := l.snap.Load()
+func (r *readers) Epoch() (epoch uint64, ok bool) {
+	s := r.snap.Load()
 	return s.epoch, s.known
 }
 
 // Fraction returns how far predicted time is from the start of the last tick that ran
 // to the start of the next, in [0, 1], for interpolation between their results.
-func (l *loop) Fraction(localUsec uint64) float64 {
-	s := l.snap.Load()
+func (r *readers) Fraction(localUsec uint64) float64 {
+	s := r.snap.Load()
 	if !s.known {
 		return 0
 	}
-	last := s.rate.At(l.nextTick()-1, 0)
+	last := s.rate.At(r.nextTick()-1, 0)
 	past := s.read(predicted, localUsec) - last.Duration()
 	return min(max(float64(past)/float64(last.length()), 0), 1)
 }
@@ -76,29 +85,29 @@ func (l *loop) Fraction(localUsec uint64) float64 {
 // Accept reports whether a message about tick n of an epoch deserves attention: the
 // epoch is the present one, and n starts at most Config.AcceptBehind before the server clock and
 // Config.AcceptAhead after the predicted clock. What it refuses is counted.
-func (l *loop) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
-	s := l.snap.Load()
+func (r *readers) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
+	s := r.snap.Load()
 	switch {
 	case !s.known:
-		l.early.Add(1)
+		r.early.Add(1)
 		return false
 	case epoch != s.epoch:
-		l.oldEpoch.Add(1)
+		r.oldEpoch.Add(1)
 		return false
 	}
 	// A retransmission or a stall of seconds is over, and what waits for its tick is little: in
-	// lightyear a tick of the far future exhausted the memory. At any rate there is room besides for
-	// the two ticks that a client plays ahead, the one under way, and one more.
+	// lightyear a tick of the far future exhausted the memory. At any rate there is room besides
+	// for the two ticks that a client plays ahead, the one under way, and one more.
 	window := s.rate.Duration(4)
-	past := cmp.Or(l.cfg.AcceptBehind, satAdd(4*time.Second, window))
-	future := cmp.Or(l.cfg.AcceptAhead, satAdd(time.Second, window))
+	past := cmp.Or(r.behind, satAdd(4*time.Second, window))
+	future := cmp.Or(r.ahead, satAdd(time.Second, window))
 	at := s.rate.Duration(n)
 	if at < satAdd(s.read(server, nowUsec), -past) || at > satAdd(s.read(predicted, nowUsec), future) {
-		l.refused.Add(1)
+		r.refused.Add(1)
 		return false
 	}
 	return true
 }
 
-func (l *loop) nextTick() Tick     { return Tick(l.next.Load()) }
-func (l *loop) setNextTick(n Tick) { l.next.Store(int64(n)) }
+func (r *readers) nextTick() Tick     { return Tick(r.next.Load()) }
+func (r *readers) setNextTick(n Tick) { r.next.Store(int64(n)) }

@@ -3,14 +3,15 @@
 package tick
 
 import (
+	"errors"
 	"math"
 	"time"
 )
 
-// RemoteClock is the server's clock as a client knows it. A *timesync.TimeSynchronizer
-// is one as it is, and so are a *link.Link and a *ping.Clock. Its methods are called from the goroutine
-// that advances the client, possibly while another one feeds it; they must not call
-// the client. ok is false while an answer is not known.
+// RemoteClock is the server's clock as a client knows it. A *timesync.TimeSynchronizer is one as
+// it is, and so are a *link.Link and a *ping.Clock. Its methods are called from the goroutine
+// that advances the client, possibly while another one feeds it; they must not call the client.
+// ok is false while an answer is not known.
 //
 // A RemoteClock that also has a method
 //
@@ -19,9 +20,9 @@ import (
 // says how long the fastest datagrams to the server take of late; see MinimumOneWayDelay for
 // those from it. Added to RemoteTime it gives when the fastest one that is sent now arrives at
 // the server. A TimeSynchronizer and a Link have it. Without it a client takes both ways to be
-// equally long, until the server tells it when its inputs arrive: see Server.AcceptInput. A way that
-// becomes longer is believed late by both, after seconds to minutes, and at once by what the server
-// tells.
+// equally long, until the server tells it when its inputs arrive: see Server.AcceptInput. A way
+// that becomes longer is believed late by both, after seconds to minutes, and at once by what the
+// server tells.
 type RemoteClock interface {
 	// RemoteTime returns what the server's clock shows when the local clock shows
 	// localUsec, both in microseconds. It may be off by a multiple of 67,108,864 us, as that
@@ -56,6 +57,8 @@ const (
 	roundUsec = 2
 )
 
+var errNoClock = errors.New("tick: the remote clock is nil")
+
 // remote is the server's clock as a client reads it.
 type remote struct {
 	clock RemoteClock
@@ -73,10 +76,11 @@ func (r reading) at(nowUsec uint64) uint64 { return r.usec + (nowUsec - r.atUsec
 
 // follow reads another clock from now on. The error says that it is nil, and nothing has changed.
 func (r *remote) follow(clock RemoteClock) error {
-	if clock != nil {
-		*r = remote{clock: clock, near: r.near}
+	if clock == nil {
+		return errNoClock
 	}
-	return refuse(clock == nil, "the remote clock is nil")
+	*r = remote{clock: clock, near: r.near}
+	return nil
 }
 
 // read reads the clock at nowUsec: of the readings that are a multiple of ringUsec apart, the one

@@ -4,6 +4,7 @@ package tick
 
 import (
 	"cmp"
+	"math"
 	"time"
 )
 
@@ -20,6 +21,7 @@ import (
 // of package clock. Pass clock.Received for the time of receipt, clock.Now for all others.
 type Server struct {
 	loop
+	readers
 	conf   ServerConfig
 	epoch  uint64             // of the last Start
 	peers  map[uint64]*player // those of which there was a Hello or an input
@@ -31,6 +33,8 @@ type player struct {
 	synced, refused bool     // it has said Hello, or was refused for its rate
 	arrivals        arrivals // of its inputs
 	heard           vitals   // since there was an input
+	tally           tally    // of its inputs
+	tooEarly        uint64   // of those that were refused
 }
 
 // NewServer returns a server, stopped. The error says what is wrong with cfg.
@@ -39,7 +43,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{conf: cfg}
-	s.loop.init(s, cfg.Config, cfg.Handlers)
+	s.loop.init(s, &s.readers, cfg.Config, cfg.Handlers)
 	return s, nil
 }
 
@@ -145,8 +149,8 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 //	false  false  drop it: of another epoch, or not within Config.AcceptBehind and AcceptAhead, as Accept says
 //
 // A second input for the same tick is answered as the first; which one to keep is up to the game.
-// In time is not played: after a stall ticks are skipped. To count what was played, count in the Tick
-// handler.
+// In time is not played: after a stall ticks are skipped. To count what was played, count in the
+// Tick handler.
 //
 // Keep what is in time before Advance can run its tick. So call AcceptInput, and keep the input,
 // either in the goroutine that calls Advance, or under a mutex that the Tick handler locks, too.
@@ -158,10 +162,13 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p := s.peers[peer]
 	if !s.Accept(epoch, n, nowUsec) {
+		if known := s.started && epoch == s.epoch; known && p != nil {
+			s.refuse(p, n, nowUsec)
+		}
 		return false, false
 	}
-	p := s.peers[peer]
 	if p == nil {
 		p = &player{}
 		s.peers[peer] = p
@@ -177,15 +184,57 @@ func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	if late {
 		early = min(early, -earlyUnit)
 	}
+	p.tally.count(late)
 	if !s.now.paused { // else nobody can say by how much it is early
 		p.arrivals.add(n, early)
 	}
 	return !late, late
 }
 
+// refuse counts an input for a tick that is out of the window.
+func (s *Server) refuse(p *player, n Tick, nowUsec uint64) {
+	if s.now.rate.Duration(n) > s.now.read(predicted, nowUsec) {
+		p.tooEarly++
+	} else {
+		p.tally.count(true)
+	}
+}
+
+// PeerTiming is how well the inputs of a peer come in time, as Timing is for a client. A peer
+// without late inputs whose HeardUsec is long ago sends none; one with many TooEarly has another
+// idea of the time.
+type PeerTiming struct {
+	LateInputs float64 // share of the last 2000 to 4000 inputs that came too late, those included that were refused for it
+	TooEarly   uint64  // inputs that were refused since their tick is further ahead than Config.AcceptAhead
+
+	Synced    bool   // it has said Hello
+	HeardUsec uint64 // when an input or, after the first one, a Hello came last, reading of the local clock; 0 if none has
+	Silent    bool   // that is longer ago than 3 s
+}
+
+// Peer returns how well the inputs of a peer come in time. ok is false if there was neither a
+// Hello nor an input of it since Start, or since Forget.
+func (s *Server) Peer(peer uint64) (t PeerTiming, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.peers[peer]
+	if p == nil {
+		return PeerTiming{}, false
+	}
+	return PeerTiming{
+		LateInputs: p.tally.share(),
+		TooEarly:   p.tooEarly,
+		Synced:     p.synced,
+		HeardUsec:  p.heard.atUsec,
+		Silent:     p.heard.silent,
+	}, true
+}
+
 // Announce returns the Welcome to send to a peer now: when it has come, after each Hello, once a
 // second, and after inputs that came too late: one Welcome for all of them, with the next state.
-// Inputs that were held up on the way come in hundreds. ok is false while the server is stopped.
+// Inputs that were held up on the way come in hundreds. While its Debt is above 0, send one with
+// each state: the clients then know that the states are late because of the server. ok is false
+// while the server is stopped.
 func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,12 +253,13 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 		Epoch: s.epoch, Rate: s.now.rate,
 		OriginUsec: zero, Tick: s.now.rate.Ticks(at),
 		Heard: p.synced, Paused: s.now.paused,
+		Debt:   min(s.debt(nowUsec), math.MaxUint16),
 		inputs: p.arrivals,
 	}, true
 }
 
-// StartUsec returns what the local clock reads when tick n starts, or read when it started, if game
-// time goes on, and went before, as at nowUsec. ok is false while the server is stopped.
+// StartUsec returns what the local clock reads when tick n starts, or read when it started, if
+// game time goes on, and went before, as at nowUsec. ok is false while the server is stopped.
 func (s *Server) StartUsec(n Tick, nowUsec uint64) (localUsec uint64, ok bool) {
 	now := s.snap.Load()
 	zero, _ := now.origin(nowUsec)

@@ -2,10 +2,7 @@
 
 package tick
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // Provider decides where the clocks of a client begin, and how those of a client or a server
 // advance. Config.Provider replaces the one that is built in. Its methods are called by the
@@ -31,6 +28,9 @@ type Provider interface {
 // and Welcomes follow PredictedTime.
 type Steering struct {
 	SharedTime, ServerTime, PredictedTime Steered // see Clocks
+
+	// Age is how long ago the clocks began, in this epoch: when InitializeClient was called.
+	Age time.Duration
 }
 
 // Steered is one clock as a Provider sees it.
@@ -45,90 +45,7 @@ type Steered struct {
 	Measured, Late bool
 }
 
-// Pace is how a clock goes on. The zero Pace is the rate of the local clock.
-type Pace struct {
-	SkewPPB int64         // its rate minus that of the local clock, in parts in 10^9, from -10^9 to 10^9
-	Slew    time.Duration // a correction, positive forward
-	SlewPPM int64         // of Slew so many microseconds are made in each second, up to 10^6, until nothing is left
-}
-
-// limited returns what p may be: no clock goes back.
-func (p Pace) limited() Pace {
-	return Pace{min(max(p.SkewPPB, -billion), billion), cut(p.Slew), min(max(p.SlewPPM, 0), 1_000_000)}
-}
-
 // clocks returns the three by their index.
 func (s *Steering) clocks() [3]*Steered {
 	return [3]*Steered{shared: &s.SharedTime, server: &s.ServerTime, predicted: &s.PredictedTime}
-}
-
-// clientProvider is the Provider of a client, see ClientConfig.
-type clientProvider struct {
-	ClientConfig
-	slews [3]int64 // the slew under way of each clock, parts in 10^6, negative backward
-}
-
-const (
-	// sharedBand is the dead band of the shared clock at most: what all peers are to
-	// agree on, to a thirtieth of a tick, and more than a good estimate dithers by.
-	sharedBand = 500 * time.Microsecond
-	// still is the slew backward of a clock that stands still.
-	still = 1_000_000
-	// Within slewNear of its target a clock is slewed by SlewPPM. Each slewScale more doubles the speed of
-	// the clock, as it were: what is 0.9 s off is made up for in 10 s. More than slewMost is felt as another speed of
-	// the game.
-	slewNear  = 50 * time.Millisecond
-	slewScale = 500 * time.Millisecond
-	slewMost  = 250_000
-)
-
-// InitializeClient ends all corrections: the clocks are at their targets.
-func (p *clientProvider) InitializeClient(*Steering) { p.slews = [3]int64{} }
-
-// AdvanceTime slews what is off, and sets all clocks if one is off by more than HardThreshold.
-func (p *clientProvider) AdvanceTime(s *Steering) bool {
-	apart, hard, lead := (s.SharedTime.Target-s.SharedTime.At).Abs() > p.HardThreshold, false, &s.PredictedTime
-	for i, c := range s.clocks() {
-		left := c.Target - c.At
-		if c.Measured && !apart { // one that follows arrivals needs no step of its own
-			left = min(max(left, -p.HardThreshold), p.HardThreshold)
-		}
-		hard = hard || left > p.HardThreshold || left < -p.HardThreshold && !p.NeverBack
-		p.slew(i, c, left)
-	}
-	hurries := lead.Late && lead.Target > lead.At && !p.HardOnly
-	for i, c := range s.clocks() {
-		if hurries && c == lead || hard && (!p.NeverBack || c.Target > c.At) {
-			c.At, c.Pace.Slew, c.Pace.SlewPPM, p.slews[i] = c.Target, 0, 0, 0
-		}
-	}
-	return !hard && !hurries
-}
-
-// slewPPM returns how fast a clock is slewed that is off by so much.
-func (p *clientProvider) slewPPM(off time.Duration) int64 {
-	far := int64(max(off-slewNear, 0))
-	return max(p.SlewPPM, min(p.SlewPPM+far*1_000_000/int64(slewScale), slewMost))
-}
-
-// slew sets the slew of clock i, which is off by left.
-func (p *clientProvider) slew(i int, c *Steered, left time.Duration) {
-	band, slew := p.DeadBand, &p.slews[i]
-	if i == shared || c.Measured {
-		band = min(band, sharedBand)
-	}
-	stops := p.NeverBack && left < -p.HardThreshold || i == server && c.Late && !p.HardOnly
-	switch sign := int64(cmp.Compare(left, 0)); {
-	case left < 0 && (stops || *slew == -still):
-		*slew = -still
-	case p.HardOnly || left.Abs() <= band && *slew*sign <= 0: // or it has arrived
-		*slew = 0
-	case left.Abs() > band:
-		*slew = sign * p.slewPPM(left.Abs())
-	case *slew != 0:
-		*slew = sign * p.SlewPPM
-	}
-	if *slew != 0 {
-		c.Pace.Slew, c.Pace.SlewPPM = left, max(*slew, -*slew)
-	}
 }

@@ -51,9 +51,10 @@ func TestSkew(t *testing.T) {
 
 // What is off by exactly DeadBand is left alone, by exactly HardThreshold slewed; the
 // shared clock, and any if DeadBand is smaller, is left alone within 0.5 ms. What is slewed is slewed
-// until it is there.
+// until it is there. In the warm-up the shared clock is set where it is off by more than 20 ms.
 func TestSteer(t *testing.T) {
 	const fast, most, still, step = 10_000, 250_000, 1_000_000, -1
+	const young = 3 // the shared clock in the warm-up
 	type state struct {
 		off time.Duration
 		ppm int64 // of the slew, 0 for none, or step
@@ -63,6 +64,10 @@ func TestSteer(t *testing.T) {
 		clock  int
 		states []state
 	}{
+		{ClientConfig{}, young, []state{{ms(1), fast}, {ms(20), fast}, {ms(20) + 1, step}, {ms(200), step}}},
+		{ClientConfig{HardThreshold: ms(10)}, young, []state{{ms(10), fast}, {ms(10) + 1, step}}},
+		{ClientConfig{HardOnly: true}, young, []state{{ms(200), 0}, {ms(200) + 1, step}}},
+		{ClientConfig{NeverBack: true}, young, []state{{ms(20), fast}, {ms(20) + 1, step}}},
 		{ClientConfig{}, predicted, []state{{ms(20), 0}, {ms(20) + 1, fast}, {ms(50), fast}, {ms(100), 110_000}, {ms(200), most}, {ms(200) + 1, step}}},
 		{ClientConfig{}, server, []state{{ms(20), 0}, {ms(20) + 1, fast}}},
 		{ClientConfig{}, shared, []state{{sharedBand, 0}, {sharedBand + 1, fast}, {ms(200), most}, {ms(200) + 1, step}}},
@@ -89,8 +94,14 @@ func TestSteer(t *testing.T) {
 			for i, state := range tt.states {
 				var got, want Steering
 				off := sign * state.off
-				got.clocks()[tt.clock].Target, want.clocks()[tt.clock].Target = off, off
-				switch c := want.clocks()[tt.clock]; state.ppm {
+				got.Age = warmUp
+				if tt.clock == young {
+					got.Age--
+				}
+				want.Age = got.Age
+				clock := tt.clock % young
+				got.clocks()[clock].Target, want.clocks()[clock].Target = off, off
+				switch c := want.clocks()[clock]; state.ppm {
 				case step:
 					c.At = off
 				case 0:

@@ -11,12 +11,12 @@ const (
 	// welcomeGap is a second from one Welcome to the next, and what one may be late.
 	// After it, one of an earlier epoch is believed if the remote clock agrees.
 	welcomeGap = 1200 * time.Millisecond
-	// welcomeFresh is how long the last Welcome says what the server's clock shows; where the server
-	// has repeated it, silence is. Meanwhile, and when an epoch begins, it must agree with the remote
-	// clock: less than a second ahead, and late by no more than welcomeLate and the delay, of which
-	// maxDelay is believed. Otherwise the remote clock is of a server before, or has noticed one half
-	// of a step. A client that has run no ticks yet has no server before: the first Welcome may be
-	// very late.
+	// welcomeFresh is how long the last Welcome says what the server's clock shows; where the
+	// server has repeated it, silence is. Meanwhile, and when an epoch begins, it must agree with
+	// the remote clock: less than a second ahead, and late by no more than welcomeLate and the
+	// delay, of which maxDelay is believed. Otherwise the remote clock is of a server before, or
+	// has noticed one half of a step. A client that has run no ticks yet has no server before:
+	// the first Welcome may be very late.
 	welcomeFresh     = time.Second
 	welcomeAhead     = time.Second
 	welcomeLate      = 2 * time.Second
@@ -69,8 +69,8 @@ func (w *welcomes) leave(epoch uint64) {
 	w.over[0], w.resumed = epoch, false
 }
 
-// fits reports whether a remote clock that reads so much is the one that a Welcome tells of. It may
-// have been under way for a while since the start of the tick that it names, or for least.
+// fits reports whether a remote clock that reads so much is the one that a Welcome tells of. It
+// may have been under way for a while since the start of the tick that it names, or for least.
 func (a arrived) fits(r reading, delay, least time.Duration) bool {
 	late := max(satAdd(welcomeLate+max(min(delay, maxDelay), 0), a.Rate.Duration(1)), least)
 	ahead := int64(r.usec - a.reading().at(r.atUsec))
@@ -92,8 +92,8 @@ func (w *welcomes) agrees(r reading, delay time.Duration, known, first bool) boo
 }
 
 // tells reports whether the last Welcome says where game time is now. In a pause of the server it
-// does not: nobody knows when that will end. And one that was sent before our own Resume, or in the
-// tick of it, may be from before the pause; if no other comes for silence, it counts.
+// does not: nobody knows when that will end. And one that was sent before our own Resume, or in
+// the tick of it, may be from before the pause; if no other comes for silence, it counts.
 func (w *welcomes) tells(nowUsec uint64) bool {
 	doubted := w.resumed && elapsed(w.resumeAt.atUsec, nowUsec) < silence
 	return !w.last.Paused && !(doubted && int64(w.last.serverUsec()-w.resumeAt.usec) < 0)

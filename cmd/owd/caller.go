@@ -64,11 +64,17 @@ func call(ctx context.Context, c config, out, errs io.Writer) error {
 	return err
 }
 
+// errNoPort says what an address lacks.
+func errNoPort(address string) error {
+	const examples = "example.org:9000 or [2001:db8::1]:9000"
+	return fmt.Errorf("%q: want a host and a port, such as %s", address, examples)
+}
+
 // resolve returns all addresses of a host and port.
 func resolve(ctx context.Context, hostPort string) (addresses []netip.AddrPort, err error) {
 	host, service, err := net.SplitHostPort(hostPort)
 	if err != nil {
-		return nil, fmt.Errorf("%q: needs a host and a port, such as example.org:9000 or [2001:db8::1]:9000", hostPort)
+		return nil, errNoPort(hostPort)
 	}
 	port, err := net.DefaultResolver.LookupPort(ctx, "udp", service)
 	if err != nil {
@@ -223,7 +229,7 @@ func (p *caller) why() string {
 	problem := p.problem.Load()
 	switch {
 	case p.hasForged():
-		return "what comes is made with another key: set the same " + program.KeyVariable + " on both machines"
+		return "what arrives was sealed with another key: set the same " + program.KeyVariable + " on both machines"
 	case problem != nil && errors.Is(*problem, syscall.ECONNREFUSED):
 		return fmt.Sprintf("the machine is there, but nothing listens at that port: run owd -listen :%d on it", p.to.Port())
 	case problem != nil:

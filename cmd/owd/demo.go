@@ -72,19 +72,22 @@ func (w *world) close() error {
 
 func demo(ctx context.Context, c config, stdout io.Writer) error {
 	n := c.network
-	fmt.Fprintf(stdout, "%v of %d datagrams/s each way, %g %% lost, %g %% overtaken\n", c.lasting, rate, n.Loss, n.Reorder)
-	fmt.Fprintf(stdout, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(badnet.JitterFloor*float64(n.Jitter)), n.Jitter)
-	fmt.Fprintf(stdout, "clocks anywhere and %g ppm apart; -seed %d\n", c.skew, n.Seed)
+	fmt.Fprintf(stdout, "%v of %d datagrams/s each way, %g %% lost, %g %% reordered\n",
+		c.lasting, rate, n.Loss, n.Reorder)
+	leastJitter := time.Duration(badnet.JitterFloor * float64(n.Jitter))
+	fmt.Fprintf(stdout, "delay %v and jitter from %v to %v\n", n.Delay, leastJitter, n.Jitter)
+	fmt.Fprintf(stdout, "clocks that start anywhere and run %g ppm apart; -seed %d\n", c.skew, n.Seed)
 	w, err := newWorld(c)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(stdout, "each second: the error of each one's idea of the other's clock, and its bound")
+	fmt.Fprintln(stdout, "each second: how far off each peer has the other's clock, and the error bound")
 	program.Every(ctx.Done(), time.Second, func() { fmt.Fprintln(stdout, w.progress()) })
 	err = w.close()
 	w.table(stdout)
 	if d := (n.Up.By - n.Down.By).Abs(); d > 0 {
-		fmt.Fprintf(stdout, "\nOne way takes %v longer. No exchange of datagrams can\ntell: half of it, %v, is in the errors above.\n", d, d/2)
+		fmt.Fprintf(stdout, "\nOne way takes %v longer. No exchange of datagrams can\n"+
+			"show that, so half of it, %v, is in the errors above.\n", d, d/2)
 	}
 	return errors.Join(err, w.failure())
 }
@@ -127,14 +130,18 @@ func (w *world) table(out io.Writer) {
 		injected := func(j *judge) int { return w.relay.Injected(j.way, k.injected...) }
 		row("  "+k.name, func(j *judge) any { return fmt.Sprintf("%d / %d", j.tally(k.err).n, injected(j)) })
 	}
-	fmt.Fprintln(out, "Before a sender has proven itself, all that it sends counts\nas another session's, replayed or not.")
+	fmt.Fprintln(out, "Until a sender has proven itself, all that it sends counts\n"+
+		"as another session's, replayed or not.")
 }
 
 // failure says what went wrong.
 func (w *world) failure() (err error) {
 	for _, j := range w.judges {
-		if _, known := j.end.Link.Snapshot(j.clock.Now()); !known || j.intruders > 0 {
-			err = errors.Join(err, fmt.Errorf("%s: synchronized %v, took %d datagrams that nobody had sent", j.name, known, j.intruders))
+		if _, known := j.end.Link.Snapshot(j.clock.Now()); !known {
+			err = errors.Join(err, fmt.Errorf("%s: not synchronized", j.name))
+		}
+		if j.intruders > 0 {
+			err = errors.Join(err, fmt.Errorf("%s: accepted %d datagrams that nobody had sent", j.name, j.intruders))
 		}
 	}
 	return err

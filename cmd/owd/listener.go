@@ -65,7 +65,7 @@ func listen(ctx context.Context, c config, out, errs io.Writer) error {
 		show:    newScreen(out, errs, c.json, true),
 		callers: map[id]*callee{},
 	}
-	l.show.begin(fmt.Sprintf("owd listens at %v", udp.LocalAddr()))
+	l.show.begin(fmt.Sprintf("owd listens on %v", udp.LocalAddr()))
 	l.Go(func() {
 		seal.Receive(l, func(b []byte, from netip.AddrPort, recvUsec uint64) { l.receive(clock, b, from, recvUsec) })
 	})
@@ -205,12 +205,12 @@ func (l *listener) second() (some bool) {
 		some = true
 		r := c.second()
 		if silence >= c.wanted()+patience {
-			r.trouble = "nothing comes any more"
+			r.trouble = "nothing arrives any more"
 		}
 		l.show.second(r)
 	}
 	if forged := l.forged.Swap(0); forged > 0 && len(all) == 0 {
-		l.show.warn(fmt.Sprintf("%d datagrams were made with another key: set the same %s on both machines",
+		l.show.warn(fmt.Sprintf("%d datagrams were sealed with another key: set the same %s on both machines",
 			forged, program.KeyVariable))
 	}
 	return some

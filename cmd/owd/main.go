@@ -49,7 +49,7 @@ func main() { program.Main(run) }
 
 var run = program.New("owd", usage, (*config).flags, (*config).check, play)
 
-const usage = `usage: owd                      two peers here, with a bad network between them
+const usage = `usage: owd                      demo: two peers and a bad network
        owd -newkey              print a key; set it as ` + program.KeyVariable + ` on both machines
        owd -listen ADDR         answer callers ...
        owd [flags] HOST:PORT    ... and call`
@@ -65,13 +65,14 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.BoolVar(&c.newKey, "newkey", false, "print a fresh key")
 	f.StringVar(&c.listen, "listen", "", "answer callers at this `address`, such as :9000")
 	f.DurationVar(&c.interval, "interval", defaultInterval, "time between two datagrams, each way; 1ms to 10s")
-	f.IntVar(&c.count, "count", 0, "end after so many `datagrams`; 0: go on")
+	f.IntVar(&c.count, "count", 0, "end after so many `datagrams`; 0: no limit")
 	sizes := fmt.Sprintf("`bytes` of payload, each way; %d to %d", shortestPayload, longestPayload)
 	f.IntVar(&c.size, "size", shortestPayload, sizes)
-	f.DurationVar(&c.lasting, "for", 0, "how long to run; 0: until interrupted, and the demo 10s")
+	f.DurationVar(&c.lasting, "for", 0, "how long to run; 0: until interrupted; the demo runs for 10s")
 	f.BoolVar(&c.json, "json", false, "print one JSON object a line")
-	f.StringVar(&c.record, "record", "", "record what the clocks are told in this `folder`, for lab/view")
-	f.Float64Var(&c.skew, "skew", 0, "let this machine's clock run faster by so many `ppm`, to try it; in the demo the\ntwo clocks run 50 ppm apart unless given")
+	f.StringVar(&c.record, "record", "", "write recordings into this `folder`, for lab/view")
+	f.Float64Var(&c.skew, "skew", 0, "for a trial, let this machine's clock run faster by so many `ppm`;\n"+
+		"in the demo the default is 50 ppm between the two clocks")
 	c.network.Flags(f)
 }
 
@@ -81,12 +82,12 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 	live := c.listen != "" || c.host != ""
 	switch {
 	case f.NArg() > 1 || f.NArg() == 1 && c.listen != "":
-		return errors.New("give flags first, then one HOST:PORT, or -listen without it; a key goes into $" +
+		return errors.New("want flags, then either HOST:PORT or -listen; pass the key in $" +
 			program.KeyVariable)
 	case c.newKey && (live || f.NFlag() > 1):
-		return errors.New("-newkey: goes alone")
+		return errors.New("-newkey: want no other flag and no argument")
 	case program.Given(f, "listen") && c.listen == "":
-		return errors.New("-listen: empty address")
+		return errors.New("-listen: the address is empty")
 	case c.interval < shortestInterval || c.interval > longestInterval:
 		return fmt.Errorf("-interval %v: must be from %v to %v", c.interval, shortestInterval, longestInterval)
 	case c.size < shortestPayload || c.size > longestPayload:
@@ -104,15 +105,15 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 	if !live {
 		return c.checkDemo(f)
 	}
-	const why = "only in the demo, where network and true time are known"
+	const why = "only in the demo: there the network is simulated and true time is known"
 	if err := program.Refuse(f, why, "jitter", "loss", "up", "down", "seed"); err != nil {
 		return err
 	}
 	if _, _, err := net.SplitHostPort(c.host); c.host != "" && err != nil {
-		return fmt.Errorf("%q: needs a host and a port, such as example.org:9000 or [2001:db8::1]:9000", c.host)
+		return errNoPort(c.host)
 	}
 	if c.listen != "" {
-		if err := program.Refuse(f, "the caller says that", "interval", "count", "size"); err != nil {
+		if err := program.Refuse(f, "the caller decides that", "interval", "count", "size"); err != nil {
 			return err
 		}
 	}
@@ -129,7 +130,7 @@ func (c *config) checkDemo(f *flag.FlagSet) error {
 		c.skew = 50
 	}
 	rand.Read(c.key[:])
-	return program.Refuse(f, "needs -listen or HOST:PORT", "interval", "count", "size", "json")
+	return program.Refuse(f, "only with -listen or HOST:PORT", "interval", "count", "size", "json")
 }
 
 // readKey reads the key from the environment: arguments can be seen by everybody on the machine.
@@ -139,7 +140,7 @@ func readKey() (key [32]byte, err error) {
 	}
 	key, err = program.Key("")
 	if err != nil {
-		return key, fmt.Errorf("%s: must be 64 hex digits, as owd -newkey prints them", program.KeyVariable)
+		return key, fmt.Errorf("%s: want 64 hex digits, as owd -newkey prints them", program.KeyVariable)
 	}
 	return key, nil
 }

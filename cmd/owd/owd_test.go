@@ -100,7 +100,7 @@ func TestDemo(t *testing.T) {
 	for _, payload := range [][]byte{genuine, genuine, forged, nil} {
 		w.judges[1].delivered(seal.Datagram{Payload: payload}, time.Second)
 	}
-	if err := w.failure(); err == nil || !strings.Contains(err.Error(), "peer B: synchronized true, took 3 datagrams") {
+	if err := w.failure(); err == nil || !strings.Contains(err.Error(), "peer B: accepted 3 datagrams") {
 		t.Errorf("a copy, a forgery and nothing: %v", err)
 	}
 }
@@ -249,7 +249,7 @@ func TestOtherKey(t *testing.T) {
 	t.Setenv(program.KeyVariable, strings.Repeat("ab", 32))
 	out, _, end := start(t, "-interval", "10ms", at)
 	testkit.Eventually(t, "the listener says so", func() bool {
-		return strings.Contains(warned.String(), "made with another key")
+		return strings.Contains(warned.String(), "sealed with another key")
 	})
 	if code := end(); code != 1 || !strings.Contains(out.String(), "0 came") {
 		t.Errorf("the caller: exit status %d\n%s", code, out.String())
@@ -285,8 +285,8 @@ func TestFailures(t *testing.T) {
 	testkit.Must(t, os.WriteFile(nowhere, nil, 0o600)) // no folder can be there
 	for _, c := range []struct{ args, stdout, stderr string }{
 		{"-record " + nowhere + " -for 200ms", "", "owd: "},
-		{"-loss 100 -for 200ms", "peer A", "synchronized false"},
-		{"-listen 127.0.0.1:0 -for 50ms", "listens at 127.0.0.1:", "nobody called"},
+		{"-loss 100 -for 200ms", "peer A", "peer A: not synchronized"},
+		{"-listen 127.0.0.1:0 -for 50ms", "listens on 127.0.0.1:", "nobody called"},
 		{"-listen " + badnet.Addr(busy).String(), "", "owd: "},
 		{"127.0.0.1:x", "", "owd: "},
 		{"-record " + nowhere + " -for 50ms " + badnet.Addr(busy).String(), "", "owd: "},
@@ -357,22 +357,22 @@ func TestSignal(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Setenv(program.KeyVariable, "")
 	programtest.Flags(t, "owd", run, map[string]string{
-		"-json":                        "needs -listen or HOST:PORT",
-		"-count 5":                     "needs -listen or HOST:PORT",
+		"-json":                        "only with -listen or HOST:PORT",
+		"-count 5":                     "only with -listen or HOST:PORT",
 		"-listen :0":                   "run owd -newkey",
 		"localhost:9000":               "run owd -newkey",
-		"-listen :0 localhost:9000":    "one HOST:PORT",
-		"localhost:9000 " + hexKey:     "a key goes into $" + program.KeyVariable,
-		"-listen :0 -interval 1s":      "the caller says that",
+		"-listen :0 localhost:9000":    "either HOST:PORT or -listen",
+		"localhost:9000 " + hexKey:     "pass the key in $" + program.KeyVariable,
+		"-listen :0 -interval 1s":      "the caller decides that",
 		"-interval 1us localhost:9000": "-interval",
 		"-size 5 localhost:9000":       "-size",
 		"-count -1 localhost:9000":     "-count",
 		"-loss 5 localhost:9000":       "only in the demo",
 		"-skew 5000":                   "-skew",
 		"-for -1s":                     "-for",
-		"example.org":                  "needs a host and a port",
+		"example.org":                  "want a host and a port",
 		"-newkey -listen :0":           "-newkey",
 	})
 	t.Setenv(program.KeyVariable, "abc")
-	programtest.Flags(t, "owd", run, map[string]string{"-listen :0": "must be 64 hex digits"})
+	programtest.Flags(t, "owd", run, map[string]string{"-listen :0": "want 64 hex digits"})
 }

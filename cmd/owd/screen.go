@@ -142,7 +142,7 @@ func ms(us int32) string {
 // clocks are what is known of them.
 func clocks(r report) string {
 	if !r.known {
-		return "       clocks not known yet"
+		return "       clocks still unknown"
 	}
 	bound := ms(int32(min(r.snapshot.ErrorBound.Microseconds(), int64(time.Hour.Microseconds())/2)))
 	offset := float64(r.snapshot.OffsetUsec) / 1e6
@@ -168,13 +168,13 @@ func (s *screen) summary(r report) {
 		fmt.Fprintf(s.out, "its clock minus this one: %+.6f s ± %s ms, %+.1f ± %.1f ppm, %d steps\n",
 			float64(r.snapshot.OffsetUsec)/1e6, bound, r.snapshot.Skew, r.snapshot.SkewError, r.snapshot.Steps)
 		fmt.Fprintf(s.out, "each delay may be off by %s ms, half the round trip: nobody can measure how unequal\n"+
-			"the two ways are. What one way has too much, the other has too little.\n", bound)
+			"the two ways are. If one way is shown too long, the other is shown too short.\n", bound)
 	}
 }
 
 // String is for a summary.
 func (w way) String() string {
-	text := fmt.Sprintf("%d came, %d lost (%.1f %%), %d reordered, %d twice",
+	text := fmt.Sprintf("%d received, %d lost (%.1f %%), %d reordered, %d duplicates",
 		w.Received, w.Lost, w.lossPercent(), w.Reordered, w.Duplicates)
 	if w.Known == 0 {
 		return text

@@ -203,67 +203,6 @@ func TestRestarts(t *testing.T) {
 	agree(t, p, accepted, 50)
 }
 
-// alert is a fatal one, a handshake failure, as anybody can write it.
-var alert = []byte{21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, 40}
-
-// TestOffPath: whoever is at another address and sees nothing ends no handshake.
-func TestOffPath(t *testing.T) {
-	at, accepted, _ := server(t, shared("key"))
-	conn, err := Dial(at.String(), shared("key"))
-	testkit.Must(t, err)
-	elsewhere, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)})
-	testkit.Must(t, err)
-	defer elsewhere.Close()
-	victim := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: conn.LocalAddr().(*net.UDPAddr).Port}
-	for range 100 { // they are read before the server's answer
-		_, err := elsewhere.WriteToUDP(alert, victim)
-		testkit.Must(t, err)
-	}
-	p, err := NewPeer(t.Context(), conn, timesync.NowUsec)
-	testkit.Must(t, err)
-	defer p.Close()
-	agree(t, p, accepted, 50)
-}
-
-// TestOnPath: whoever sees each datagram and sends an alert before it, from the right address, ends
-// no handshake, and no connection after it.
-func TestOnPath(t *testing.T) {
-	at, accepted, _ := server(t, shared("key"))
-	front, back := badnet.Loopback(), badnet.Loopback()
-	t.Cleanup(func() { front.Close(); back.Close() })
-	client := make(chan netip.AddrPort, 1)
-	forge := func(to *net.UDPConn, datagram []byte, address netip.AddrPort) {
-		_, _ = to.WriteToUDPAddrPort(alert, address)
-		_, _ = to.WriteToUDPAddrPort(datagram, address)
-	}
-	go func() { // to the server
-		var b [longest]byte
-		for first := true; ; first = false {
-			n, from, err := front.ReadFromUDPAddrPort(b[:])
-			if err != nil {
-				return
-			}
-			if first {
-				client <- from
-			}
-			forge(back, b[:n], at)
-		}
-	}()
-	go func() { // to the client
-		var b [longest]byte
-		for to := <-client; ; {
-			n, _, err := back.ReadFromUDPAddrPort(b[:])
-			if err != nil {
-				return
-			}
-			forge(front, b[:n], to)
-		}
-	}()
-	p, err := dial(t, badnet.Addr(front), shared("key"))
-	testkit.Must(t, err)
-	agree(t, p, accepted, 200)
-}
-
 // TestForgedHellos: many beginnings of handshakes from forged addresses take bounded memory, and
 // honest clients get in meanwhile. It prints the goroutines at most.
 func TestForgedHellos(t *testing.T) {

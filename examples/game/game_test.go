@@ -60,7 +60,7 @@ func TestFlags(t *testing.T) {
 		"-dial :1 -player 9 -key " + key:   "from 1 to 8",
 		"-up 50ms":                         "as in 50ms@5s",
 		"-down 11s@5s":                     "up to 10s",
-		"-player 2":                        "-player: needs -listen or -dial",
+		"-player 2":                        "-player: only with -listen or -dial",
 		"-for 5s":                          "9s or more",
 	})
 }

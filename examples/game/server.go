@@ -144,8 +144,8 @@ func (s *serverSide) send(n tick.Tick) {
 		}
 		message := encode(state{epoch, n, s.figures})
 		welcome, _ := s.ticks.Announce(peer(i), now)
-		// Once a second in any case.
-		if !welcome.Heard || p.behind || n%ticksPerSecond == 0 {
+		// Once a second in any case, and each time while we are behind with our ticks.
+		if !welcome.Heard || p.behind || welcome.Debt > 0 || n%ticksPerSecond == 0 {
 			p.behind = false
 			message, _ = welcome.AppendBinary(message)
 		}

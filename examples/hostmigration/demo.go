@@ -94,7 +94,7 @@ func demo(ctx context.Context, c config, out io.Writer) *group {
 	n := c.Network
 	fmt.Fprintf(out, "%d peers, each connected to each; ", size)
 	fmt.Fprintf(out, "delay %v and jitter up to %v, ", n.Delay, n.Jitter)
-	fmt.Fprintf(out, "%g %% lost, %g %% overtaken; ", n.Loss, n.Reorder)
+	fmt.Fprintf(out, "%g %% lost, %g %% reordered; ", n.Loss, n.Reorder)
 	fmt.Fprintf(out, "clocks up to %g ppm off; -seed %d\n", c.Skew, n.Seed)
 	fmt.Fprint(out, "Each peer's session time, minus the founder's clock, with its bound; ")
 	fmt.Fprintln(out, "its host and generation:")

@@ -80,6 +80,6 @@ func TestFlags(t *testing.T) {
 		"-id 3 -peers 127.0.0.1:1,127.0.0.1:2": "-id",
 		"-id 1 -peers 127.0.0.1:1 -key 12":     "-key",
 		"-id 1 -peers 127.0.0.1:1 -for -1s":    "-for",
-		"x":                                    "x",
+		"x":                                    "after the flags",
 	})
 }

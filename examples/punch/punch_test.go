@@ -251,6 +251,6 @@ func TestFlags(t *testing.T) {
 		"-serve :0 -key 12":             "64 hex digits",
 		"-server x:1 -room= " + key:     "-room",
 		"-server x:1 -ready -1s " + key: "-ready",
-		"-server x:1 " + key + " x":     "behind the flags",
+		"-server x:1 " + key + " x":     "after the flags",
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"timesync/clock"
+	"timesync/clock/rtptime"
 	"timesync/examples/channel/channelbench"
 	"timesync/internal/testkit"
 )
@@ -90,6 +91,34 @@ func TestTooLong(t *testing.T) {
 	_, err := server.Receive(ctx)
 	if s, known := server.Snapshot(clock.Now()); err != nil || !known {
 		t.Errorf("%v, %v: the report was lost", s, err)
+	}
+}
+
+// TestCaptureTime: a frame that says when it was captured, as RTP does, says so on the receiver's clock.
+func TestCaptureTime(t *testing.T) {
+	ctx := timeout(t)
+	camera, viewer := pair(t, ctx) // of one clock, which neither knows
+	for known := false; !known; {
+		testkit.Must(t, viewer.Send(nil, clock.Now()))
+		_, err := camera.Receive(ctx)
+		testkit.Must(t, err)
+		testkit.Must(t, camera.Send(nil, clock.Now()))
+		got, err := viewer.Receive(ctx)
+		testkit.Must(t, err)
+		_, known = viewer.Snapshot(got.At)
+	}
+	captured := clock.Now() - 20_000
+	frame, err := rtptime.CaptureTime{Captured: rtptime.FromUsec(captured)}.AppendBinary(nil)
+	testkit.Must(t, err)
+	testkit.Must(t, camera.Send(frame, clock.Now()))
+	got, err := viewer.Receive(ctx)
+	testkit.Must(t, err)
+	read, err := rtptime.ReadCaptureTime(got.Payload)
+	testkit.Must(t, err)
+	s, _ := viewer.Snapshot(got.At)
+	off := time.Duration(int64(read.LocalUsec(s)-captured)) * time.Microsecond
+	if off.Abs() > s.ErrorBound {
+		t.Errorf("captured at %d, read %v off, bound %v", captured, off, s.ErrorBound)
 	}
 }
 

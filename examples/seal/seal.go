@@ -56,17 +56,22 @@ import (
 	"timesync/link"
 )
 
-// What Open refuses, and in the last two cases only says.
+// Open refuses a datagram with one of these errors. With the last two it says what came instead.
 var (
-	ErrForged   = errors.New("forged")   // not the peer's, changed or cut short
-	ErrReplayed = errors.New("replayed") // seen before, or too far behind to tell
-	ErrUnproven = errors.New("unproven") // perhaps a recording of another session: see Answer
-	ErrAnswer   = errors.New("answer")   // the peer lives, and may now believe us
-	ErrRefused  = errors.New("refused")  // the peer lives, and serves another: see Peer.Refused
+	// ErrForged: it is not the peer's, or was changed or cut short on its way.
+	ErrForged = errors.New("seal: forged or damaged")
+	// ErrReplayed: it was seen before, or is too far behind to tell.
+	ErrReplayed = errors.New("seal: a replay")
+	// ErrUnproven: it may be a recording of another session; see Answer.
+	ErrUnproven = errors.New("seal: the sender is not proven yet")
+	// ErrAnswer: the peer lives, and may now believe us.
+	ErrAnswer = errors.New("seal: an answer without a payload")
+	// ErrRefused: the peer lives, and serves another; see Peer.Refused.
+	ErrRefused = errors.New("seal: the peer serves another")
 )
 
 // ErrSession is what SealFor refuses: the payload was made for a session that is over.
-var ErrSession = errors.New("another session")
+var ErrSession = errors.New("seal: made for an earlier session of the peer")
 
 type header struct {
 	session                  uint64
@@ -160,8 +165,7 @@ func (e *End) SealFor(session uint32, dst, payload []byte, sendUsec uint64) ([]b
 func (e *End) Answer(dst []byte, to netip.AddrPort, nowUsec uint64, refuse bool) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	address, _ := to.MarshalBinary() // which never fails
-	last := &e.answered[maphash.Bytes(e.seed, address)%uint64(len(e.answered))]
+	last := &e.answered[e.slot(to)]
 	if e.next.session&1 == 0 || *last != 0 && nowUsec-*last < answerGap {
 		return dst
 	}
@@ -171,6 +175,15 @@ func (e *End) Answer(dst []byte, to netip.AddrPort, nowUsec uint64, refuse bool)
 		head.challenge, body = 0, []byte{0} // nothing to prove itself with
 	}
 	return e.seal(append(e.head(dst, head), body...), len(dst))
+}
+
+// slot returns where the time of the last answer to an address is.
+func (e *End) slot(to netip.AddrPort) uint64 {
+	var address [18]byte
+	ip := to.Addr().As16()
+	copy(address[:], ip[:])
+	binary.LittleEndian.PutUint16(address[len(ip):], to.Port())
+	return maphash.Bytes(e.seed, address[:]) % uint64(len(e.answered))
 }
 
 // head appends a header, and makes that of the next datagram another one.
@@ -278,9 +291,10 @@ func (e *End) first(counter uint32) bool {
 	return true
 }
 
-func random() (v uint64) {
-	binary.Read(rand.Reader, binary.LittleEndian, &v) // which never fails
-	return v
+func random() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // which never fails
+	return binary.LittleEndian.Uint64(b[:])
 }
 
 // Peer is what an end knows of the other, besides the time.

@@ -178,6 +178,42 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
+// unwanted returns what an attacker without the key can send to b, by name. Each function makes
+// such a datagram from a genuine one.
+func unwanted(a, b *End, payload []byte, now uint64) map[string]func(genuine []byte) []byte {
+	recorded := New(testKey, 0).Seal(nil, payload, now)
+	replayed := a.Seal(nil, payload, now)
+	b.Open(bytes.Clone(replayed), home, now+testDelay)
+	return map[string]func(genuine []byte) []byte{
+		"a changed tag":                func(g []byte) []byte { g[len(g)-1] ^= 1; return g },
+		"a changed header":             func(g []byte) []byte { g[0] ^= 4; return g },
+		"a changed payload":            func(g []byte) []byte { g[headerLen+5] ^= 1; return g },
+		"a tag alone":                  func(g []byte) []byte { return append(g[:0], g[len(g)-tagLen:]...) },
+		"cut short":                    func(g []byte) []byte { return g[:len(g)-1] },
+		"nothing":                      func(g []byte) []byte { return g[:0] },
+		"a replay":                     func(g []byte) []byte { return append(g[:0], replayed...) },
+		"a recording of another start": func(g []byte) []byte { return append(g[:0], recorded...) },
+	}
+}
+
+// TestForgedAllocateNothing: what an attacker sends allocates nothing, and neither do the answers.
+func TestForgedAllocateNothing(t *testing.T) {
+	a, b, now := pair(t)
+	payload := make([]byte, 1000)
+	buf := make([]byte, 0, 1500)
+	for name, forge := range unwanted(a, b, payload, now) {
+		genuine := a.Seal(nil, payload, now)
+		if n := testing.AllocsPerRun(1000, func() {
+			forged := forge(append(buf, genuine...))
+			if _, _, err := b.Take(forged, away, now+testDelay, 0); err == nil {
+				t.Errorf("%s is accepted", name)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %g allocations for a datagram", name, n)
+		}
+	}
+}
+
 // TestVectors: testdata/vectors.json says what a datagram is made of, for who writes another
 // implementation. The tags are those of another AES-GCM, OpenSSL's.
 func TestVectors(t *testing.T) {

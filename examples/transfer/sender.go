@@ -182,12 +182,12 @@ func (s *sender) ack(body []byte, nowUsec uint64) error {
 	if !s.agreed {
 		return nil
 	}
-	newest := int32(number - s.oldest)
-	if int(newest) >= len(s.window) {
+	newest := int64(int32(number - s.oldest)) // so that less 64 it is still below 0
+	if newest >= int64(len(s.window)) {
 		return errNeverSent
 	}
 	s.acked = nowUsec
-	for i := range int32(65) {
+	for i := range int64(65) {
 		if i > 0 && before>>(i-1)&1 == 0 || newest-i < 0 {
 			continue // not named, or done with before
 		}
@@ -206,7 +206,7 @@ func (s *sender) ack(body []byte, nowUsec uint64) error {
 		s.cc.OnAck(nowUsec, p.sent, sealedData, delay)
 		s.left--
 	}
-	s.lose(int(newest)-reordered, nowUsec)
+	s.lose(int(max(newest, 0))-reordered, nowUsec)
 	return nil
 }
 

@@ -6,12 +6,19 @@ package main
 
 import (
 	"flag"
+	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 )
+
+var traces = flag.String("traces", "", "`folder` with recorded delays, *.csv.gz, for TestWanders")
+
+var seed = flag.Uint64("seed", 1, "the `seed` of the worlds of TestWanders")
 
 var table = flag.Bool("table", false, "print the whole table: 10 minutes of skew, 3 seeds, about a minute")
 
@@ -24,7 +31,7 @@ func tested() []net {
 }
 
 // TestShare: alone, a transfer fills the link, and the game hardly notices. Beside TCP it leaves the link to that; if
-// the receiver says that there is never a queue, it gets no more than another TCP would, because losses still count. A
+// the receiver says that there is never a queue, losses still count. A
 // machine or a radio that stands still now and then is no queue. Where the round trip becomes longer than the sender
 // waits for an acknowledgement, it is measured all the same, and the file goes on.
 func TestShare(t *testing.T) {
@@ -45,6 +52,9 @@ func TestShare(t *testing.T) {
 		{"alone", func(*world) {}, tested(), 1, false, time.Minute, 0.95, 1, 10},
 		{"beside CUBIC", (*world).fill, tested(), 1, false, time.Minute, 0, 0.1, 1},
 		{"beside CUBIC, lying", (*world).fill, nets[:1], 1, true, 2 * time.Minute, 0, 0.5, 1000},
+		// In a short buffer a liar has more than TCP: docs/USES.md says so.
+		{"beside CUBIC, lying", (*world).fill, nets[1:], 1, true, 2 * time.Minute, 0, 0.65, 1000},
+		{"beside BBR", (*world).fillBBR, tested(), 1, false, time.Minute, 0, 0.4, 20},
 		{"stalls", stalls(5 * time.Millisecond), tested(), 3, false, time.Minute, 0.7, 1, 1000},
 		{"long stalls", stalls(20 * time.Millisecond), tested(), 3, false, time.Minute, 0.7, 1, 1000},
 		{"longer stalls", stalls(40 * time.Millisecond), tested(), 3, false, time.Minute, 0.7, 1, 1000},
@@ -182,5 +192,87 @@ func TestChanges(t *testing.T) {
 				t.Errorf("the control is back after %d s: nothing is tested", worst[1])
 			}
 		}
+	}
+}
+
+// TestWanders: on a path whose delay wanders, the transfer fills an idle link, and a call on it
+// waits longer by no more than the target and what the path wanders. CUBIC keeps most of the
+// link. With -traces, recorded delays are among the paths.
+func TestWanders(t *testing.T) {
+	const from, to = 40 * time.Second, 100 * time.Second
+	type path struct {
+		name   string
+		wander time.Duration
+		delays func(*world)
+		rules  bool // else it is a recording: nobody promises anything
+	}
+	wandering := []time.Duration{20}
+	if *table {
+		wandering = []time.Duration{5, 10, 20, 40}
+	}
+	var paths []path
+	for _, wander := range wandering {
+		wander *= time.Millisecond
+		paths = append(paths, path{"wanders by " + wander.String(), wander, wanders(wander), true})
+	}
+	files, err := filepath.Glob(filepath.Join(*traces, "*.csv.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if *traces == "" {
+			break
+		}
+		series, err := simnet.ReadTrace(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path{filepath.Base(file), 0, recorded(series["up"]), false})
+	}
+	for _, n := range nets {
+		cubicMost := 0.1
+		bbrMost := 0.9 // BBR itself lets a path that wanders slow it down
+		if n.buffer < 50*time.Millisecond {
+			cubicMost = 0.5 // the base delay of a transfer that comes later contains CUBIC's queue
+			bbrMost = 0.5
+		}
+		for _, p := range paths {
+			for _, c := range []struct {
+				what        string
+				others      func(*world)
+				least, most float64
+			}{
+				{"alone", func(*world) {}, 0.8, 1},
+				{"beside CUBIC", (*world).fill, 0, cubicMost},
+				{"beside BBR", (*world).fillBBR, 0, bbrMost},
+			} {
+				without, with := n.world(*seed), n.world(*seed)
+				f := with.transfer(&flow{})
+				for _, w := range []*world{without, with} {
+					p.delays(w)
+					c.others(w)
+					w.Run(to)
+				}
+				rate := f.rate(from, to)
+				more := testkit.Quantile(with.game, 0.5) - testkit.Quantile(without.game, 0.5)
+				all := n.mbit * 1e6 / 8 * to.Seconds()
+				t.Logf("%v, %s, %s: %.1f %% of the link, TCP %.1f %% (without us %.1f %%), call's median %+.1f ms", n,
+					p.name, c.what, 100*rate, 100*with.others/all, 100*without.others/all, more)
+				limit := 8 + p.wander.Seconds()*1e3
+				if p.rules && (rate < c.least || rate > c.most || more > limit) {
+					t.Errorf("%.3f of the link, call's median %+.1f ms", rate, more)
+				}
+			}
+		}
+	}
+}
+
+// recorded makes the way to the receivers as long as a recording says, again and again.
+func recorded(series []simnet.Sample) func(*world) {
+	series = slices.DeleteFunc(series, func(s simnet.Sample) bool { return s.Delay < 0 })
+	end := series[len(series)-1].At
+	delay := simnet.Recorded(series)
+	return func(w *world) {
+		w.ways[0].Delay = func(r *rand.Rand, t time.Duration) time.Duration { return delay(r, t%end) }
 	}
 }

@@ -294,7 +294,7 @@ func TestFlags(t *testing.T) {
 	programtest.Flags(t, "transfer", run, map[string]string{
 		"":                                    "-listen or -dial",
 		"-listen :0 -dial :1":                 "-listen or -dial",
-		"-listen :0 -key " + hexKey + " file": "1 arguments behind the flags, 0 expected",
+		"-listen :0 -key " + hexKey + " file": "1 arguments after the flags, want 0",
 		"-dial 127.0.0.1:1 -key " + hexKey:    "needs one file",
 		"-dial 127.0.0.1:1 -mb 1 -key " + hexKey + " file": "needs one file",
 		"-dial 127.0.0.1:1 -mb -1 -key " + hexKey:          "needs one file",
@@ -304,7 +304,7 @@ func TestFlags(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"-dial 127.0.0.1:1 -key " + hexKey + " /no/such/file", "no such file"},
 		{"-dial 127.0.0.1:1 -key " + hexKey + " /", "no regular file"},
-		{"-dial :0 -mb 1 -key " + hexKey, "needs a host and a port"},
+		{"-dial :0 -mb 1 -key " + hexKey, "want HOST:PORT"},
 	} {
 		var stdout, stderr testkit.Output
 		code := run(context.Background(), strings.Fields(c.args), &stdout, &stderr)

@@ -49,9 +49,10 @@ func (n net) String() string {
 type world struct {
 	*simnet.World
 	net
-	rng  *rand.Rand
-	ways [2]simnet.Link // to the receivers behind the queue, and back
-	free time.Duration  // when the bottleneck has sent all that waits
+	rng    *rand.Rand
+	ways   [2]simnet.Link // to the receivers behind the queue, and back
+	free   time.Duration  // when the bottleneck has sent all that waits
+	others float64        // bytes of TCP that arrived
 	// ms: delays of the game's datagrams, beyond the path's, in order.
 	game []float64
 }
@@ -300,7 +301,10 @@ func (w *world) fill() {
 		for flight < int(window) {
 			sent := w.Now()
 			flight++
-			w.forth(1472, func() { w.back(acknowledged) }, func() {
+			w.forth(1472, func() {
+				w.others += 1472 + headers
+				w.back(acknowledged)
+			}, func() {
 				flight--
 				if sent >= cut { // else the loss is old
 					cut, most, window = w.Now(), window, max(0.7*window, 2)
@@ -311,4 +315,66 @@ func (w *world) fill() {
 		}
 	}
 	w.At(0, send)
+}
+
+// fillBBR adds a flow that probes as BBR v1 does and always has something to send: it paces at
+// the largest rate of ten round trips, more for one round trip of eight and less for the next,
+// has at most two bandwidth-delay products under way, and drains every 10 s to measure the
+// round trip. It takes no notice of losses. Its startup is left out.
+func (w *world) fillBBR() {
+	const size = 1472
+	type sample struct {
+		at   time.Duration
+		rate float64 // bytes a second
+	}
+	gains := []float64{1.25, 0.75, 1, 1, 1, 1, 1, 1}
+	var samples []sample
+	delivered, flight := 0., 0.
+	minimum, measured := 2*w.delay, time.Duration(0)
+	rate := func() float64 {
+		most := w.mbit * 1e6 / 8 / 10
+		for len(samples) > 0 && samples[0].at < w.Now()-10*minimum {
+			samples = samples[1:]
+		}
+		for _, s := range samples {
+			most = max(most, s.rate)
+		}
+		return most
+	}
+	var send func()
+	send = func() {
+		bandwidth := rate()
+		limit := 2 * bandwidth * minimum.Seconds()
+		if w.Now()-measured > 10*time.Second {
+			limit = 4 * size
+			if w.Now()-measured > 10200*time.Millisecond {
+				measured = w.Now()
+			}
+		}
+		if flight < max(limit, 4*size) {
+			sent, before := w.Now(), delivered
+			flight += size
+			w.forth(size, func() {
+				w.others += size + headers
+				w.back(func() {
+					flight -= size
+					delivered += size
+					roundTrip := w.Now() - sent
+					minimum = min(minimum, roundTrip)
+					samples = append(samples, sample{w.Now(), (delivered - before) / roundTrip.Seconds()})
+				})
+			}, func() { flight -= size })
+		}
+		gain := gains[int(w.Now()/minimum)%len(gains)]
+		w.At(w.Now()+time.Duration(size/(gain*bandwidth)*1e9), send)
+	}
+	w.At(0, send)
+}
+
+// wanders makes the way to the receivers longer by up to most, drawn anew every 0.1 s.
+func wanders(most time.Duration) func(*world) {
+	return func(w *world) {
+		wander := simnet.Shared(100*time.Millisecond, simnet.Uniform(0, most))
+		w.ways[0].Delay = simnet.Sum(simnet.Exp(jitter), wander)
+	}
 }

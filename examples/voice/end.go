@@ -12,25 +12,25 @@ import (
 
 	"timesync/clock"
 	"timesync/examples/seal"
-	"timesync/examples/voice/playout"
 	"timesync/internal/program"
+	"timesync/jitter/playout"
 	"timesync/link"
 )
 
 const (
-	// frameTime is also how often the end that plays says what time it is. At 10 a second p99 of the
-	// error of play is 0.5 ms instead of 0.3 (TestExact).
+	// frameTime is also how often the end that plays says what time it is. At 10 a second p99 of
+	// the error of play is 0.5 ms instead of 0.3 (TestExact).
 	frameTime = 20 * time.Millisecond
 
-	// A payload is when the frame was captured, by the clock of the listener, and the sound. Here that
-	// begins with a note for the judge: when that truly was, in microseconds.
+	// A payload is when the frame was captured, by the clock of the listener, and the sound.
+	// Here that begins with a note for the judge: when that truly was, in microseconds.
 	atSound    = 3
 	payloadLen = atSound + 160
 
 	// late is how much later than due a frame is still played.
 	late = 10 * time.Millisecond
 
-	// sleepLeast is how long a machine sleeps at least: more than a wall clock is slewed by between two frames.
+	// sleepLeast is how long a machine sleeps at least.
 	sleepLeast = 200 * time.Millisecond
 
 	// lookAgain is how soon what arrives is noticed while nothing waits; program.Wait is awake
@@ -150,7 +150,7 @@ func truly(payload []byte) int64 { return int64(binary.LittleEndian.Uint64(paylo
 type listener struct {
 	*side
 	buffer *playout.Buffer
-	slept  func() time.Duration // since it was last asked
+	slept  func() time.Duration // as clock.SleepWatch
 
 	// For the judge.
 	begun   int64                    // true time, us
@@ -159,8 +159,9 @@ type listener struct {
 	arrived map[int64]fate           // by the true time of capture
 }
 
-// fate is what became of a frame. If it was played, over is how much later than captured + latency
-// that truly was, and woke how much of it is because the program woke up late, in microseconds.
+// fate is what became of a frame. If it was played, over is how much later than captured +
+// latency that truly was, and woke how much of it is because the program woke up late, in
+// microseconds.
 type fate struct {
 	played     bool
 	over, woke int64
@@ -168,8 +169,8 @@ type fate struct {
 
 func newListener(c config, own program.Clock) *listener {
 	l := &listener{side: newSide(1, c, own), arrived: map[int64]fate{}}
-	// Its error is that of check.
-	l.buffer, _ = playout.New(playout.Config{Latency: c.latency, Overdue: late})
+	// Its error is that of check. What is played here is played when it is due, or not at all.
+	l.buffer, _ = playout.New(playout.Config{Latency: c.latency, Overdue: late, DropLate: true})
 	l.slept = new(clock.SleepWatch).Slept
 	l.begun = l.now()
 	return l

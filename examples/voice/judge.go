@@ -15,8 +15,8 @@ import (
 const (
 	settling = 3 * time.Second // the start, which does not count
 
-	// heard is how long after its start an end that plays is heard by the speaker: a frame, whose answer
-	// comes after two ways. A busy machine may need longer.
+	// heard is how long after its start an end that plays is heard by the speaker: a frame,
+	// whose answer comes after two ways. A busy machine may need longer.
 	heard = 70 * time.Millisecond
 )
 
@@ -74,9 +74,10 @@ func (l *listener) starts(at int64) bool {
 	return at >= l.begun && at <= l.begun+settling.Microseconds()
 }
 
-// absent says whether nobody could play what was captured at a true time: it came due while the end that
-// plays was stopped; or around its start it was on its way to, or waited in, the one before, or was captured
-// before the speaker heard of the new one, which could not know that what came was no recording.
+// absent says whether nobody could play what was captured at a true time: it came due while the
+// end that plays was stopped; or around its start it was on its way to, or waited in, the one
+// before, or was captured before the speaker heard of the new one, which could not know that
+// what came was no recording.
 func (l *listener) absent(at int64) bool {
 	due := at + l.buffer.Latency().Microseconds()
 	last := due + late.Microseconds()

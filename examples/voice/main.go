@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Voice is silent for 20 s, then prints how far from its time each frame of 20 ms was played, and what
-// was lost.
+// Voice says what it does, and 20 s later how far from its time each frame of 20 ms was played,
+// and what was lost.
 //
 // It sends sound from one end to another, which plays each frame a fixed time after it was
 // captured. The frames are fake; when they are played is real, and judged by true time.
 //
 // Both ends run here, with clocks that disagree by a known amount and a bad network between
 // them. Meanwhile the end that plays is stopped for 2 s, as a process is, and later starts anew.
-// What plays is examples/voice/playout, what seals examples/seal. This program judges itself; one to
-// copy is examples/voice/chat.
+// What plays is package jitter/playout, what seals examples/seal. This program judges itself;
+// one to copy is examples/voice/chat.
 package main
 
 import (
@@ -21,9 +21,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"timesync/examples/voice/playout"
 	"timesync/internal/badnet"
 	"timesync/internal/program"
+	"timesync/jitter/playout"
 )
 
 type config struct {
@@ -49,7 +49,7 @@ func (c *config) check(f *flag.FlagSet) error {
 	if least := 4 * settling; c.For < least {
 		return fmt.Errorf("-for %v: must be at least %v", c.For, least)
 	}
-	_, err := playout.New(playout.Config{Latency: c.latency})
+	_, err := playout.New(playout.Config{Latency: c.latency, DropLate: true})
 	return cmp.Or(err, c.Check(f, nil, nil))
 }
 
@@ -58,11 +58,15 @@ const stoppedBy = 2 * time.Second
 
 // voice runs the demo, and says how it went.
 func voice(ctx context.Context, c config, stdout, _ io.Writer) error {
+	fmt.Fprintf(stdout, "for %v frames of sound go over a bad network; "+
+		"after %v the player is stopped for %v, after %v it starts anew; "+
+		"then: how exactly each frame was played\n",
+		c.For, (c.For / 3).Round(time.Second), stoppedBy, (c.For * 2 / 3).Round(time.Second))
 	return demo(ctx, c).print(stdout, c)
 }
 
-// demo runs both ends and the network between them. After a third of the time the end that plays is
-// stopped, and after two thirds it starts anew.
+// demo runs both ends and the network between them. After a third of the time the end that plays
+// is stopped, and after two thirds it starts anew.
 func demo(ctx context.Context, c config) *result {
 	rng := rand.New(rand.NewPCG(c.Network.Seed, 'v'))
 	clock := func(ppm float64) program.Clock { return program.Clock{Start: rng.Uint64(), PPM: ppm} }

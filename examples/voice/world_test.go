@@ -1,7 +1,7 @@
 // These tests run both ends as they are, but over a network and by a time that are simulated, so
-// they say exactly what is played when, however busy the machine is. TestDemo runs them over real
-// sockets: sound is played, never late, before and after the end that plays was stopped and has started
-// anew.
+// they say exactly what is played when, however busy the machine is. TestDemo runs them over
+// real sockets: sound is played, never late, before and after the end that plays was stopped and
+// has started anew.
 package main
 
 import (
@@ -56,7 +56,8 @@ func (w *world) clock(ppm float64) program.Clock {
 	return program.Clock{Start: w.rng.Uint64(), PPM: ppm}
 }
 
-// speakerBirth starts the speaker, perhaps anew: what was captured before is remembered for the judge.
+// speakerBirth starts the speaker, perhaps anew: what was captured before is remembered for the
+// judge.
 func (w *world) speakerBirth() {
 	s := &speaker{side: newSide(0, w.config, w.clock(w.Skew/2)), to: listenerAt}
 	s.now, s.send = w.now, w.way(func(b []byte) { w.arrive(w.listener().side, b, speakerAt, w.listener().take) })
@@ -70,11 +71,11 @@ func (w *world) speakerBirth() {
 func (w *world) birth() {
 	l := newListener(w.config, w.clock(-w.Skew/2))
 	l.now, l.begun = w.now, w.now()
-	was := w.slept
+	told := w.slept
 	l.slept = func() time.Duration {
-		slept := time.Duration(w.slept-was) * time.Microsecond
-		was = w.slept
-		return max(slept, 0)
+		slept := w.slept - told
+		told = w.slept
+		return time.Duration(slept) * time.Microsecond
 	}
 	l.send = w.way(func(b []byte) { w.arrive(w.speaker.side, b, listenerAt, w.speaker.take) })
 	w.lives = append(w.lives, l)
@@ -97,7 +98,8 @@ func (w *world) way(arrive func(datagram []byte)) func([]byte, netip.AddrPort) {
 	}
 }
 
-// arrive does as seal.Serve. At an end that is stopped a datagram waits, with its time of receipt.
+// arrive does as seal.Serve. At an end that is stopped a datagram waits, with its time of
+// receipt.
 func (w *world) arrive(s *side, datagram []byte, from netip.AddrPort, take func(seal.Datagram, error)) {
 	received := s.clock.At(w.now())
 	handle := func() {
@@ -165,8 +167,8 @@ func (w *world) end() *result {
 	return judge(w.speaker, w.lives)
 }
 
-// TestExact: at 20 +- 5 ms, 1 % of loss and 50 ppm, frames are played when they should be: a fixed latency after
-// their capture, or one that follows what arrives.
+// TestExact: at 20 +- 5 ms, 1 % of loss and 50 ppm, frames are played when they should be: a
+// fixed latency after their capture, or one that follows what arrives.
 func TestExact(t *testing.T) {
 	worlds := testkit.Sized[uint64](2, 20, 20)
 	for _, c := range []struct {
@@ -193,14 +195,14 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestFaults: whatever happens to a clock, a process or a machine, nothing is played late, and sound is
-// back soon.
+// TestFaults: whatever happens to a clock, a process or a machine, nothing is played late, and
+// sound is back soon.
 //
-// Of an end that is stopped, what comes due meanwhile is lost, and nothing else. An end that starts anew
-// loses what was on its way to the one before, or waited in it, and what the speaker said before it heard
-// of the new one. That is an answer to its next datagram: frame, way, way back, so 70 ms at most. With
-// the latency of 80 ms it is 8 frames. After a sleep, and after a clock was set, the speaker stamps wrongly until it
-// knows, and that is refused.
+// Of an end that is stopped, what comes due meanwhile is lost, and nothing else. An end that
+// starts anew loses what was on its way to the one before, or waited in it, and what the speaker
+// said before it heard of the new one. That is an answer to its next datagram: frame, way, way
+// back, so 70 ms at most. With the latency of 80 ms it is 8 frames. After a sleep, and after a
+// clock was set, the speaker stamps wrongly until it knows, and that is refused.
 func TestFaults(t *testing.T) {
 	const far = 5_000_000 // us
 	for _, c := range []struct {
@@ -274,6 +276,6 @@ func TestDemo(t *testing.T) {
 func TestFlags(t *testing.T) {
 	programtest.Flags(t, "voice", run, map[string]string{
 		"-for 1s": "at least", "-skew NaN": "-skew", "-loss 200": "-loss", "-latency 1h": "times must be",
-		"-latency -1s": "times must be", "x": "behind the flags",
+		"-latency -1s": "times must be", "x": "after the flags",
 	})
 }

@@ -5,32 +5,42 @@ package main
 import (
 	"time"
 
+	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 
 	"timesync"
-	"timesync/clock"
+	"timesync/clock/rtptime"
 )
 
-// CaptureTimeURI names RTP's header extension for the time of capture. Register it with the
-// MediaEngine of both ends.
-const CaptureTimeURI = "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time"
-
-// CaptureTime returns that extension for a frame that the other end of a link captured at
-// captureUsec, by its clock, and that this end now sends on. s is what the link knows of that
-// clock, of readings of package clock. The receiver gets both what the capturer's clock said, as
-// microseconds since 1970, and the estimated offset of that clock from the NTP clock of this end's
-// sender reports, time.Now. So it can tell when the frame was captured by a clock that it knows.
+// CaptureTime returns RTP's header extension for the time of capture (rtptime.CaptureTimeURI, to
+// be registered with the MediaEngine of both ends). It is for a frame that the other end of a
+// link captured at capturedUsec, by its clock, and that this end now sends on, at nowUsec. s is
+// what the link knows of that clock.
 //
-// While the other clock is not known, there is no offset: then only differences between capture
-// times mean something.
-func CaptureTime(s timesync.Snapshot, captureUsec uint64) *rtp.AbsCaptureTimeExtension {
-	there := time.UnixMicro(int64(captureUsec))
-	if !s.Known() {
-		return rtp.NewAbsCaptureTimeExtension(there)
+// The receiver gets what the capturer's clock said, and the estimated offset of that clock from
+// the clock of this end's sender reports, which pion takes from time.Now: pass that as now. So
+// the receiver can tell when the frame was captured by a clock that it knows. While the other
+// clock is not known, there is no offset: then only differences between capture times mean
+// something.
+func CaptureTime(
+	s timesync.Snapshot, capturedUsec, nowUsec uint64, now time.Time,
+) *rtp.AbsCaptureTimeExtension {
+	c := rtptime.Forward(s, capturedUsec, nowUsec, rtptime.FromTime(now))
+	e := &rtp.AbsCaptureTimeExtension{Timestamp: uint64(c.Captured)}
+	if c.Known {
+		offset := int64(c.Offset)
+		e.EstimatedCaptureClockOffset = &offset
 	}
-	now := time.Now()
-	ago := time.Duration(clock.At(now)-s.LocalTime(captureUsec)) * time.Microsecond
-	// By the wall clock, which may have been set since the process started.
-	here := now.Add(-ago).Round(0)
-	return rtp.NewAbsCaptureTimeExtensionWithCaptureClockOffset(there, there.Sub(here))
+	return e
+}
+
+// ReadReport returns what a sender report says of the sender's clock.
+func ReadReport(r *rtcp.SenderReport) rtptime.SenderReport {
+	return rtptime.SenderReport{
+		SSRC:    r.SSRC,
+		NTP:     rtptime.NTP(r.NTPTime),
+		RTP:     r.RTPTime,
+		Packets: r.PacketCount,
+		Octets:  r.OctetCount,
+	}
 }

@@ -5,8 +5,8 @@ package main
 import (
 	"net"
 
-	"github.com/pion/transport/v4"
-	"github.com/pion/transport/v4/stdnet"
+	"github.com/pion/transport/v5"
+	"github.com/pion/transport/v5/stdnet"
 
 	"timesync/examples/channel"
 )

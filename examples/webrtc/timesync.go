@@ -5,7 +5,7 @@ package main
 import (
 	"time"
 
-	"github.com/pion/transport/v4/stdnet"
+	"github.com/pion/transport/v5/stdnet"
 	"github.com/pion/webrtc/v4"
 
 	"timesync/examples/channel"

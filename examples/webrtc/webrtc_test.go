@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pion/transport/v4/stdnet"
+	"github.com/pion/transport/v5/stdnet"
 	"github.com/pion/webrtc/v4"
 
 	"timesync/examples/channel/channelbench"

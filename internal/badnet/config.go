@@ -37,13 +37,13 @@ const longest = 10 * time.Second
 // Flags adds the flags that change c, with what is in c as defaults.
 func (c *Config) Flags(f *flag.FlagSet) {
 	f.DurationVar(&c.Jitter, "jitter", c.Jitter,
-		"largest jitter; each datagram waits 0.4 to 1 times as long")
+		"largest jitter; each datagram waits for 0.4 to 1 times that")
 	f.Float64Var(&c.Loss, "loss", c.Loss, "`percent` of datagrams lost")
-	f.Func("up", "how much longer the way to the listener takes from a time on, "+
-		"as `50ms@5s`; 50ms@0s: always", c.Up.parse)
+	f.Func("up", "makes the way to the listener longer from a time on, "+
+		"such as `50ms@5s`; 50ms@0s: always", c.Up.parse)
 	f.Func("down", "the same for the way back", c.Down.parse)
 	f.Uint64Var(&c.Seed, "seed", c.Seed,
-		"makes clocks, network and attacker the same again; 0: draw one")
+		"repeats clocks, network and attacker of another run; 0: draw one")
 }
 
 // Check refuses what cannot be meant, NaN too, and draws the seed if none was given.

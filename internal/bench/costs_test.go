@@ -15,6 +15,7 @@ import (
 	"timesync"
 	"timesync/internal/sim/rivals"
 	"timesync/internal/testkit"
+	"timesync/jitter"
 )
 
 // duel measures two costs in turns.
@@ -122,7 +123,7 @@ type cost struct {
 
 // costs returns all calls but those that the compiler inlines, see TestInlined of internal/repotest. One is also compared with a datagram of the original, which takes 24
 // ns where atomic stores are slow (Xeon) and 7 to 8 ns where they are not (EPYC): there ours
-// takes as long. All are compared with a call of words.sum, which takes 1 ns at 3.6 GHz, so
+// takes as long. All but those of forgedCosts are compared with a call of words.sum, which takes 1 ns at 3.6 GHz, so
 // their limits are nanoseconds there. It does what they do, only less, so whoever else uses
 // the core slows both alike.
 func costs(t testing.TB) []cost {
@@ -134,9 +135,11 @@ func costs(t testing.TB) []cost {
 	run(t, s, &ours, &base, 200*time.Second)
 	now := uint64(0)
 	batch := make([]datagram, calls)
+	sent := make([]time.Duration, calls)
 	prepare := func() {
 		for i := range batch {
 			batch[i] = next(s)
+			sent[i] = time.Duration(s.Now) * time.Microsecond
 		}
 		now = s.Now + 100_000
 		d := batch[0]
@@ -158,6 +161,14 @@ func costs(t testing.TB) []cost {
 		}
 		sink += uint64(sum)
 	}
+	var estimator jitter.Estimator
+	arrived := func(n int) {
+		for i, d := range batch[:n] {
+			estimator.Add(sent[i], time.Duration(d.recv)*time.Microsecond)
+		}
+		wait, _ := estimator.Wait()
+		sink += uint64(wait)
+	}
 	many, manyBase := make([]timesync.TimeSynchronizer, peers), make([]rivals.Original, peers)
 	for i := range many {
 		run(t, &feeds[i], &many[i], &manyBase[i], 100*time.Second)
@@ -170,10 +181,12 @@ func costs(t testing.TB) []cost {
 	call := func(name string, limit float64, ours func(n int)) cost {
 		return cost{name, limit, duel{calls: calls, prepare: prepare, base: sums, ours: ours}}
 	}
-	return []cost{
+	all := []cost{
 		call("OnAuthenticatedDatagramTimestamp", 12, received), // 7 to 10, by processor and by how busy it is
 		// 0.5 to 1.2, by processor: the baseline's stores cost 7 to 24 ns.
 		{"OnAuthenticatedDatagramTimestamp/windowed minimum", 1.5, duel{calls: calls, prepare: prepare, base: datagrams, ours: received}},
+		// 3 to 5: an arrival sorts the last delays and counts in a histogram. Games and media have one for each piece.
+		{"jitter.Estimator.Add/datagram", 15, duel{calls: calls, prepare: prepare, base: received, ours: arrived}},
 		{"OnPeerMinDeltaTS24", 60, duel{calls: peers, prepare: func() {
 			prepare()
 			for i := range many {
@@ -204,6 +217,7 @@ func costs(t testing.TB) []cost {
 			each(n, func(i uint64) uint64 { delta, _ := ours.MinDeltaTS24(now + i<<8); return uint64(delta) })
 		}),
 	}
+	return append(all, forgedCosts(t)...)
 }
 
 // BenchmarkCosts prints what each call costs, as a multiple of its baseline, and what it may

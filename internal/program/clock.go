@@ -57,7 +57,7 @@ func Open(listen, dial string) (conn *net.UDPConn, to netip.AddrPort, err error)
 	}
 	if dial != "" {
 		if at.IP == nil || at.Port == 0 {
-			return nil, to, fmt.Errorf("-dial %s: needs a host and a port", dial)
+			return nil, to, fmt.Errorf("-dial %s: want HOST:PORT", dial)
 		}
 		to, at = at.AddrPort(), nil
 	}

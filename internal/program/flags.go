@@ -35,11 +35,14 @@ type Flags struct {
 // clocks as bad as a bad pair of quartzes.
 func (c *Flags) Add(f *flag.FlagSet, lasting time.Duration) {
 	c.Network = badnet.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}
-	f.StringVar(&c.Listen, "listen", "", "be the end that waits, at this `address`, such as :9000")
-	f.StringVar(&c.Dial, "dial", "", "be an end that calls the one at this `address`")
-	KeyFlag(f, &c.key, "all ends share, with -listen and -dial")
-	f.DurationVar(&c.For, "for", lasting, "how long to run; with -listen and -dial without end unless given")
-	f.Float64Var(&c.Skew, "skew", 50, "how much faster the clocks of those that call run than that of the one that waits, in `ppm`;\nwith -listen and -dial: than this machine's, to try it; 0 unless given")
+	f.StringVar(&c.Listen, "listen", "", "wait for callers at this `address`, such as :9000")
+	f.StringVar(&c.Dial, "dial", "", "call the end that listens at this `address`")
+	KeyFlag(f, &c.key, "all ends share; for -listen and -dial")
+	f.DurationVar(&c.For, "for", lasting,
+		"how long to run; with -listen or -dial the default is until interrupted")
+	f.Float64Var(&c.Skew, "skew", 50,
+		"how much faster the callers' clocks run than the listener's, in `ppm`;\n"+
+			"with -listen or -dial: than this machine's clock, for a trial; the default is then 0")
 	c.Network.Flags(f)
 }
 
@@ -54,14 +57,14 @@ func (c *Flags) Check(f *flag.FlagSet, demoOnly, aloneOnly []string) error {
 	}
 	switch listen, dial := Given(f, "listen"), Given(f, "dial"); {
 	case listen && dial:
-		return errors.New("-listen and -dial: a process is one or the other")
+		return errors.New("-listen and -dial exclude each other")
 	case listen && c.Listen == "", dial && c.Dial == "":
-		return errors.New("-listen, -dial: empty address")
+		return errors.New("-listen, -dial: the address is empty")
 	case c.For <= 0:
 		return fmt.Errorf("-for %v: must be positive", c.For)
 	case !c.Alone():
 		rand.Read(c.Key[:])
-		return Refuse(f, "needs -listen or -dial", append(aloneOnly, "key")...)
+		return Refuse(f, "only with -listen or -dial", append(aloneOnly, "key")...)
 	}
 	if !Given(f, "for") {
 		c.For = 0
@@ -69,7 +72,7 @@ func (c *Flags) Check(f *flag.FlagSet, demoOnly, aloneOnly []string) error {
 	if !Given(f, "skew") {
 		c.Skew = 0
 	}
-	const why = "only without -listen and -dial, where network and true time are known"
+	const why = "only without -listen and -dial: there the network is simulated and true time is known"
 	err := Refuse(f, why, append(demoOnly, "jitter", "loss", "up", "down")...)
 	if err == nil {
 		c.Key, err = Key(c.key)
@@ -111,7 +114,7 @@ const KeyVariable = "TIMESYNC_KEY"
 // KeyFlag adds the flag -key: who says by whom the key is shared.
 func KeyFlag(f *flag.FlagSet, into *string, who string) {
 	// The environment is no default here: -h would print it.
-	f.StringVar(into, "key", "", "64 hex `digits` that "+who+";\nnot given: $"+KeyVariable)
+	f.StringVar(into, "key", "", "64 hex `digits` that "+who+";\nthe default is $"+KeyVariable)
 }
 
 // Key reads a key as -key has it.
@@ -120,7 +123,8 @@ func Key(text string) (key [32]byte, err error) {
 	if err != nil || len(b) != len(key) {
 		// Not the given one: what is wrong with it may be a single digit of a secret.
 		rand.Read(key[:])
-		return [32]byte{}, fmt.Errorf("-key: must be 64 hex digits, the same on all ends, such as this fresh one: %x", key)
+		return [32]byte{}, fmt.Errorf(
+			"-key: want 64 hex digits, the same on all ends, such as these fresh ones: %x", key)
 	}
 	return [32]byte(b), nil
 }

@@ -68,7 +68,7 @@ func Given(f *flag.FlagSet, name string) (given bool) {
 // them may be a key, and what a program prints ends up in logs.
 func Arguments(f *flag.FlagSet, most int) error {
 	if f.NArg() > most {
-		return fmt.Errorf("%d arguments behind the flags, %d expected; a key goes into $%s", f.NArg(), most, KeyVariable)
+		return fmt.Errorf("%d arguments after the flags, want %d; pass a key in $%s", f.NArg(), most, KeyVariable)
 	}
 	return nil
 }

@@ -54,8 +54,8 @@ func TestFlags(t *testing.T) {
 		return errors.New("done")
 	})
 	programtest.Flags(t, "test", run, map[string]string{
-		"-listen :1 -dial :2": "one or the other",
-		"-listen=":            "empty address",
+		"-listen :1 -dial :2": "exclude each other",
+		"-listen=":            "the address is empty",
 		"-for 0":              "-for 0s: must be positive",
 		"-skew NaN":           "-skew NaN",
 		"-skew 1001":          "-1000 to 1000 ppm",
@@ -65,13 +65,13 @@ func TestFlags(t *testing.T) {
 		"-jitter -1ns":        "-jitter -1ns",
 		"-jitter 1h":          "-jitter 1h",
 		"-seed -1":            "invalid value",
-		"-key 12":             "-key: needs -listen or -dial",
-		"-alone":              "-alone: needs -listen or -dial",
+		"-key 12":             "-key: only with -listen or -dial",
+		"-alone":              "-alone: only with -listen or -dial",
 		"-listen :1 -demo":    "-demo: only without",
 		"-listen :1 -loss 1":  "-loss: only without",
 		"-listen :1 -key 12":  "64 hex digits",
 		"-nonsense":           "not defined",
-		"what":                "1 arguments behind the flags, 0 expected",
+		"what":                "1 arguments after the flags, want 0",
 		"-listen :1 -for 1x":  "invalid value",
 	})
 	printed := func(args ...string) string {

@@ -25,7 +25,9 @@ import (
 const root = "../.."
 
 // packages are what users import.
-var packages = []string{".", "clock", "clock/rxtime", "jitter", "js", "link", "ping", "record", "session", "tick"}
+var packages = []string{
+	".", "clock", "clock/rtptime", "clock/rxtime", "jitter", "jitter/playout", "js", "link", "ping", "record", "session", "tick",
+}
 
 // oldestGo is what the files need that are copied: ranges over integers.
 const oldestGo = "1.22"
@@ -168,11 +170,17 @@ func (c *consumer) write(name, content string) {
 	must(c.t, os.WriteFile(name, []byte(content), 0o666))
 }
 
-// copy copies the files of a folder that are not tests, and the license, and replaces texts in them.
+// copy copies the files of a folder that are not tests, what they embed, and the license, and
+// replaces texts in them.
 func (c *consumer) copy(from, to string, replace ...string) {
+	embed := regexp.MustCompile(`(?m)^//go:embed (\S+)$`)
 	for _, name := range append(sources(c.t, from), root+"/LICENSE") {
-		text := strings.NewReplacer(replace...).Replace(string(read(c.t, name)))
-		c.write(filepath.Join(to, filepath.Base(name)), text)
+		text := read(c.t, name)
+		c.write(filepath.Join(to, filepath.Base(name)), strings.NewReplacer(replace...).Replace(string(text)))
+		for _, found := range embed.FindAllSubmatch(text, -1) {
+			embedded := string(found[1])
+			c.write(filepath.Join(to, embedded), string(read(c.t, filepath.Join(root, from, embedded))))
+		}
 	}
 }
 
@@ -189,7 +197,7 @@ func (c *consumer) runs(args ...string) {
 func TestCopies(t *testing.T) {
 	const copied = "example.com/game/net"
 	c := newConsumer(t, "go "+oldestGo+"\n", copied)
-	for _, dir := range append([]string{"examples/seal", "examples/voice/playout", "examples/voice/chat"}, packages...) {
+	for _, dir := range append([]string{"examples/seal", "examples/voice/chat"}, packages...) {
 		c.copy(dir, filepath.Join("net", dir), `"`+module(t)+`"`, `"`+copied+`"`, `"`+module(t)+`/`, `"`+copied+`/`)
 	}
 	goCommand(t, c.dir, "vet", "./...")

@@ -15,7 +15,7 @@ import (
 type tickLine struct {
 	Event  string   `json:"event"`
 	Hex    string   `json:"hex,omitempty"`
-	Error  bool     `json:"error,omitempty"`
+	Error  string   `json:"error,omitempty"`
 	Epoch  uint64   `json:"epoch,omitempty,string"`
 	Num    uint32   `json:"num,omitempty"`
 	Den    uint32   `json:"den,omitempty"`
@@ -23,6 +23,7 @@ type tickLine struct {
 	Tick   int64    `json:"tick,omitempty,string"`
 	Heard  bool     `json:"heard,omitempty"`
 	Paused bool     `json:"paused,omitempty"`
+	Debt   uint64   `json:"debt,omitempty,string"`
 	Start  int64    `json:"start,omitempty,string"`
 	Newest int64    `json:"newest,omitempty,string"`
 	Early  []*int16 `json:"early,omitempty"`
@@ -35,18 +36,21 @@ type tickLine struct {
 	Ticks   []string `json:"ticks,omitempty"`
 }
 
+// tickErrors are the names of errors in the lines.
+var tickErrors = map[error]string{nil: "", tick.ErrMessage: "malformed", tick.ErrVersion: "version"}
+
 // inputs returns what a Welcome says of inputs, which package tick keeps to itself.
 func inputs(b []byte) (newest int64, early []*int16) {
-	if len(b) <= 34 {
+	if len(b) <= 36 {
 		return 0, nil
 	}
-	for rest := b[43:]; len(rest) > 0; rest = rest[2:] {
+	for rest := b[45:]; len(rest) > 0; rest = rest[2:] {
 		e := int16(binary.LittleEndian.Uint16(rest))
 		if early = append(early, &e); e == math.MinInt16 {
 			early[len(early)-1] = nil
 		}
 	}
-	return int64(binary.LittleEndian.Uint64(b[34:])), early
+	return int64(binary.LittleEndian.Uint64(b[36:])), early
 }
 
 // tickEnds are the server and the client that the lines are about.
@@ -64,14 +68,14 @@ func (p *tickEnds) play(l tickLine) tickLine {
 	switch b := unhex(l.Hex); l.Event {
 	case "welcome":
 		var w tick.Welcome
-		if l.Error = w.UnmarshalBinary(b) != nil; !l.Error {
+		if l.Error = tickErrors[w.UnmarshalBinary(b)]; l.Error == "" {
 			l.Newest, l.Early = inputs(b)
 		}
 		l.Epoch, l.Num, l.Den, l.Origin = w.Epoch, w.Rate.Num, w.Rate.Den, w.OriginUsec
-		l.Tick, l.Heard, l.Paused = int64(w.Tick), w.Heard, w.Paused
+		l.Tick, l.Heard, l.Paused, l.Debt = int64(w.Tick), w.Heard, w.Paused, uint64(w.Debt)
 	case "hello":
 		var h tick.Hello
-		l.Error = h.UnmarshalBinary(b) != nil
+		l.Error = tickErrors[h.UnmarshalBinary(b)]
 		l.Epoch, l.Num, l.Den = h.Epoch, h.Rate.Num, h.Rate.Den
 	case "tick":
 		r, n := tick.Rate{Num: l.Num, Den: l.Den}, tick.Tick(l.Tick)
@@ -104,6 +108,7 @@ func (p *tickEnds) play(l tickLine) tickLine {
 		b, _ = w.AppendBinary(nil)
 		l.Hex = hex.EncodeToString(b)
 		l.Newest, l.Early = inputs(b)
+		l.Debt = uint64(w.Debt)
 	}
 	return l
 }

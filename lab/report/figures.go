@@ -10,6 +10,7 @@ import (
 
 	"timesync/internal/sim"
 	"timesync/internal/sim/inputs"
+	"timesync/internal/sim/listening"
 	"timesync/internal/testkit"
 	"timesync/lab/play"
 	"timesync/lab/results"
@@ -19,6 +20,7 @@ import (
 type figures struct {
 	worlds  []*played
 	inputs  []inputWorld
+	heard   []heard
 	seconds []results.ChronydSecond // chronyd's errors over time
 }
 
@@ -55,6 +57,7 @@ func collect(traces string) (*figures, error) {
 	return &figures{
 		worlds:  play.Map(worlds, playWorld),
 		inputs:  play.Map(inputs.Worlds(), playInput),
+		heard:   play.Map(listening.Kinds, listen),
 		seconds: seconds,
 	}, nil
 }

@@ -63,6 +63,16 @@ func (f *figures) pages() []results.Page {
 			},
 			Pictures: map[string][]*results.Chart{"inputs": {inputChart()}},
 		},
+		{
+			Path:     "lab/results/JITTER.md",
+			Parts:    map[string]string{"waits": waitTable()},
+			Pictures: map[string][]*results.Chart{"waits": {waitChart()}},
+		},
+		{
+			Path:     "lab/results/PLAYOUT.md",
+			Parts:    map[string]string{"playout": f.playoutTable()},
+			Pictures: map[string][]*results.Chart{"playout": f.playoutCharts()},
+		},
 	}
 }
 

@@ -84,7 +84,7 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 	ends := 2 * len(ClientClocks)
 	r := &Run{Load: load, stop: stop, settled: make(chan struct{}, ends)}
 	settling := time.AfterFunc(patience, func() {
-		stop(fmt.Errorf("not all ends knew the other's clock to %v within %v", vague, patience))
+		stop(fmt.Errorf("not every end knew the other's clock to %v within %v", vague, patience))
 	})
 	if err := connect(ctx, r); err != nil {
 		stop(err)

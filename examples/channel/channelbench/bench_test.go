@@ -122,8 +122,8 @@ func testFailures(t *testing.T) {
 		"connect":   {t.Context(), Load{}, breaks, "broken"},
 		"a task":    {t.Context(), Load{}, breaksLater, "broken"},
 		"interrupt": {cancelled, Load{}, silent, "context canceled"},
-		"silence":   {t.Context(), Load{}, silent, "not all ends knew"},
-		"vague":     {t.Context(), Load{}, distant, "not all ends knew"},
+		"silence":   {t.Context(), Load{}, silent, "not every end knew"},
+		"vague":     {t.Context(), Load{}, distant, "not every end knew"},
 		"no bulk":   {t.Context(), Load{up: true}, near, "no bulk arrived"},
 	} {
 		test.load.name = "x"

@@ -18,6 +18,16 @@
 //   - With so short a target the decrease of the draft overshoots by several times once
 //     the round-trip time is longer than the target. It is scaled by target / (2 round-trip
 //     times): half of the excess leaves in each round trip.
+//   - The path's own jitter is added to the target, else a transfer starves on Wi-Fi and LTE,
+//     whose delay wanders by more than the target. It is what the delay does during slowdowns,
+//     when nothing of ours is in the queue: at most the range of those delays, and only if they
+//     also rise within one slowdown and come back to near the base delay. A TCP queue does not.
+//     What the least delay of half a second has above the target is a queue all the same, so
+//     that the transfer yields on such a path, too.
+//   - A loss cuts the window in proportion to the queue that stands, at most by half. A radio
+//     loses datagrams without a queue. If over 0.5 % are lost, each loss counts.
+//   - Slow start ends at the target instead of 3/4 of it, and is paced less: a long path would
+//     leave it at half of the link.
 //   - The base delay is the least of ten minutes, as in RFC 6817; but three slowdowns in a
 //     row that agree about the path replace it. A path that became longer looks the same in
 //     each slowdown. A queue that others keep does not: it grows and shrinks.
@@ -29,9 +39,12 @@
 //
 // # A receiver that lies
 //
-// It can hide the queue, and so make the transfer as bold as TCP, but no bolder: the window
-// still halves at a loss, grows by at most a segment in a round trip or by what was
-// acknowledged in slow start, counts at most what is under way, and ends at MaxWindow.
+// It can hide the queue in its delays, or invent jitter. Then losses bound the window: a loss
+// counts in proportion to the queue that the sender's own round trip shows, and over 0.5 % of
+// loss halves the window whatever anybody says. A receiver that also holds acknowledgements
+// back hides the round trip's part, and is bounded by that loss only: it may be bolder than
+// TCP. The window grows by at most a segment in a round trip or by what was acknowledged in
+// slow start, counts at most what is under way, and ends at MaxWindow.
 // Whether an acknowledged datagram arrived is for the caller to know.
 //
 // The package knows no sockets and reads no clock. The zero Controller is ready to use,
@@ -81,7 +94,13 @@ const (
 	// us: so much of what a late timer held back leaves at once.
 	catchUp   = 5000
 	unlimited = 2 * MaxWindow // slow start threshold at first
-	unseen    = 1 << 62       // us: a delay that is longer than any
+	// A path that loses more than one of 200 of the last thousand datagrams is taken for full,
+	// however short its queue seems. A radio with 0.1 % of loss is rarely above that.
+	manyLost   = 1. / 200
+	lossMemory = 1024
+	// A loss ends slow start if it cuts the window by more: a queue of over 1 ms stands.
+	startCut = 0.1
+	unseen   = 1 << 62 // us: a delay that is longer than any
 )
 
 // Controller decides how many bytes of one transfer may be under way. Times are readings
@@ -91,16 +110,22 @@ type Controller struct {
 	threshold float64 // bytes: below, the window grows by slow start
 	flight    int     // bytes under way
 
-	srtt, minRTT int64  // us; 0: none yet
-	timeouts     int    // in a row
-	reduced      uint64 // time of the last reduction for a loss, if lost
-	lost         bool   // there was one
+	srtt, minRTT int64         // us; 0: none yet
+	rtts         [filter]int64 // us: the last round trips; 0: none yet
+	lossRate     float64       // part of about the last lossMemory datagrams that were lost
+	timeouts     int           // in a row
+	reduced      uint64        // time of the last reduction for a loss, if lost
+	lost         bool          // there was one
 
 	recent [filter]int64 // us: the last delays
 	delays int           // how many there were, at most filter
 	base   baseDelay
-	queue  int64  // us: queueing delay
-	steps  uint32 // the receiver's count of clock steps, if there is a base delay
+	jitter jitter
+	// standing is the least delay of half a second, above the base delay, us.
+	shortest leastDelay
+	standing int64
+	queue    int64  // us: queueing delay, including the path's own jitter
+	steps    uint32 // the receiver's count of clock steps, if there is a base delay
 
 	next uint64 // when the pace allows the next datagram
 
@@ -153,7 +178,8 @@ func (c *Controller) CanSend(nowUsec uint64, n int) (wait time.Duration, ok bool
 	return time.Duration(early) * time.Microsecond, false
 }
 
-// Queueing returns the queueing delay and the base delay as they are known.
+// Queueing returns the queueing delay, which includes the path's own jitter, and the base
+// delay, as far as they are known.
 func (c *Controller) Queueing() (queueing, base time.Duration) {
 	return time.Duration(c.queue) * time.Microsecond, time.Duration(c.base.least()) * time.Microsecond
 }
@@ -172,7 +198,9 @@ func (c *Controller) OnSend(nowUsec uint64, n int) {
 func (c *Controller) pace(nowUsec uint64, n int) {
 	factor := 1.25
 	if c.phase == starting {
-		factor = 2 // the window doubles within the round trip
+		// The window doubles within the round trip: this is the mean of both. With more, a long
+		// path has a queue when half of it is in use, and slow start ends there.
+		factor = 1.5
 	}
 	if late := int64(nowUsec - c.next); late > catchUp || late < -second {
 		c.next = nowUsec - catchUp
@@ -193,10 +221,11 @@ func (c *Controller) OnAck(nowUsec, sentUsec uint64, n int, d Delay) {
 	used := c.flight+MinWindow >= int(c.window)
 	n = clamp(n, 0, c.flight)
 	c.flight -= n
+	c.lossRate -= c.lossRate / lossMemory
 	c.roundTrip(int64(nowUsec - sentUsec))
 	if ok {
 		c.steps = steps
-		c.current(nowUsec, owd.Microseconds())
+		c.current(nowUsec, sentUsec, owd.Microseconds())
 	}
 	c.clock(nowUsec)
 	switch {
@@ -219,15 +248,22 @@ func (c *Controller) roundTrip(rtt int64) {
 	}
 	c.srtt += (rtt - c.srtt) / 8
 	c.minRTT = min(c.minRTT, rtt)
+	copy(c.rtts[1:], c.rtts[:])
+	c.rtts[0] = rtt
 }
 
 // current takes a delay.
-func (c *Controller) current(nowUsec uint64, delay int64) {
+func (c *Controller) current(nowUsec, sentUsec uint64, delay int64) {
 	c.base.see(nowUsec, delay)
+	if c.phase == slow && after(sentUsec, c.slowFrom) {
+		c.jitter.see(delay)
+	}
 	copy(c.recent[1:], c.recent[:])
 	c.recent[0] = delay
 	c.delays = min(c.delays+1, filter)
-	c.queue = max(slices.Min(c.recent[:c.delays])-c.base.least(), 0)
+	least := slices.Min(c.recent[:c.delays])
+	c.queue = max(least-c.base.least(), 0)
+	c.standing = max(c.shortest.see(nowUsec, delay)-c.base.least(), 0)
 }
 
 // gain is the draft's: how many segments the window grows in a round trip. It is less
@@ -242,11 +278,7 @@ func (c *Controller) slowStart(nowUsec uint64, n float64, used bool) {
 	if used {
 		c.window += n * c.gain()
 	}
-	limit := target * 3 / 4 // the draft's
-	if c.phase == ramping {
-		limit = target // the window has been there before
-	}
-	if c.window < c.threshold && c.queue <= limit {
+	if c.window < c.threshold && c.queue <= c.target() {
 		return
 	}
 	if c.phase == starting {
@@ -264,11 +296,14 @@ func (c *Controller) steer(n float64, used bool) {
 	if used {
 		grow = c.gain() * Segment * n / c.window
 	}
-	if c.queue <= target {
-		c.window += grow
+	over, holds := c.over()
+	if over <= 0 {
+		if !holds {
+			c.window += grow
+		}
 		return
 	}
-	excess := float64(c.queue-target) / float64(target) * min(1, float64(target)/float64(2*c.srtt))
+	excess := float64(over) / float64(target) * min(1, float64(target)/float64(2*c.srtt))
 	c.window += max(grow-n*excess, -n/2)
 }
 
@@ -276,8 +311,10 @@ func (c *Controller) steer(n float64, used bool) {
 func (c *Controller) clock(nowUsec uint64) {
 	switch {
 	case c.phase == slow && after(nowUsec, c.slowUntil):
-		if c.base.endSlowdown(nowUsec) { // the path became longer
+		c.jitter.end(c.base.least())
+		if c.base.endSlowdown(nowUsec, c.jitter.most) { // the path became longer
 			c.threshold, c.minRTT, c.delays, c.queue = unlimited, c.srtt, 0, 0
+			c.shortest = leastDelay{}
 		}
 		if c.phase = ramping; c.threshold == unlimited {
 			c.phase = starting
@@ -296,7 +333,7 @@ func (c *Controller) clock(nowUsec uint64) {
 // transfer makes a slowdown. A transfer then makes its own, which is due soon anyway: only
 // if all are quiet at the same time do all see the base delay.
 func (c *Controller) othersSlow(nowUsec uint64) bool {
-	if c.queue >= full {
+	if c.queue >= full+c.jitter.most {
 		c.fullAt, c.wasFull = nowUsec, true
 	}
 	fell := c.wasFull && c.queue <= fallen && int64(nowUsec-c.fullAt) <= 2*c.srtt
@@ -304,10 +341,15 @@ func (c *Controller) othersSlow(nowUsec uint64) bool {
 }
 
 // slowdown lets our part of the queue run empty for two round trips, the draft's time, which
-// shows the base delay.
+// shows the base delay. The first ones take longer, to see how the path's delay changes by itself.
 func (c *Controller) slowdown(nowUsec uint64) {
 	c.phase, c.window, c.slowFrom, c.wasFull = slow, MinWindow, nowUsec, false
-	c.slowUntil = nowUsec + uint64(2*max(c.srtt, 1))
+	c.jitter.begin()
+	quiet := 2 * max(c.srtt, 1)
+	if c.jitter.shown < fewSlowdowns {
+		quiet = max(quiet, wanderTime)
+	}
+	c.slowUntil = nowUsec + uint64(quiet)
 	c.base.lowest = unseen
 }
 
@@ -315,24 +357,62 @@ func (c *Controller) slowdown(nowUsec uint64) {
 // delays before are wrong.
 func (c *Controller) forget(nowUsec uint64) {
 	c.base, c.delays = baseDelay{}, 0
+	c.jitter = jitter{}
+	c.shortest = leastDelay{}
 	c.threshold = unlimited
 	c.slowdown(nowUsec)
 }
 
-// OnLoss says that a datagram of n bytes that left at sentUsec is lost. The window halves,
-// once in a round trip.
+// OnLoss says that a datagram of n bytes that left at sentUsec is lost. The window shrinks
+// at most once in a round trip, by a half if a queue stands, see cut.
 func (c *Controller) OnLoss(nowUsec, sentUsec uint64, n int) {
 	c.start()
 	c.flight -= clamp(n, 0, c.flight)
+	c.lossRate += (1 - c.lossRate) / lossMemory
 	if c.lost && !after(sentUsec, c.reduced) {
 		return
 	}
 	c.reduced, c.lost = nowUsec, true
-	c.window = max(c.window/2, MinWindow)
-	if c.phase == starting || c.phase == ramping {
+	cut := c.cut()
+	c.window = max(c.window*(1-cut), MinWindow)
+	// Slow start ends where the link is full.
+	if cut > startCut && (c.phase == starting || c.phase == ramping) {
 		c.threshold = c.window
 		c.slowStart(nowUsec, 0, false)
 	}
+}
+
+// cut returns by which part of the window a loss makes it smaller: a half, as for Reno, if a
+// queue of the target stands, and less in proportion to a shorter queue. Without a queue a
+// radio lost the datagram. The receiver can hide a queue in its delays. The round trip shows
+// the queue all the same, so the path's jitter, which the receiver reports, is not taken off.
+func (c *Controller) cut() float64 {
+	if c.lossRate > manyLost {
+		return 0.5
+	}
+	roundTrip := slices.Min(c.rtts[:]) - c.minRTT
+	queue := max(c.queue-c.jitter.most, roundTrip)
+	return clamp(float64(queue)/float64(target), 0, 1) / 2
+}
+
+// target returns the delay beyond the base delay to steer to: the path's own jitter is not
+// our queue.
+func (c *Controller) target() int64 { return target + c.jitter.most }
+
+// over returns how far the delay is above where it should be, in us, and whether the window
+// should stay as it is.
+//
+// On a path that wanders each delay may contain all of the jitter, and may still be a queue
+// that others keep. But their queue also stands while the path is at its shortest. So what the
+// least delay of half a second has above the target is a queue. A little of it may be wander
+// that has not come down in that time: up to twice the target the window stays.
+func (c *Controller) over() (over int64, holds bool) {
+	over = c.queue - c.target()
+	if c.jitter.most == 0 {
+		return over, false
+	}
+	standing := c.standing - target - c.jitter.most/leastPart
+	return max(over, standing-target), standing > 0
 }
 
 // Timeout returns how long to wait for an acknowledgement before all that is under way is
@@ -359,6 +439,103 @@ func (c *Controller) OnTimeout(nowUsec uint64) {
 	c.window = MinWindow
 }
 
+// ---- The path's own jitter ----
+
+const (
+	// So many slowdowns are remembered, more than a minute. Of n delays drawn evenly, the least and
+	// the largest are apart by (n-1)/(n+1) of the whole range, which is what counts.
+	jitterMemory = 24
+	// The first slowdowns last for this long at least: Wi-Fi and LTE change their delay in that time.
+	fewSlowdowns = 8
+	wanderTime   = second / 8
+	// A rise within a slowdown proves jitter, and jitter is believed up to so many times the
+	// largest rise. Two round trips see only part of what a path does.
+	riseFactor = 6
+	// us: rises up to this are no jitter. So much the datagrams of four other transfers queue
+	// now and then during their own slowdowns.
+	smallRise = 2000
+	// us: with more, a transfer would fill the buffer of a home router to half.
+	mostJitter = 100_000
+)
+
+// leastPart is which part of the jitter the least delay of half a second may have: of delays
+// that change every 0.1 s, the least of five has a sixth of the range in the mean, and seldom over
+// a quarter.
+const leastPart = 4
+
+// leastDelay is the least delay of the last half second, in parts of a sixteenth of a second.
+type leastDelay struct {
+	parts [8]int64 // us, newest first
+	n     int      // parts that are filled
+	from  uint64   // when the newest began
+}
+
+// see takes a delay, and returns the least one.
+func (l *leastDelay) see(nowUsec uint64, delay int64) int64 {
+	const part = uint64(second / 16)
+	if l.n == 0 || nowUsec-l.from >= part {
+		copy(l.parts[1:], l.parts[:])
+		l.parts[0] = delay
+		l.n = min(l.n+1, len(l.parts))
+		l.from = nowUsec
+	}
+	l.parts[0] = min(l.parts[0], delay)
+	return slices.Min(l.parts[:l.n])
+}
+
+// jitter is how much the path's delay wanders by itself. Slowdowns show it, because nothing
+// of this transfer is in the queue then. A queue that others keep is not jitter: it changes
+// slowly, or it does not come back to the base delay.
+type jitter struct {
+	most  int64                     // us: the jitter; 0 while it is not known
+	seen  [jitterMemory]quietDelays // of the last slowdowns, newest first
+	shown int                       // how many of them are filled
+	now   quietDelays               // of the slowdown under way
+}
+
+// quietDelays is what one slowdown showed. All are microseconds.
+type quietDelays struct {
+	low  int64 // the shortest delay; unseen: none yet
+	rise int64 // the largest rise above the shortest delay before it
+	high int64 // the delay at the end of that rise
+}
+
+// begin begins a slowdown.
+func (j *jitter) begin() { j.now = quietDelays{low: unseen} }
+
+// see takes the delay of a datagram that was sent during the slowdown. Only rises count: the
+// delay falls as the queue before the slowdown drains.
+func (j *jitter) see(delay int64) {
+	j.now.low = min(j.now.low, delay)
+	if rise := delay - j.now.low; rise >= j.now.rise {
+		j.now.rise, j.now.high = rise, delay
+	}
+}
+
+// end ends the slowdown, and works out the jitter.
+func (j *jitter) end(base int64) {
+	if j.now.low == unseen {
+		return
+	}
+	copy(j.seen[1:], j.seen[:])
+	j.seen[0] = j.now
+	j.shown = min(j.shown+1, jitterMemory)
+	all := j.now
+	for _, q := range j.seen[:j.shown] {
+		all.low = min(all.low, q.low)
+		all.rise = max(all.rise, q.rise)
+		all.high = max(all.high, q.high)
+	}
+	j.most = 0
+	// The queue of CUBIC stays above 0.7 of its largest.
+	comesBack := 3*(all.low-base) < all.high-base
+	if comesBack && all.rise > smallRise {
+		n := int64(j.shown)
+		whole := (all.high - all.low) * (n + 1) / max(n-1, 1)
+		j.most = min(whole, riseFactor*(all.rise-smallRise), mostJitter)
+	}
+}
+
 // ---- The base delay ----
 
 // baseDelay is the delay without a queue: the least of ten minutes, or what three slowdowns
@@ -368,7 +545,7 @@ type baseDelay struct {
 	n       int                // minutes that are filled
 	from    uint64             // when the newest began
 	// us: the least of each of the last slowdowns, newest first.
-	quiet  [3]int64
+	quiet  [8]int64
 	shown  int   // slowdowns that are filled
 	lowest int64 // us: since the last slowdown began; unseen: none yet
 }
@@ -387,15 +564,25 @@ func (b *baseDelay) see(nowUsec uint64, delay int64) {
 
 // endSlowdown compares the slowdown with the two before, and reports whether they show a
 // path that became longer.
-func (b *baseDelay) endSlowdown(nowUsec uint64) (longer bool) {
+func (b *baseDelay) endSlowdown(nowUsec uint64, jitter int64) (longer bool) {
 	if b.lowest == unseen {
 		return false
 	}
 	copy(b.quiet[1:], b.quiet[:])
 	b.quiet[0] = b.lowest
 	b.shown = min(b.shown+1, len(b.quiet))
-	least, most := slices.Min(b.quiet[:]), slices.Max(b.quiet[:])
-	if b.shown < len(b.quiet) || most-least > agree {
+	need := 3
+	within := agree
+	if jitter > 0 { // slowdowns on a path that wanders agree by chance, and differ by chance
+		need = len(b.quiet)
+		within += jitter / 4
+	}
+	if b.shown < need {
+		return false
+	}
+	least := slices.Min(b.quiet[:need])
+	most := slices.Max(b.quiet[:need])
+	if most-least > within {
 		return false
 	}
 	longer = least-b.least() > agree

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Chat is a voice chat of two ends, in one file to be copied with examples/seal/seal.go and
-// examples/voice/playout. Sound is 16 bits, one channel, 16 kHz; the sound card paces it:
+// Chat is a voice chat of two ends, to be copied with examples/seal/seal.go. Sound is 16 bits,
+// one channel, 16 kHz. The sound card paces it: card.go says how much waits in the pipe before
+// it.
 //
 //	arecord -qt raw -f S16_LE -r 16000 --buffer-time 40000 |
 //		go run ./examples/voice/chat -listen 0.0.0.0:9000 | aplay -qt raw -f S16_LE -r 16000 --buffer-time 40000
 //
-// The other end has -dial IP:9000 instead. Both need the same 64 hex digits in TIMESYNC_KEY.
+// The other end has -dial IP:9000 instead. Both need the same 64 hex digits in TIMESYNC_KEY. With
+// Bluetooth, add what its headphones take to -output.
 package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"errors"
 	"flag"
@@ -25,17 +28,24 @@ import (
 	"timesync/clock"
 	"timesync/clock/rxtime"
 	"timesync/examples/seal"
-	"timesync/examples/voice/playout"
+	"timesync/jitter/playout"
 	"timesync/link"
 )
 
 const (
+	rate     = 16_000 // samples a second
 	frame    = 20 * time.Millisecond
-	frameLen = 16_000 * 2 / 50 // bytes: with all that is added a datagram is to have 1,200 at most
+	frameLen = rate * 2 / 50   // bytes: with all that is added a datagram is to have 1,200 at most
 	eventLen = 3               // what link.AppendEvent appends
 	gone     = time.Second     // a peer that lives sends each frame
-	asleep   = time.Second / 5 // a machine that sleeps does so for longer, and no wall clock is slewed by as much
 	hold     = time.Second / 2 // so long is a caller refused that restarts at another port
+	slept    = time.Second     // what waits is of no use any more
+
+	// queue is how much sound waits in the pipe before the player.
+	queue = 40 * time.Millisecond
+	// played is how long it takes until what the player has taken is heard: half of its buffer of
+	// 40 ms to all of it.
+	played = 35 * time.Millisecond
 )
 
 type chat struct {
@@ -43,19 +53,38 @@ type chat struct {
 	udp    *net.UDPConn
 	to     netip.AddrPort // whom to call; not valid: we are called
 	buffer *playout.Buffer
+	card   *playout.Card
+	sleep  clock.SleepWatch
+	ctx    context.Context // until Close
+	stop   context.CancelFunc
 }
 
-func newChat(key [32]byte, own, to netip.AddrPort) (*chat, error) {
+func newChat(key [32]byte, own, to netip.AddrPort, output time.Duration) (*chat, error) {
 	direction := uint64(1) // 0 at the end that calls
 	if to.IsValid() {
 		direction = 0
 	}
-	buffer, err := playout.New(playout.Config{Most: 200 * time.Millisecond, Overdue: frame})
+	c := &chat{end: seal.New(key, direction), to: to}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	var err error
+	c.buffer, err = playout.New(playout.Config{Most: 200 * time.Millisecond, Output: output})
 	if err != nil {
 		return nil, err
 	}
-	udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(own))
-	return &chat{seal.New(key, direction), udp, to, buffer}, err
+	card := playout.CardConfig{Rate: rate, Frame: frame, Queue: queue}
+	c.card, err = playout.NewCard(c.buffer, card)
+	if err != nil {
+		return nil, err
+	}
+	c.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(own))
+	return c, err
+}
+
+// Close ends play at once, Serve, and speak when the microphone says something.
+func (c *chat) Close() error {
+	c.stop()
+	c.buffer.Close()
+	return c.udp.Close()
 }
 
 // take takes what arrives. With an error there is no payload, and Serve has answered if it must.
@@ -63,8 +92,9 @@ func (c *chat) take(d seal.Datagram, err error) {
 	if err != nil || len(d.Payload) != eventLen+frameLen {
 		return
 	}
-	s, _ := c.end.Link.Snapshot(d.RecvUsec)
-	c.buffer.Steps(s.Steps) // where a clock was set the latency begins anew
+	if s, ok := c.end.Link.Snapshot(d.RecvUsec); ok {
+		c.buffer.Steps(s.Steps) // after a clock was set the latency is what it was before
+	}
 	captured, err := c.end.Link.ReadEvent(d.RecvUsec, d.Payload, time.Second)
 	if err == nil || errors.Is(err, link.ErrBefore) {
 		_ = c.buffer.Push(captured, clock.Now(), d.Payload[eventLen:]) // Stats count what it refuses
@@ -77,14 +107,14 @@ func (c *chat) speak(microphone io.Reader) error {
 	const frameUsec = uint64(frame / time.Microsecond)
 	sound := make([]byte, frameLen)
 	var captured uint64 // the first sample
-	for ready := 0; ; {
+	for ready := 0; c.ctx.Err() == nil; {
 		asked := clock.Now()
 		if _, err := io.ReadFull(microphone, sound); err != nil {
 			return err
 		}
 		now := clock.Now()
-		// A frame follows the last one, and card and clock differ by less than 1 %: one that seems to come
-		// later has waited in the pipe.
+		// A frame follows the last one, and card and clock differ by less than 1 %: one that
+		// seems to come later has waited in the pipe.
 		next := captured + frameUsec + frameUsec/100
 		if captured = now - frameUsec; captured-next < 5*frameUsec {
 			captured = next
@@ -98,36 +128,35 @@ func (c *chat) speak(microphone io.Reader) error {
 			continue
 		}
 		payload := append(link.AppendEvent(nil, captured), sound...)
-		if _, err := c.udp.WriteToUDPAddrPort(c.end.Seal(nil, payload, clock.Now()), to); err != nil {
+		datagram := c.end.Seal(nil, payload, clock.Now())
+		if _, err := c.udp.WriteToUDPAddrPort(datagram, to); err != nil {
 			c.end.Link.SendFailed()
 		}
 	}
+	return nil
 }
 
-// play plays each frame when it is due. When the latency falls, frames are due sooner after each other than the
-// card takes to play them: one is left out where more than two would wait before the card.
-func (c *chat) play(card io.Writer) error {
-	var ends uint64 // when the card has played what it has
-	var sleep clock.SleepWatch
-	for {
-		if sleep.Slept() > asleep {
-			c.buffer.Drop() // what waits would be played as late as the sleep was long
+// play plays each frame when it is due. Where the card and the clock run at different rates, a
+// frame becomes a little longer or shorter.
+func (c *chat) play(out output) error {
+	for c.ctx.Err() == nil {
+		sound := c.card.Next(nil, clock.Now(), out.queued())
+		if sound.Samples == 0 {
+			time.Sleep(2 * time.Millisecond)
+			continue
 		}
-		sound, _, ok := c.buffer.Pop(nil, clock.Now())
-		now := clock.Now()
-		waits := max(int64(ends-now), 0)
-		if !ok {
-			time.Sleep(time.Millisecond)
-		} else if waits <= 2*frame.Microseconds() {
-			ends = now + uint64(waits+frame.Microseconds())
-			if _, err := card.Write(sound); err != nil {
-				return err
-			}
+		if _, err := out.Write(stretch(sound.Payload, sound.Samples)); err != nil {
+			c.card.Stop()
+			return err
+		}
+		if c.sleep.Slept() > slept {
+			c.buffer.Drop()
 		}
 	}
+	return nil
 }
 
-// state says what to show. Sound is played in any of them.
+// state says what to show: what is wrong with the connection, or else what is heard.
 func (c *chat) state() string {
 	now := clock.Now()
 	ago, heard := c.end.Link.SinceHeard(now)
@@ -143,7 +172,7 @@ func (c *chat) state() string {
 	case err != nil && !errors.Is(err, timesync.ErrStepped):
 		return err.Error()
 	}
-	return "connected"
+	return "connected, " + c.card.State(now).String()
 }
 
 func main() {
@@ -151,19 +180,21 @@ func main() {
 	var own, to netip.AddrPort
 	flag.TextVar(&own, "listen", netip.AddrPort{}, "own `address`")
 	flag.TextVar(&to, "dial", netip.AddrPort{}, "`address` to call")
+	output := flag.Duration("output", played, "from what the player takes until it is heard")
 	flag.Parse()
 	if n, err := hex.Decode(key[:], []byte(os.Getenv("TIMESYNC_KEY"))); err != nil || n != len(key) {
 		log.Fatal("TIMESYNC_KEY: 64 hex digits are wanted")
 	}
-	c, err := newChat(key, own, to)
+	c, err := newChat(key, own, to, *output)
 	if err != nil {
 		log.Fatal(err)
 	}
 	go c.end.Serve(rxtime.NewConn(c.udp), c.udp, hold, c.take)
-	go func() { log.Fatal(c.play(os.Stdout)) }()
+	go func() { log.Fatal(c.play(&pipe{file: os.Stdout})) }()
 	go func() {
 		for range time.Tick(time.Second) {
-			log.Printf("%s; latency %v; %+v", c.state(), c.buffer.Latency(), c.buffer.Stats())
+			latency, frames, samples := c.buffer.Latency(), c.buffer.Stats(), c.card.Stats()
+			log.Printf("%s; latency %v; %+v %+v", c.state(), latency, frames, samples)
 		}
 	}()
 	log.Fatal(c.speak(os.Stdin))

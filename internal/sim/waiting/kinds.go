@@ -75,15 +75,21 @@ func Kinds() []string {
 
 // New returns a world of a kind, 5 minutes long, or 25 where less than 5 are sent a second.
 func New(name string, rate float64, seed uint64) *World {
+	length := 300_000.
+	if rate < 5 {
+		length *= 5
+	}
+	return Lasting(name, rate, seed, length)
+}
+
+// Lasting returns a world of a kind that lasts so many milliseconds.
+func Lasting(name string, rate float64, seed uint64, length float64) *World {
 	hash := fnv.New64a()
 	hash.Write([]byte(name))
 	g := &generator{
 		Rand:   rand.New(rand.NewPCG(seed, hash.Sum64()+uint64(rate))),
 		rate:   rate,
-		length: 300_000,
-	}
-	if rate < 5 {
-		g.length *= 5
+		length: length,
 	}
 	w := &World{Name: name, Kind: name, Rate: rate}
 	for _, k := range kinds {

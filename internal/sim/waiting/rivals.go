@@ -144,8 +144,8 @@ func (e *mirror) Arrived(sent, arrived float64) {
 		e.mean, e.last, e.gap = arrived-sent, arrived, e.interval
 		return
 	}
-	delays := max(2/(e.rate+1), 2/(e.seen+1))
-	gaps := max(2/(2*e.rate+1), 2/(e.seen+1))
+	delays := min(max(2/(e.rate+1), 2/(e.seen+1)), 1)
+	gaps := min(max(2/(2*e.rate+1), 2/(e.seen+1)), 1) // less than one in two seconds: the last gap alone
 	e.mean += delays * (arrived - sent - e.mean)
 	off := arrived - e.last - e.gap
 	e.gap += gaps * off

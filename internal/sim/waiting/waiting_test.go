@@ -82,6 +82,20 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestRivalsSeldom: each rival has a wait, also where one thing is sent in 2.5 s, as in a recording.
+func TestRivalsSeldom(t *testing.T) {
+	for _, r := range Rivals {
+		e := r.New(1, 0.4)
+		for i := range 100 {
+			sent := float64(i) * 2500
+			e.Arrived(sent, sent+30+float64(i%7)*20)
+			if wait := e.Wait(); i > 0 && !(wait >= 0 && wait < 1e5) {
+				t.Fatalf("%s waits %v after %d arrivals", r.Name, wait, i+1)
+			}
+		}
+	}
+}
+
 // TestRivals: with the factor that suits a calm world, each rival lets as many come late as it should, and waits no
 // longer than 3 times as long as the oracle there.
 func TestRivals(t *testing.T) {

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package playout
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+)
+
+// What Push refuses.
+var (
+	ErrLate   = errors.New("playout: it should have been played already")
+	ErrEarly  = errors.New("playout: it was captured in the future") // by more than the latency
+	ErrTwice  = errors.New("playout: it has come before")
+	ErrFull   = errors.New("playout: frames come more often than Config.Interval says")
+	ErrClosed = errors.New("playout: closed")
+)
+
+const (
+	// setBack is by how much more than a goroutine may be held up between reading the clock and
+	// Push, in us, that clock must be back to have been set.
+	setBack = 1_000_000
+
+	// patientShare is how many frames may come too late before the latency exceeds Most.
+	patientShare = 0.05
+)
+
+// Stats count frames since New.
+type Stats struct {
+	Played uint64 // they were given out
+	Late   uint64 // they came too late
+	Missed uint64 // they came in time and were not asked for in time, or dropped by Drop
+	Early  uint64 // they were captured in the future
+	Twice  uint64 // they had come before
+	Full   uint64 // there was no room for them
+}
+
+// Buffer is what waits to be played of one stream. Any goroutine may use it at any time.
+type Buffer struct {
+	group   *Group
+	conf    Config
+	frames  []frame // sorted by capture
+	stats   Stats
+	last    uint64 // capture of the last that was played, if any
+	asked   uint64 // the time of the last Pop, if any
+	arrived uint64 // the time of the last Push, if any
+	start   uint64 // from which the estimators count
+	steps   uint32 // of the link
+	played  bool
+	popped  bool
+	known   bool // something has arrived
+	closed  bool
+
+	usual   need
+	patient need // lets patientShare come too late
+	ahead   peak // us: so long before it is heard a Card asks for sound
+	recent  recent
+}
+
+type frame struct {
+	captured uint64
+	arrived  uint64
+	payload  []byte
+}
+
+// New makes an empty buffer. The error says what in a Config cannot work.
+func New(c Config) (*Buffer, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	b := &Buffer{group: c.Group, conf: c}
+	b.usual.estimator.Share = c.Share
+	b.patient.estimator.Share = max(c.Share, patientShare)
+	if b.group == nil {
+		b.group = &Group{}
+	}
+	if err := b.group.join(b); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Push takes a copy of what was captured at capturedUsec. nowUsec is the time now, not that of
+// receipt: what a program needs to get here delays the frame, too. The error says why it will not
+// be played; without one it will be, if Pop or a Card asks in time.
+func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
+	b.group.mu.Lock()
+	defer b.group.mu.Unlock()
+	if b.closed {
+		return ErrClosed
+	}
+	b.followBack(nowUsec, setBack) // who calls Pop only when Due says would not call it for long
+	err := b.push(capturedUsec, nowUsec, payload)
+	b.recent.count(err, nowUsec)
+	switch err {
+	case ErrLate:
+		b.stats.Late++
+	case ErrEarly:
+		b.stats.Early++
+	case ErrTwice:
+		b.stats.Twice++
+	case ErrFull:
+		b.stats.Full++
+	}
+	return err
+}
+
+func (b *Buffer) push(capturedUsec, nowUsec uint64, payload []byte) error {
+	delay := int64(nowUsec - capturedUsec)
+	switch {
+	case delay < -b.latency():
+		return ErrEarly
+	case delay > longest.Microseconds():
+		return ErrLate
+	}
+	byCapture := func(f frame, captured uint64) int {
+		return cmp.Compare(int64(f.captured-captured), 0)
+	}
+	at, twice := slices.BinarySearchFunc(b.frames, capturedUsec, byCapture)
+	if twice || b.played && capturedUsec == b.last {
+		return ErrTwice // a copy delays nothing
+	}
+	b.learn(capturedUsec, nowUsec)
+	overtaken := b.played && int64(capturedUsec-b.last) < 0 // a newer one was played already
+	if overtaken || b.over(capturedUsec, nowUsec) > b.conf.Overdue.Microseconds() {
+		return ErrLate
+	}
+	if len(b.frames) == b.conf.frames() {
+		before := len(b.frames)
+		b.dropOverdue(nowUsec, 0)
+		at -= before - len(b.frames)
+	}
+	if len(b.frames) == b.conf.frames() {
+		return ErrFull
+	}
+	waits := frame{capturedUsec, nowUsec, slices.Clone(payload)}
+	b.frames = slices.Insert(b.frames, max(at, 0), waits)
+	return nil
+}
+
+// learn takes that a frame has arrived.
+func (b *Buffer) learn(capturedUsec, nowUsec uint64) {
+	if !b.known {
+		b.known = true
+		b.start = capturedUsec
+	}
+	b.arrived = nowUsec
+	captured, now := span(capturedUsec-b.start), span(nowUsec-b.start)
+	b.usual.add(captured, now, nowUsec)
+	b.patient.add(captured, now, nowUsec)
+	b.group.advance(nowUsec)
+}
+
+// span is a difference of readings, which may be negative.
+func span(usec uint64) time.Duration { return time.Duration(int64(usec)) * time.Microsecond }
+
+// needs returns the latency, in us, that this stream needs.
+func (b *Buffer) needs() int64 {
+	output := b.output()
+	least, most := b.conf.Least.Microseconds(), b.conf.Most.Microseconds()
+	needed := min(max(int64(b.usual.usec)+output, least), most)
+	if !b.conf.DropLate {
+		needed = max(needed, int64(b.patient.usec)+output)
+	}
+	return min(needed, longest.Microseconds())
+}
+
+// output returns how many us before it is heard a frame must be there.
+func (b *Buffer) output() int64 { return b.conf.Output.Microseconds() + b.ahead.largest() }
+
+// latency is that of the group, in us.
+func (b *Buffer) latency() int64 { return int64(b.group.latency) }
+
+// over returns by how many us a frame is late that is given out now.
+func (b *Buffer) over(capturedUsec, nowUsec uint64) int64 {
+	return int64(nowUsec-capturedUsec) + b.conf.Output.Microseconds() - b.latency()
+}
+
+// dropOverdue drops what can no longer be played, if it is given out now and heard ahead us
+// later.
+func (b *Buffer) dropOverdue(nowUsec uint64, ahead int64) {
+	latest := b.conf.Overdue.Microseconds() - ahead
+	for len(b.frames) > 0 {
+		f := b.frames[0]
+		if b.over(f.captured, nowUsec) <= latest {
+			return
+		}
+		b.frames = slices.Delete(b.frames, 0, 1)
+		if b.over(f.captured, f.arrived) > latest {
+			b.stats.Late++
+			b.recent.count(ErrLate, nowUsec)
+		} else {
+			b.stats.Missed++
+			b.recent.missed(nowUsec)
+		}
+	}
+}
+
+// Pop appends to dst the next frame that is due at nowUsec. Those that were due more than
+// Config.Overdue ago are not played any more, and count as Missed. ok is false if none is due.
+//
+// If nowUsec lies more than Config.Overdue before that of the last Pop, the clock was set back:
+// what waits is shifted by as much, as by Shift.
+func (b *Buffer) Pop(dst []byte, nowUsec uint64) (payload []byte, capturedUsec uint64, ok bool) {
+	b.group.mu.Lock()
+	defer b.group.mu.Unlock()
+	b.followBack(nowUsec, b.conf.Overdue.Microseconds())
+	f, _, ok := b.pop(nowUsec, 0, 0)
+	return append(dst, f.payload...), f.captured, ok
+}
+
+// pop takes the next frame that is due ahead us from now, or up to early us after that. It
+// returns by how many us the frame is late, also where it is not due yet.
+func (b *Buffer) pop(nowUsec uint64, ahead, early int64) (f frame, over int64, ok bool) {
+	b.asked = nowUsec
+	b.popped = true
+	b.group.advance(nowUsec)
+	b.dropOverdue(nowUsec, ahead)
+	if len(b.frames) == 0 {
+		return f, 0, false
+	}
+	f = b.frames[0]
+	over = b.over(f.captured, nowUsec) + ahead
+	if over < -early {
+		return frame{}, over, false
+	}
+	b.frames = slices.Delete(b.frames, 0, 1)
+	b.stats.Played++
+	b.recent.plays(nowUsec)
+	b.last = f.captured
+	b.played = true
+	return f, over, true
+}
+
+// followBack moves all that is known with a clock that was set back: by more than usual, us,
+// since the last Pop.
+func (b *Buffer) followBack(nowUsec uint64, usual int64) {
+	if back := int64(nowUsec - b.asked); b.popped && back < -usual {
+		b.shift(back)
+		b.asked = nowUsec
+	}
+}
+
+// Due returns when the next frame is to be given out. ok is false if none waits. A frame that
+// arrives, or a latency that changes, can make it earlier or later.
+func (b *Buffer) Due() (usec uint64, ok bool) {
+	b.group.mu.Lock()
+	defer b.group.mu.Unlock()
+	if len(b.frames) == 0 {
+		return 0, false
+	}
+	return b.frames[0].captured + uint64(b.latency()-b.conf.Output.Microseconds()), true
+}
+
+// Shift says that our own clock was set by byUsec microseconds, forward if positive: what waits
+// was captured at other readings than it seemed. It is played when it would have been. If the
+// clock of the other end was set, call Steps only.
+func (b *Buffer) Shift(byUsec int64) {
+	b.group.mu.Lock()
+	defer b.group.mu.Unlock()
+	b.shift(byUsec)
+	b.asked += uint64(byUsec)
+}
+
+func (b *Buffer) shift(by int64) {
+	for i := range b.frames {
+		b.frames[i].captured += uint64(by)
+	}
+	b.last += uint64(by)
+	b.arrived += uint64(by)
+	b.start += uint64(by)
+}
+
+// Steps takes the Steps of the link's Snapshot, before each Push. If they are others than
+// before, a clock was set: what was learned of the arrivals since then was wrong. So the latency
+// is again what it was 5 s ago, and follows new arrivals from there.
+func (b *Buffer) Steps(steps uint32) {
+	b.group.mu.Lock()
+	defer b.group.mu.Unlock()
+	if steps == b.steps {
+		return
+	}
+	b.steps = steps
+	if was := b.group.trusted(); was > 0 {
+		needed := was - float64(b.output())
+		b.usual.restart(needed)
+		b.patient.restart(min(needed, b.patient.usec))
+		b.group.goBack(was)
+	}
+}
+
+// Drop drops what waits, and counts it as missed. Call it when clock.SleepWatch says that this
+// machine has slept: nobody knows then how old that is. The latency stays. Without the call what
+// waited is played so late as the sleep was long: a latency of sound. If the other machine slept,
+// call nothing.
+func (b *Buffer) Drop() {
+	b.group.mu.Lock()
+	defer b.group.mu.Unlock()
+	b.stats.Missed += uint64(len(b.frames))
+	b.frames = nil
+}
+
+// SetOutput changes Config.Output, as when somebody takes other headphones. The error says why
+// New would refuse it.
+func (b *Buffer) SetOutput(output time.Duration) error {
+	b.group.mu.Lock()
+	defer b.group.mu.Unlock()
+	changed := b.conf
+	changed.Output = output
+	if err := changed.check(); err != nil {
+		return err
+	}
+	b.conf.Output = output
+	b.group.grow(b.group.needed())
+	return nil
+}
+
+// Latency returns the time from capture to ear or eye. It is as far off as the clocks: by half
+// of the difference if one way takes longer than the other, and within ErrorBound.
+func (b *Buffer) Latency() time.Duration {
+	b.group.mu.Lock()
+	defer b.group.mu.Unlock()
+	return span(uint64(b.latency()))
+}
+
+// Stats returns the counts.
+func (b *Buffer) Stats() Stats {
+	b.group.mu.Lock()
+	defer b.group.mu.Unlock()
+	return b.stats
+}
+
+// Close ends the stream: it leaves its Group, and Push refuses what comes. There is no other
+// need to call it.
+func (b *Buffer) Close() {
+	b.group.mu.Lock()
+	defer b.group.mu.Unlock()
+	b.closed = true
+	b.frames = nil
+	b.group.leave(b)
+}
