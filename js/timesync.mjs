@@ -326,7 +326,7 @@ export class PageWatch {
 		const noise = Math.max(20_000, 2 * this.#clock.step); // both are read one after the other
 		let slept = ahead - this.#ahead;
 		this.#last = now;
-		this.#ahead = ahead; // a sleep shows at once; what adds up is that the clocks' rates differ
+		this.#ahead = ahead; // a sleep shows at once; what adds up is that rates differ
 		if (slept < noise) {
 			slept = 0;
 		}
@@ -1325,7 +1325,8 @@ export class Synchronizer extends RemoteClock {
 			both.dirty = true;
 			const {whole, part, slew, skewBefore, skewAfter} = old;
 			Object.assign(view, {whole, part, slew, skewBefore, skewAfter});
-			view.bound += Math.abs(excess - old.slewLeft(began)); // readers go where the old one leads
+			// Readers go on to where the old one leads.
+			view.bound += Math.abs(excess - old.slewLeft(began));
 		} else {
 			view.slew = Math.trunc(excess * 256) / 256;
 			const fine = shown.part - view.slew;
@@ -1918,7 +1919,7 @@ class Association {
 		if (silence > longestWindow || silence > congestedTime && outlasts) {
 			this.forget(way); // the points are old
 			points.restart(x);
-			if (silence > longestWindow) { // so are those of the other way, which may not be heard of yet
+			if (silence > longestWindow) { // so are the other way's, even if it is not heard of yet
 				this.forget(1 - way);
 				this.ways[1 - way].points.restart(x);
 			}
@@ -1977,7 +1978,8 @@ class Association {
 				by = Math.min(by, Math.max(this.arbiter.reference, 0) - look.roundTrip);
 			}
 			const {arbiter} = this;
-			const isMatch = !arbiter.isWarmingUp && arbiter.matches(by, arbiter.reference, look, w);
+			const {reference, isWarmingUp} = arbiter;
+			const isMatch = !isWarmingUp && arbiter.matches(by, reference, look, w);
 			const set = opens || isMatch;
 			const isRecent = this.fellFrom > 0 && w.spreads > 0 && x - this.fellAt < settled;
 			const fell = isRecent && arbiter.matches(by, this.fellFrom, look, w);
@@ -2696,7 +2698,7 @@ class Interval {
 		if (gap <= 0) {
 			return news;
 		}
-		if (gap < slewedMost) { // nothing is left, but one slewed clock may be so far from where it was
+		if (gap < slewedMost) { // nothing is left, but a slewed clock may be so far from where it was
 			this.slack[1 - way] += slewedMost;
 		} else { // a clock was set
 			this.clockStep(x);
