@@ -82,7 +82,7 @@ import (
 type TimeSynchronizer struct {
 	bucket    bucket // under way
 	both      association
-	base      uint64    // local time, us, at which x is 0
+	base      uint64 // local time, us, at which x is 0
 	published published
 	_         [32]byte // it ends a cache line: neighbours in a slice share none
 }
