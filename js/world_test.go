@@ -67,7 +67,7 @@ type outcome struct {
 	errs, bounds []float64
 	wrong        int // bounds
 	betrayed     int // times of which it said after a sleep that they are right within their bound, and they were not
-	// heals is for how long it was wrong by over 2 ms after a happening.
+	// heals is for how long it was wrong by over 2 ms after a happening, but for slews.
 	heals time.Duration
 	// low is how far a report that came was below the peer's floor, us.
 	low float64
@@ -155,7 +155,7 @@ func (w *world) ask() {
 		o := w.out[side]
 		remote, bound, ok := e.read(w.nodes[side].NowUsec())
 		err := math.Abs(float64(int64(remote - w.nodes[1-side].NowUsec())))
-		if !ok || err > 2000 {
+		if w.slew == 0 && (!ok || err > 2000) { // a slew takes as long as it takes
 			o.heals = max(o.heals, at-w.last)
 		}
 		isAwake := side != w.side || w.heard // who slept knows nothing of that before the first datagram
