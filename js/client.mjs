@@ -524,5 +524,44 @@ check(
 for (const n of [-61n, -1n, 0n, 1n, 7n, 1_000_003n])
 	check(ts.tickAt(ts.tickStart(n, RATE), RATE) === n, 'tickStart', n);
 
+// A server whose ticks take half as long again for 2 s. If it says how far it is behind, its states move nothing.
+const delayAfterHitch = tells => {
+	const remote = {
+		remoteTime: now => now,
+		errorBound: () => 1000,
+		minimumOneWayDelay: () => 30_000,
+		minimumDelayToPeer: () => 30_000,
+		within: () => '',
+	};
+	const game = new ts.TickClient(remote);
+	const welcome = (now, debt) => {
+		const bytes = new Uint8Array(36), v = new DataView(bytes.buffer);
+		bytes[0] = 4;
+		v.setBigUint64(1, 7n, true);
+		v.setUint32(9, 60, true);
+		v.setUint32(13, 1, true);
+		v.setBigInt64(25, ts.tickAt(now - 30_000, RATE), true);
+		v.setUint16(34, tells ? debt : 0, true);
+		game.welcome(bytes, BigInt(now));
+	};
+	let ready = 0, most = 0, before = 0; // when the server is ready for the next tick, us
+	for (let n = 0n, now = 0; now < 13e6; now += 1000) {
+		while (Math.max(ready, ts.tickStart(n, RATE)) + 30_000 <= now) {
+			ready = Math.max(ready, ts.tickStart(n, RATE)) + (now > 10e6 && now < 12e6 ? 25_000 : 2000);
+			game.state(7n, n, BigInt(now));
+			n++;
+			const debt = Number(ts.tickAt(now - 30_000, RATE) - n);
+			if (debt > 1) welcome(now, debt);
+		}
+		if (now % 1e6 === 0) welcome(now, 0);
+		const clocks = now % 16_000 === 0 ? game.clocks(BigInt(now)) : null;
+		if (clocks && now < 10e6) before = clocks.shared - clocks.server;
+		if (clocks && now > 10e6) most = Math.max(most, clocks.shared - clocks.server - before);
+	}
+	return most;
+};
+const [told, untold] = [delayAfterHitch(true), delayAfterHitch(false)];
+check(told < 40_000 && untold > 100_000, 'a server that is behind', told, untold);
+
 console.log(`${checks} checks, ${wrong} wrong`);
 process.exitCode = wrong ? 1 : 0;
