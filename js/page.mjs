@@ -65,12 +65,16 @@ class Page {
 	wall = 1.7e12;
 	document = new EventTarget();
 	told = [];
+	interruptions = []; // ms, between readings of the two clocks
 
 	constructor(step = 0) {
 		this.clock = new ts.Clock(() => this.now, step);
 		this.watch = new ts.PageWatch({
 			clock: this.clock,
-			wall: () => Math.floor(this.wall),
+			wall: () => {
+				this.pass(this.interruptions.shift() ?? 0);
+				return Math.floor(this.wall);
+			},
 			document: this.document,
 			onAway: away => this.told.push(away),
 		});
@@ -101,6 +105,9 @@ class Page {
 	page.show('visible');
 	away = page.told.at(-1);
 	check(page.told.length === 2 && away.away === 60_000_000 && away.slept === 0, 'throttled', away);
+	page.interruptions = [150, 80];
+	check(page.watch.check() === null, 'an interruption between two readings is no sleep');
+	check(page.watch.check() === null, 'nor afterwards');
 	page.pass(10, 300_000);
 	away = page.watch.check();
 	check(Math.abs(away.slept - 300e6) < 2e3 && Math.abs(away.away - 300.01e6) < 2e3, 'slept', away);
@@ -109,6 +116,13 @@ class Page {
 	page.pass(60_000);
 	page.show('hidden');
 	check(page.told.length === 3, 'closed');
+}
+{
+	const page = new Page();
+	for (let i = 0; i < 72_000; i++) { // an hour
+		page.pass(50, 50 * 100e-6);
+		check(page.watch.check() === null, 'a wall clock that is 100 ppm fast is no sleep', i);
+	}
 }
 {
 	const page = new Page(100_000); // as where fingerprinting is resisted

@@ -303,7 +303,7 @@ export class PageWatch {
 		this.#document = options.document ?? globalThis.document;
 		this.#onAway = options.onAway ?? (() => {});
 		this.#last = this.#clock.now();
-		this.#ahead = this.#wallAhead(this.#last);
+		this.#ahead = this.#wallAhead();
 		for (const event of wakeEvents) {
 			this.#document?.addEventListener(event, this.#wake);
 		}
@@ -320,15 +320,13 @@ export class PageWatch {
 	 * @returns {Away | null}
 	 */
 	check() {
+		const ahead = this.#wallAhead();
 		const now = this.#clock.now();
-		const ahead = this.#wallAhead(now);
 		const gap = Math.max(since(now, this.#last), 0);
 		const noise = Math.max(20_000, 2 * this.#clock.step); // both are read one after the other
 		let slept = ahead - this.#ahead;
 		this.#last = now;
-		if (slept < 0 || slept >= noise) {
-			this.#ahead = ahead; // small differences must be able to add up
-		}
+		this.#ahead = ahead; // a sleep shows at once; what adds up is that the clocks' rates differ
 		if (slept < noise) {
 			slept = 0;
 		}
@@ -348,11 +346,24 @@ export class PageWatch {
 	}
 
 	/**
-	 * @param {Usec} now
+	 * Returns how far the wall clock is ahead of the page's, us. Where the process was interrupted
+	 * between the two readings, the wall clock seems to be further ahead: then it reads them again.
 	 * @returns {number}
 	 */
-	#wallAhead(now) {
-		return this.#wall() * 1000 - Number(now);
+	#wallAhead() {
+		const close = 1000 + this.#clock.step; // us
+		const most = 10; // on a busy machine the next is close
+		let ahead = Infinity;
+		for (let i = 0; i < most; i++) {
+			const before = this.#clock.now();
+			const wall = this.#wall() * 1000;
+			const after = this.#clock.now();
+			ahead = Math.min(ahead, wall - Number(before));
+			if (since(after, before) <= close) {
+				break;
+			}
+		}
+		return ahead;
 	}
 }
 
@@ -864,7 +875,8 @@ const rateUnit = 2 ** 32 / 1e6; // of the rates that travel, in a part per milli
  */
 export class RemoteClock {
 	/**
-	 * @internal
+	 * What readers see.
+	 * @protected
 	 * @returns {View}
 	 */
 	view() {
@@ -1025,6 +1037,15 @@ export class RemoteClock {
 	}
 }
 
+/**
+ * Returns what a remote clock shows its readers.
+ * @param {RemoteClock} remote
+ * @returns {View}
+ */
+function viewOfClock(remote) {
+	return /** @type {any} */ (remote).view();
+}
+
 // ---- The estimator: its file in Go, synchronizer.go, says why each rule is there ----
 
 const longestSilence = 1e15; // us: 31 years; a local clock that is further ahead was set
@@ -1051,7 +1072,7 @@ export class Synchronizer extends RemoteClock {
 	#base = 0n; // local time at which x is 0
 
 	/**
-	 * @internal
+	 * @protected
 	 * @returns {View}
 	 */
 	view() {
@@ -1073,9 +1094,7 @@ export class Synchronizer extends RemoteClock {
 			this.#start(raw, now);
 		}
 		const x = this.#advance(now);
-		if (this.#report.told) {
-			both.outgoing.forget();
-		}
+		this.#notice();
 		const silence = x - bucket.from;
 		if (silence >= bucketTime) {
 			this.#view.jitter = bucket.jitter;
@@ -1119,6 +1138,7 @@ export class Synchronizer extends RemoteClock {
 		if (report === 0) {
 			return; // nothing has come there since the last one
 		}
+		this.#notice();
 		const floor = both.delta(inward, x);
 		both.report(x, report);
 		this.#bucket.rise(both.delta(inward, x) - floor);
@@ -1180,6 +1200,13 @@ export class Synchronizer extends RemoteClock {
 		}
 	}
 
+	/** Begins another report, if the last one was told. */
+	#notice() {
+		if (this.#report.isTold) {
+			this.#both.outgoing.forget();
+		}
+	}
+
 	/**
 	 * Begins with the first datagram.
 	 * @param {number} raw
@@ -1225,7 +1252,8 @@ export class Synchronizer extends RemoteClock {
 		if (this.#both.dirty) {
 			this.#publish(x, now);
 		}
-		this.#report.set(this.#both.toReport(x), now, this.#both.peer.isOriginal);
+		const {peer, outgoing} = this.#both;
+		this.#report.set(this.#both.toReport(x), now, peer.isOriginal, outgoing.some);
 	}
 
 	/**
@@ -1290,23 +1318,28 @@ const leastStep = 500; // us: a correction that is a step after a clock was set
 
 /** OwnReport is what the next report tells. */
 class OwnReport {
-	told = false;
+	isTold = false; // and no datagram has come since
 	#delta = 0;
 	#at = 0n; // local time as of which it is that
 	#known = false;
-	#again = false; // it stays the report until there is another one
+	#again = false; // an original is told it again and again, as of now
+	#told = 0;
 
 	/**
 	 * @param {number} delta
 	 * @param {Usec} at
-	 * @param {boolean} again an original is told the same again and again
+	 * @param {boolean} again
+	 * @param {boolean} isNew a datagram has come since the last one was told
 	 */
-	set(delta, at, again) {
+	set(delta, at, again, isNew) {
+		if (!again && !isNew && this.isTold) {
+			return;
+		}
 		this.#delta = delta;
 		this.#at = at;
 		this.#again = again;
 		this.#known = true;
-		this.told = false;
+		this.isTold = false;
 	}
 
 	/**
@@ -1319,11 +1352,12 @@ class OwnReport {
 			return null;
 		}
 		const age = since(now, this.#at);
-		if (this.told && !this.#again && age > second) {
-			return 0;
+		if (this.isTold) {
+			return Math.abs(age) > second ? 0 : this.#told;
 		}
-		this.told = true;
-		return toReport(this.#delta - skew * age);
+		this.#told = toReport(this.#delta - skew * age);
+		this.isTold = !this.#again;
+		return this.#told;
 	}
 }
 
@@ -1563,9 +1597,6 @@ class Association {
 		this.outliers.endBucket();
 		if (bucket.fastest === Infinity) {
 			return; // nothing but early outliers
-		}
-		if (!bucket.isSingle) {
-			this.outgoing.note(this.delta(inward, x) + bucket.fastest, x, this.clock.skew);
 		}
 		const at = bucket.from + bucketTime / 2;
 		const {fastest: least, runnerUp: next} = bucket;
@@ -1832,7 +1863,7 @@ class Association {
 	report(x, report) {
 		this.advance(x);
 		const wasOriginal = this.peer.isOriginal;
-		this.peer.note(report);
+		const isRepeated = this.peer.note(report);
 		const way = this.ways[outward];
 		if (this.peer.isOriginal && !wasOriginal) { // its minima were taken for datagrams
 			way.points.restart(x);
@@ -1842,6 +1873,10 @@ class Association {
 		const raw = 8 * report;
 		const from = this.peer.sent;
 		const sent = x - clamp(this.delay(inward), 0, second);
+		const isRecent = this.peer.known && Math.abs(sent - from) < second;
+		if (isRecent && isRepeated && !this.peer.isOriginal) {
+			return; // it was read twice, and tells nothing new
+		}
 		this.peer.sent = sent;
 		if (!this.peer.known) {
 			this.firstReport(x, raw);
@@ -1955,7 +1990,7 @@ class Association {
 	 * @param {number} x
 	 */
 	toReport(x) {
-		if (this.peer.isOriginal || !this.outgoing.some) { // an original believes it as it is
+		if (this.peer.isOriginal || !this.outgoing.some) {
 			return this.delta(inward, x);
 		}
 		return this.outgoing.at(x, this.clock.skew);
@@ -2027,7 +2062,10 @@ class Peer {
 		return this.minima > 0;
 	}
 
-	/** @param {number} report */
+	/**
+	 * Takes a report, and returns whether it is the same as the one before.
+	 * @param {number} report
+	 */
 	note(report) {
 		const repeated = report === this.last;
 		this.last = report;
@@ -2036,6 +2074,7 @@ class Peer {
 		} else if (this.minima > 0 && !repeated) { // an original repeats a minimum for long
 			this.minima--;
 		}
+		return repeated;
 	}
 }
 
@@ -2345,7 +2384,8 @@ class Arbiter {
 		}
 		const most = this.asymmetryBound(this.reference - this.symmetric, look);
 		this.asymmetry = clamp(this.asymmetry, -most, most);
-		if (this.asymmetry === 0) {
+		if (Math.abs(this.asymmetry) < 1) { // it decays for ever
+			this.asymmetry = 0;
 			this.symmetric = this.reference;
 		}
 	}
@@ -2540,11 +2580,6 @@ class Bucket {
 		this.fastest = Math.min(this.fastest, above);
 	}
 
-	/** Whether less than two datagrams came. */
-	get isSingle() {
-		return this.runnerUp === Infinity;
-	}
-
 	/** How far the two fastest lie apart, us. */
 	get spread() {
 		return this.fastest === Infinity ? 0 : this.runnerUp - this.fastest;
@@ -2644,7 +2679,7 @@ class Typical {
 class Way {
 	level = 0; // us
 	lastNear = 0; // x of the last sample that came near, or of a level shift
-	touched = 0; // x of the datagram that last lowered it
+	touched = 0; // x of the datagram on which it lies
 	spread = second; // us: how far apart the fastest datagrams come; at the start 1 s
 	residual = second; // us: the last sample was so far above the floor
 	least = 0; // us: the last two were
@@ -2663,6 +2698,7 @@ class Way {
 	 */
 	start(level, x) {
 		Object.assign(this, new Way(), {level, lastNear: x, touched: x});
+		this.typical.depth = second * second; // nothing is late before it is known what is usual
 		this.points.restart(x);
 	}
 
@@ -2681,12 +2717,7 @@ class Way {
 		// rule: what is congested opens no gate
 		const unseen = Math.max(x - this.lastNear - this.congestedFor, 0);
 		const steady = hostJitter + 2 * resolution + gateSpreads * this.spread;
-		const gate = steady + sigmas / 2 * sigma * unseen;
-		if (this.congestedFor === 0) {
-			return gate;
-		}
-		// rule: what is congested comes near only well inside of the gate
-		return Math.min(gate, Math.max(gate, this.residual) / 2);
+		return steady + sigmas / 2 * sigma * unseen;
 	}
 
 	/**
@@ -2909,9 +2940,13 @@ class Way {
 			this.lay(signOf(way) * turn * (clock.at - this.touched));
 			return;
 		}
-		let low = Math.min(...this.heights(way, clock).map(p => p.delta));
-		if (best !== null) {
-			low = Math.min(low, best.delta - signOf(way) * clock.offsetAt(best.x));
+		let low = Infinity;
+		for (const point of best === null ? list : [...list, best]) {
+			const height = point.delta - signOf(way) * clock.offsetAt(point.x);
+			if (height < low) {
+				low = height;
+				this.touched = point.x;
+			}
 		}
 		this.lay(low - this.level);
 	}
@@ -2931,7 +2966,8 @@ class Way {
 		}
 		this.typical.height = Math.min(mean, 2 * wobble(heights));
 		this.typical.spacing = -heights[0].x / (heights.length - 1);
-		if (this.typical.spacing < 2.5 * second) {
+		const isRare = this.points.spacing < this.typical.spacing / 2;
+		if (heights.length >= maxPoints * 2 / 3 && (this.typical.spacing < 2.5 * second || isRare)) {
 			this.typical.depth = this.typical.height * this.typical.spacing;
 		}
 	}
@@ -3184,7 +3220,7 @@ const flagAnchor = 2; // there is an anchor
 const flagHasAnchor = 4; // we know the receiver's clock and its anchor, and it did not ask
 const flagAsks = 8; // we had no datagram, or no report, since the start or the reset
 const flagVersion = 16; // this is version 3
-const flagsReserved = 0xe0;
+const flagsReserved = 0xc0; // flag 5: the sender checks what it knows
 
 const stampLength = 3;
 const reportLength = 3;
@@ -3318,11 +3354,11 @@ export class Link extends RemoteClock {
 	#heard = null; // when the last datagram came
 
 	/**
-	 * @internal
+	 * @protected
 	 * @returns {View}
 	 */
 	view() {
-		return this.#clock.view();
+		return viewOfClock(this.#clock);
 	}
 
 	/**
@@ -3933,11 +3969,11 @@ export class Ping extends RemoteClock {
 	}
 
 	/**
-	 * @internal
+	 * @protected
 	 * @returns {View}
 	 */
 	view() {
-		return this.#ends?.here.view() ?? this.#unknown;
+		return this.#ends === null ? this.#unknown : viewOfClock(this.#ends.here);
 	}
 
 	/** How often the remote time jumped. The first synchronization does not count. */

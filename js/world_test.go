@@ -175,3 +175,25 @@ func TestBesideGo(t *testing.T) {
 		check(max(js.heals, besideJS.heals) <= longest, "it takes over %v after something happened", longest)
 	}
 }
+
+// stranger is an end that does the least that docs/WIRE.md asks.
+type stranger struct{ *jsEnd }
+
+func (e stranger) anew() { e.tell("stranger") }
+
+// TestStranger: beside an end that only stamps and reports, a Go end knows the time as beside a Go end. What the other end
+// makes of it itself is not far off, and its bound is right.
+func TestStranger(t *testing.T) {
+	javascript := stranger{newJSEnd(t)}
+	for _, rate := range []float64{60, 4} {
+		var it, beside, besideGo outcome
+		for seed := *first; seed < *first+*seeds; seed++ {
+			session(seed, rate, course{}, [2]end{javascript, &goEnd{}}, [2]*outcome{&it, &beside})
+			session(seed, rate, course{}, [2]end{&goEnd{}, &goEnd{}}, [2]*outcome{{}, &besideGo})
+		}
+		t.Logf("%g/s, seeds from %d:\n  it %v\n  go %v\n  go beside go %v", rate, *first, it, beside, besideGo)
+		if beside.p99() > besideGo.p99()+50 || beside.wrong > 0 || it.wrong > 0 || it.p99() > 5000 {
+			t.Errorf("%g/s: too far off", rate)
+		}
+	}
+}

@@ -60,7 +60,7 @@ func read(b []byte) ([]Event, error) { return all(Read(bytes.NewReader(b))) }
 // asks; a new method has to be one or the other.
 func TestMethods(t *testing.T) {
 	known := strings.Fields("Anchor OnAuthenticatedDatagramTimestamp OnPeerMinDeltaTS24 Reset " + // inputs
-		"ErrorBound IsSynchronized LocalTime MinDeltaTS24 MinimumDelayToPeer MinimumOneWayDelay " +
+		"AppendEvent ErrorBound IsSynchronized LocalTime MinDeltaTS24 MinimumDelayToPeer MinimumOneWayDelay " +
 		"RemoteTime Skew Snapshot Stats ToRemoteTime16 ToRemoteTime23")
 	of := reflect.TypeFor[*timesync.TimeSynchronizer]()
 	for i := range of.NumMethod() {

@@ -101,7 +101,8 @@
 //
 // Times are arguments: readings of a monotonic local clock in microseconds, such as that of
 // package clock. The clock may stand still while the machine sleeps. Only Run reads a clock, and
-// only a server's Start reads the wall clock, to number its epoch.
+// only a server's Start reads the wall clock, to number its epoch. Run also reports EventSlept if the
+// machine slept.
 //
 // Advance, Pause and Resume never go back in time: a call with an earlier time than the last one
 // is taken at the time of the last one. If an Advance is more than a second earlier, the local

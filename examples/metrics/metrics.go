@@ -144,7 +144,9 @@ var states = []struct {
 	{"trusted", nil},
 	{"unsynchronized", timesync.ErrUnsynchronized},
 	{"silent", timesync.ErrSilent},
+	{"ambiguous", timesync.ErrAmbiguous},
 	{"stepped", timesync.ErrStepped},
+	{"unchecked", timesync.ErrUnchecked},
 }
 
 // Describe implements prometheus.Collector.

@@ -38,7 +38,6 @@ const (
 	frameLen = rate * 2 / 50   // bytes: with all that is added a datagram is to have 1,200 at most
 	eventLen = 3               // what link.AppendEvent appends
 	gone     = time.Second     // a peer that lives sends each frame
-	asleep   = time.Second / 5 // a machine that sleeps does so for longer, and no wall clock is slewed by as much
 	hold     = time.Second / 2 // so long is a caller refused that restarts at another port
 	slept    = time.Second     // what waits is of no use any more
 
