@@ -567,8 +567,13 @@ func TestMatches(t *testing.T) {
 	} {
 		r := newTrial(1, c.known)
 		l := look{roundTrip: r.reference - c.lack, deadBand: 250}
-		if got := r.matches(c.rise, r.reference, l, &way{spread: 10, congestedFor: c.congested}); got != c.want {
+		w := way{spread: 10, spreads: 1, congestedFor: c.congested}
+		if got := r.matches(c.rise, r.reference, l, &w); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
+		}
+		w.spreads = 0
+		if r.warmingUp() && r.matches(c.rise, r.reference, l, &w) {
+			t.Errorf("%s: the way may have queued since the start", c.name)
 		}
 	}
 }

@@ -3,9 +3,11 @@
 // A link end in a process of its own, for the Go tests. Each line that it reads is a call; times are in us:
 //
 //	new                        a fresh link
+//	stranger                   a fresh Stranger
 //	send NOW                   answered by the header, in hex
 //	open NOW HEX               by the delay, or an error
 //	read NOW                   by the remote time and its bound, or "-"
+//	trusts NOW                 by whether the time is right within its bound
 //	local REMOTE               by the local time, or "-"
 //	propose NOW AT TOLERABLE   by the payload time, or an error
 //	accept NOW TS23            by the local time, and an error
@@ -23,6 +25,7 @@ import {createInterface} from 'node:readline';
 import {
 	JitterEstimator, Link, Snapshot, acceptInstant, appendEvent, u64,
 } from './timesync.mjs';
+import {Stranger} from './stranger.mjs';
 
 let link = new Link();
 
@@ -56,16 +59,22 @@ const calls = {
 	new() {
 		link = new Link();
 	},
+	stranger() {
+		link = new Stranger();
+	},
 	send(now) {
 		return hex(link.header(BigInt(now)));
 	},
 	open(now, datagram) {
 		const opened = link.open(unhex(datagram), BigInt(now));
-		return opened.error ?? opened.delay ?? '-';
+		return opened?.error ?? opened?.delay ?? '-';
 	},
 	read(now) {
 		const remote = link.remoteTime(BigInt(now));
 		return remote === null ? '-' : `${remote} ${link.errorBound(BigInt(now))}`;
+	},
+	trusts(now) {
+		return link.within(3600e6, BigInt(now)) === '';
 	},
 	local(remote) {
 		return link.localTime(BigInt(remote)) ?? '-';

@@ -17,7 +17,7 @@ const usec = v => BigInt.asUintN(64, BigInt(Math.floor(v)));
 // A generator of numbers from 0 to 1 that are the same in every run.
 let state = 7;
 function random() {
-	state = Math.imul(state, 1664525) + 1013904223 >>> 0;
+	state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
 	return state / 2 ** 32;
 }
 
@@ -89,9 +89,13 @@ function play({sleep, rate, jitter, mine}) {
 		if (t % every === 0) send(me, peer, t);
 		if (t % every === Math.floor(every / 3 / step) * step) send(peer, me, t);
 		if (t % 10e3 === 0 && t > 10e6) {
-			for (const [one, other] of [[me, peer], [peer, me]]) {
+			for (const [one, other] of [
+				[me, peer],
+				[peer, me],
+			]) {
 				// 0.1 s after waking: what has come by then can be known
-				if (!one.isAsleep(t) && (t < awakeFor || t > awakeFor + sleep + 100e3)) one.judge(other, t);
+				if (!one.isAsleep(t) && (t < awakeFor || t > awakeFor + sleep + 100e3))
+					one.judge(other, t);
 			}
 		}
 	}
@@ -102,10 +106,17 @@ let bad = 0;
 for (const rate of [20, 4]) {
 	for (const jitter of [0, 3e3]) {
 		for (const mine of [false, true]) {
-			for (const seconds of [5, 20, 33, 40, 60, 66, 67, 68, 100, 134.218, 140, 200, 268.4, 300, 640]) {
+			for (const seconds of [
+				5, 20, 33, 40, 60, 66, 67, 68, 100, 134.218, 140, 200, 268.4, 300, 640,
+			]) {
 				const {me, peer} = play({sleep: seconds * 1e6, rate, jitter, mine});
-				const said = [me, peer].map(m => `wrong for ${m.wrong} ms, up to ${(m.worst / 1e6).toFixed(3)} s; trusts after ${(m.trusts / 1e6).toFixed(1)} s`);
-				console.log(`${rate}/s, jitter ${jitter / 1e3} ms, ${mine ? 'I' : 'the peer'} slept ${seconds} s: I ${said[0]}; the peer ${said[1]}`);
+				const said = [me, peer].map(
+					m =>
+						`wrong for ${m.wrong} ms, up to ${(m.worst / 1e6).toFixed(3)} s; trusts after ${(m.trusts / 1e6).toFixed(1)} s`,
+				);
+				console.log(
+					`${rate}/s, jitter ${jitter / 1e3} ms, ${mine ? 'I' : 'the peer'} slept ${seconds} s: I ${said[0]}; the peer ${said[1]}`,
+				);
 				if (me.wrong > 0 || peer.wrong > 0) bad++;
 			}
 		}

@@ -22,6 +22,9 @@ const maxWait = 50 * time.Millisecond
 // set back.
 const setBack = time.Second
 
+// sleptLong is more than a wall clock that is slewed runs ahead between two calls.
+const sleptLong = time.Second
+
 // loop is what a Server and a Client have in common: a life from Start to Stop, the clocks and
 // the ticks.
 type loop struct {
@@ -132,9 +135,6 @@ func (l *loop) setPaused(nowUsec uint64, paused bool) {
 	}
 	l.publish()
 }
-
-// sleptLong is more than a wall clock that is slewed runs ahead between two calls.
-const sleptLong = time.Second
 
 // Run starts, advances by Config.Clock until ctx ends or Stop is called, and stops.
 // It waits for the moment at which the next tick starts, not for a time between ticks:

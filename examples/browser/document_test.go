@@ -28,7 +28,8 @@ func TestDocument(t *testing.T) {
 	indent := regexp.MustCompile(`(?m)^(.)`)
 	for _, block := range blocks {
 		code := block[1]
-		if !strings.Contains(page.String(), code) && !strings.Contains(page.String(), indent.ReplaceAllString(code, "\t$1")) {
+		indented := indent.ReplaceAllString(code, "\t$1")
+		if !strings.Contains(page.String(), code) && !strings.Contains(page.String(), indented) {
 			t.Errorf("this is in neither file:\n%s", code)
 		}
 	}

@@ -82,7 +82,8 @@ user_pref("browser.aboutwelcome.enabled", false);
 func (f *firefox) call(method string, params map[string]any, result any) {
 	f.t.Helper()
 	f.sent++
-	testkit.Must(f.t, wsjson.Write(f.ctx, f.ws, map[string]any{"id": f.sent, "method": method, "params": params}))
+	asked := map[string]any{"id": f.sent, "method": method, "params": params}
+	testkit.Must(f.t, wsjson.Write(f.ctx, f.ws, asked))
 	for {
 		var answer struct {
 			ID     int
@@ -109,7 +110,8 @@ func (f *firefox) call(method string, params map[string]any, result any) {
 // open opens an address.
 func (f *firefox) open(address string) {
 	f.t.Helper()
-	f.call("browsingContext.navigate", map[string]any{"context": f.context, "url": address, "wait": "complete"}, nil)
+	params := map[string]any{"context": f.context, "url": address, "wait": "complete"}
+	f.call("browsingContext.navigate", params, nil)
 }
 
 // read reads what an expression is in the page.

@@ -17,7 +17,8 @@ import (
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address of the page; port 0 takes a free one")
-	record := flag.String("record", "", "record what the clocks are told into files in this `folder`, one for each connection")
+	record := flag.String("record", "",
+		"record what the clocks are told into files in this `folder`, one for each connection")
 	flag.Parse()
 
 	s, err := serve(*addr, *record)

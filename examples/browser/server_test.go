@@ -221,7 +221,8 @@ func TestGreetingAndEvents(t *testing.T) {
 	var happened uint64
 	_, err = fmt.Sscan(string(b), &happened)
 	testkit.Must(t, err)
-	if age := s.clock.Now() - happened; kind != websocket.MessageText || age > uint64(patience.Microseconds()) {
+	age := s.clock.Now() - happened
+	if kind != websocket.MessageText || age > uint64(patience.Microseconds()) {
 		t.Errorf("an event of an age of %d us: %q", age, b)
 	}
 	var asks ping.Clock
@@ -239,7 +240,9 @@ func TestGreetingAndEvents(t *testing.T) {
 func TestWeight(t *testing.T) {
 	const most = 18_000 // bytes
 	own := 0
-	for _, name := range []string{"index.html", "style.css", "icon.svg", "page.mjs", "game.mjs", "draw.mjs", "transport.mjs"} {
+	for _, name := range []string{
+		"index.html", "style.css", "icon.svg", "page.mjs", "game.mjs", "draw.mjs", "transport.mjs",
+	} {
 		b, err := files.ReadFile("static/" + name)
 		testkit.Must(t, err)
 		own += gzipped(t, b)

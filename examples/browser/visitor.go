@@ -37,7 +37,9 @@ type visitor struct {
 
 // enter lets a page in whose messages write sends, until ctx ends. Call leave then. wish is what the
 // sliders say at first.
-func (s *server) enter(ctx context.Context, wish string, stream bool, write func(b []byte) error) *visitor {
+func (s *server) enter(
+	ctx context.Context, wish string, stream bool, write func(b []byte) error,
+) *visitor {
 	v := &visitor{
 		server:    s,
 		up:        newPath(ctx, stream),

@@ -98,17 +98,14 @@ func TestTooLong(t *testing.T) {
 func TestCaptureTime(t *testing.T) {
 	ctx := timeout(t)
 	camera, viewer := pair(t, ctx) // of one clock, which neither knows
-	known := func() bool {
-		_, ok := viewer.Snapshot(clock.Now())
-		return ok
-	}
-	for !known() {
+	for known := false; !known; {
 		testkit.Must(t, viewer.Send(nil, clock.Now()))
 		_, err := camera.Receive(ctx)
 		testkit.Must(t, err)
 		testkit.Must(t, camera.Send(nil, clock.Now()))
-		_, err = viewer.Receive(ctx)
+		got, err := viewer.Receive(ctx)
 		testkit.Must(t, err)
+		_, known = viewer.Snapshot(got.At)
 	}
 	captured := clock.Now() - 20_000
 	frame, err := rtptime.CaptureTime{Captured: rtptime.FromUsec(captured)}.AppendBinary(nil)

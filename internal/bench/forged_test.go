@@ -19,10 +19,11 @@ func forgedCosts(t testing.TB) (all []cost) {
 		now += 1000
 		return client.Seal(nil, make([]byte, payload), now)
 	}
-	for known := false; !known; _, known = server.Link.Snapshot(now) {
+	for known := false; !known; {
 		_, answer, _ := server.Take(sealed(), from, now+delay, 0)
 		client.Open(answer, from, now+2*delay)
 		client.Open(server.Seal(nil, nil, now), from, now+delay)
+		_, known = server.Link.Snapshot(now)
 	}
 	replayed := sealed()
 	if _, _, err := server.Take(bytes.Clone(replayed), from, now+delay, 0); err != nil {

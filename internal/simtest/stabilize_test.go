@@ -65,14 +65,17 @@ func (x scalar) set(n float64) {
 // TestSelfStabilizing breaks one number after the other of a synchronizer that has long been right, in the
 // ways that memory breaks, and then many at once, and lets clean traffic flow: nothing wrong is held for ever.
 func TestSelfStabilizing(t *testing.T) {
-	t.Skip("open since both ways are of one type: one broken time of a point is held")
+	t.Skip("open since both ways are of one type: broken levels and points are held, and a broken count of points panics")
 	const delay, offset, every = 20_000, 1 << 33, 50_003 // us
 	ends, now, jitter := [2]subject{}, uint64(1<<40), newRand(*seedFirst, 'j')
 	exchange := func(d time.Duration) {
 		a, b := &ends[0].Sync, &ends[1].Sync
 		for n := range d.Microseconds() / every {
-			reportA, _ := a.MinDeltaTS24(now)
-			reportB, _ := b.MinDeltaTS24(now + offset)
+			var reportA, reportB timesync.Counter24
+			if n%10 == 0 { // reading a report ends its interval
+				reportA, _ = a.MinDeltaTS24(now)
+				reportB, _ = b.MinDeltaTS24(now + offset)
+			}
 			there, back := now+offset+delay+uint64(1000*jitter.ExpFloat64()), now+delay+uint64(1000*jitter.ExpFloat64())
 			a.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now+offset), back)
 			b.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now), there)

@@ -115,6 +115,9 @@ func (b *Buffer) push(capturedUsec, nowUsec uint64, payload []byte) error {
 	case delay > longest.Microseconds():
 		return ErrLate
 	}
+	if len(b.frames) == b.conf.frames() {
+		b.dropOverdue(nowUsec, 0) // nobody has asked for long
+	}
 	byCapture := func(f frame, captured uint64) int {
 		return cmp.Compare(int64(f.captured-captured), 0)
 	}
@@ -128,15 +131,10 @@ func (b *Buffer) push(capturedUsec, nowUsec uint64, payload []byte) error {
 		return ErrLate
 	}
 	if len(b.frames) == b.conf.frames() {
-		before := len(b.frames)
-		b.dropOverdue(nowUsec, 0)
-		at -= before - len(b.frames)
-	}
-	if len(b.frames) == b.conf.frames() {
 		return ErrFull
 	}
 	waits := frame{capturedUsec, nowUsec, slices.Clone(payload)}
-	b.frames = slices.Insert(b.frames, max(at, 0), waits)
+	b.frames = slices.Insert(b.frames, at, waits)
 	return nil
 }
 

@@ -291,12 +291,14 @@ func TestInStep(t *testing.T) {
 		t.Errorf("beside a stream of 300 ms: %v", got)
 	}
 	third.Close()
+	fourth := mustNew(t, Config{Group: &together, Least: 300 * ms})
+	fourth.Push(now, now, nil) // it falls silent, and is not closed
 	for range 6000 {
 		step(now, map[*Buffer]uint64{sound: 25_000, pictures: 20_000})
 		now += 20_000
 	}
 	if got := sound.Latency(); got > before+2*ms {
-		t.Errorf("after it has gone: %v, before %v", got, before)
+		t.Errorf("after one has gone and one fell silent: %v, before %v", got, before)
 	}
 }
 
@@ -333,6 +335,31 @@ func TestTooLate(t *testing.T) {
 		}
 		if s := b.State(b.now + 3_000_000); s != Silent {
 			t.Errorf("%+v: 3 s after the last frame: %v", c.conf, s)
+		}
+	}
+}
+
+// TestOutputCounts: what takes time after a frame was given out is part of the latency, and Due
+// comes earlier for it.
+func TestOutputCounts(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		b := newStream(t, Config{DropLate: drop, Output: 100 * ms})
+		b.frames(500, after(50*ms))
+		if l := b.Latency(); l < 150*ms || l > 155*ms {
+			t.Errorf("drop %v: latency %v, want 150 ms", drop, l)
+		}
+		captured := b.now - 10_000
+		b.Push(captured, b.now, nil)
+		for due, ok := b.Due(); ok; due, ok = b.Due() {
+			if _, got, _ := b.Pop(nil, due-1); got != 0 {
+				t.Errorf("drop %v: given out before %d", drop, due)
+			}
+			_, got, played := b.Pop(nil, due)
+			latency := uint64(b.Latency().Microseconds())
+			if !played || due != got+latency-100_000 {
+				t.Errorf("drop %v: captured at %d, due at %d, latency %d us", drop, got, due, latency)
+				break
+			}
 		}
 	}
 }
@@ -434,14 +461,21 @@ func TestNotAsked(t *testing.T) {
 	if s := b.State(now); s != NotAsked {
 		t.Errorf("state: %v", s)
 	}
-	played := 0
+	played, last := 0, uint64(0)
 	for range 10 {
-		if _, _, ok := b.Pop(nil, now+20_000); ok {
-			played++
+		_, captured, ok := b.Pop(nil, now+20_000)
+		if !ok {
+			continue
 		}
+		played++
+		if captured <= last || captured < now-60_000 {
+			t.Errorf("captured at %d after %d, now %d", captured, last, now)
+		}
+		last = captured
 	}
-	if played == 0 || len(b.frames) > 3 {
-		t.Errorf("%d are played, %d wait", played, len(b.frames))
+	s := b.Stats()
+	if played == 0 || len(b.frames) > 3 || s.Missed+s.Played+uint64(len(b.frames)) != 3000 {
+		t.Errorf("%d are played, %d wait; %+v", played, len(b.frames), s)
 	}
 }
 

@@ -79,7 +79,7 @@ func TestCorrections(t *testing.T) {
 		jitter, change time.Duration
 	}{
 		{0, 0}, {10 * ms, 0}, {10 * ms, 60 * ms}, {10 * ms, -60 * ms},
-		{5 * ms, 250 * ms}, {5 * ms, -250 * ms},
+		{5 * ms, 250 * ms}, {5 * ms, -400 * ms},
 	} {
 		w := newCall(t, Config{}, 100)
 		const changes, ends = 2 * time.Minute, 6 * time.Minute
@@ -92,7 +92,14 @@ func TestCorrections(t *testing.T) {
 		})
 		var p pitches
 		steady, changed := 0.0, 0.0
-		w.heard = func(_, _ time.Duration, samples int) { p.add(w.now, samples) }
+		frames, late := 0, 0
+		w.heard = func(captured, heard time.Duration, samples int) {
+			p.add(w.now, samples)
+			frames++
+			if heard-captured-w.buffer.Latency() > 5*ms {
+				late++
+			}
+		}
 		w.run(ends)
 		for i, pitch := range p.all {
 			if i < 120 || i > 240 {
@@ -106,8 +113,9 @@ func TestCorrections(t *testing.T) {
 			c.jitter, c.change, 100 * steady, 100 * changed, w.buffer.Latency(), w.card.Stats(),
 		}
 		t.Logf(format, args...)
-		if steady > 0.005 || changed > 0.02 {
+		if steady > 0.005 || changed > 0.02 || late > frames/50 {
 			t.Errorf(format, args...)
+			t.Errorf("%d of %d frames more than 5 ms late", late, frames)
 		}
 		if c.change < 0 && w.buffer.Latency() > 35*ms+soundcard.Output+60*ms {
 			t.Errorf("seed %d, path %v: latency %v", seed, c.change, w.buffer.Latency())
@@ -158,6 +166,7 @@ func TestCardFaults(t *testing.T) {
 		if s := w.card.State(w.reading(w.now)); s != Playing {
 			t.Errorf("%s: before: %v", c.name, s)
 		}
+		samples := w.card.Stats().Samples
 		c.fault(w)
 		if s := w.card.State(w.reading(w.now)); s != c.state {
 			t.Errorf("%s: %v, want %v", c.name, s, c.state)
@@ -188,6 +197,9 @@ func TestCardFaults(t *testing.T) {
 		t.Logf(format, c.name, before, after, s, worst, frames)
 		if s != Playing || worst > 5*ms || frames < 2990 || after > before+10*ms {
 			t.Errorf(format, c.name, before, after, s, worst, frames)
+		}
+		if got := w.card.Stats().Samples; got < samples+44_100*60 {
+			t.Errorf("%s: %d samples in all, %d before it", c.name, got, samples)
 		}
 	}
 }
@@ -335,8 +347,8 @@ func TestCardTooLate(t *testing.T) {
 		drop  bool
 		state State
 	}{
-		{20 * ms, false, Playing}, {70 * ms, false, PlayingLate}, {540 * ms, false, PlayingLate},
-		{20 * ms, true, Playing}, {70 * ms, true, TooLate}, {540 * ms, true, TooLate},
+		{20 * ms, false, Playing}, {62 * ms, false, PlayingLate}, {540 * ms, false, PlayingLate},
+		{20 * ms, true, Playing}, {62 * ms, true, TooLate}, {540 * ms, true, TooLate},
 	} {
 		w := newCall(t, Config{Latency: 85 * ms, DropLate: c.drop}, 100)
 		w.delay = func(time.Duration) time.Duration { return c.takes }
@@ -354,7 +366,9 @@ func TestCardTooLate(t *testing.T) {
 		heard := c.state != TooLate
 		const format = "%+v: %v, %d of 3000 frames, %d gaps, off by %v at most"
 		t.Logf(format, c, state, frames, gaps, worst)
+		late := w.buffer.Stats().Late
 		wrong := heard && (frames < 2990 || gaps > 0 || worst > 5*ms) || !heard && frames > 0
+		wrong = wrong || heard != (late < 20) || late > 3500
 		if wrong || state != c.state {
 			t.Errorf(format, c, state, frames, gaps, worst)
 		}
@@ -423,5 +437,45 @@ func TestLipSync(t *testing.T) {
 	t.Logf(format, args...)
 	if both < 8500 || p99 > 25*ms || noticed > 10 {
 		t.Errorf(format, args...)
+	}
+}
+
+// TestShortFrames: frames of so few samples that 0.5 % of one is less than a sample, and frames
+// that are no whole number of samples, are in step, too, and their pitch is right over a tenth
+// of a second.
+func TestShortFrames(t *testing.T) {
+	for _, conf := range []CardConfig{
+		{Rate: 8000, Frame: 10 * ms}, {Rate: 11_025, Frame: 10 * ms}, {Rate: 44_100, Frame: 5 * ms},
+	} {
+		for _, ppm := range []float64{0, 300, -300, -8000} { // the last is more than is made up for
+			w := newCallOf(t, Config{Interval: 5 * ms}, conf, ppm)
+			tenth, frames, samples := time.Duration(0), 0, 0
+			var worst time.Duration
+			pitch := 0.0
+			w.heard = func(captured, heard time.Duration, n int) {
+				if w.now < 10*second {
+					return
+				}
+				worst = max(worst, (heard - captured - w.buffer.Latency()).Abs())
+				if now := w.now / (100 * ms); now != tenth {
+					if frames > 5 {
+						nominal := float64(frames) * conf.Frame.Seconds() * float64(conf.Rate)
+						pitch = max(pitch, (math.Abs(float64(samples)-nominal)-1)/nominal)
+					}
+					tenth, frames, samples = now, 0, 0
+				}
+				frames++
+				samples += n
+			}
+			w.run(10 * time.Minute)
+			s := w.card.Stats()
+			corrected := float64(s.Inserted+s.Dropped) / float64(s.Samples)
+			const format = "%+v, %v ppm: off by %v at most, pitch by %.4f in a tenth, corrected by %.5f"
+			t.Logf(format, conf, ppm, worst, pitch, corrected)
+			off := math.Abs(ppm) <= 300 && (worst > 5*ms || corrected > 0.0008)
+			if off || pitch > 0.005 {
+				t.Errorf(format, conf, ppm, worst, pitch, corrected)
+			}
+		}
 	}
 }

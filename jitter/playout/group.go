@@ -9,8 +9,8 @@ import (
 
 const (
 	// A latency that is too long by some time falls by a part in fallTime of that in each
-	// second: so it is near what is needed after two of these. By more than fallMost it would be
-	// heard.
+	// second: so it is near what is needed after two of these. With usualPitch, fallMost is 2 %:
+	// more would be heard.
 	fallTime = 8e6 // us
 	fallMost = 0.015
 
@@ -112,7 +112,7 @@ func (g *Group) trusted() (usec float64) { return g.past[g.pastAt] }
 
 // goBack makes the latency again what it was.
 func (g *Group) goBack(usec float64) {
-	g.latency = max(usec, g.needed())
+	g.latency = usec
 	g.falls = 0
 	for i := range g.past {
 		g.past[i] = g.latency

@@ -25,7 +25,6 @@ type need struct {
 	usec      float64
 	last      uint64 // arrival
 	begun     bool
-	keep      int // so many more arrivals are too few to know better
 }
 
 // add takes a frame, by times since the first one.
@@ -42,16 +41,13 @@ func (n *need) add(captured, now time.Duration, nowUsec uint64) {
 		n.usec = wait
 	case late && wait > n.usec:
 		n.usec = wait
-	case n.keep > 0:
-		n.keep--
 	default:
 		n.usec += (wait - n.usec) * float64(passed) / needTime
 	}
 }
 
-// restart forgets the arrivals, and keeps a need until there are enough new ones to know better.
+// restart forgets the arrivals, and goes on from a need that was right before them.
 func (n *need) restart(usec float64) {
 	n.estimator.Reset()
 	n.usec = usec
-	n.keep = int(1 / n.estimator.Share)
 }

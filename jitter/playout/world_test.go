@@ -1,6 +1,7 @@
 package playout
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -42,12 +43,13 @@ func (s *stream) frames(n int, delay func() time.Duration) {
 // after is always the same delay.
 func after(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
-// Each frame of a call has this length, and a program asks the card so often.
+// The usual frame of a call has this length, and a program asks the card so often.
 const frameTime, askEach = 20 * ms, 4 * ms
 
 // call is a buffer, a card, and the frames that arrive.
 type call struct {
 	t      testing.TB
+	frame  time.Duration
 	buffer *Buffer
 	card   *Card
 	device *soundcard.Device
@@ -62,12 +64,18 @@ type call struct {
 	heard func(captured, heard time.Duration, samples int)
 }
 
+// newCall returns one with frames of 20 ms, and a card of 48,000 samples a second that is so many
+// parts in a million too fast.
 func newCall(t testing.TB, c Config, ppm float64) *call {
-	const rate = 48_000
-	w := &call{t: t, device: soundcard.New(0, rate, ppm)}
+	return newCallOf(t, c, CardConfig{Rate: 48_000}, ppm)
+}
+
+func newCallOf(t testing.TB, c Config, conf CardConfig, ppm float64) *call {
+	w := &call{t: t, frame: cmp.Or(conf.Frame, frameTime), device: soundcard.New(0, conf.Rate, ppm)}
 	c.Output += soundcard.Output
 	w.buffer = mustNew(t, c)
-	card, err := NewCard(w.buffer, CardConfig{Rate: rate, Queue: 40 * ms})
+	conf.Queue = 40 * ms
+	card, err := NewCard(w.buffer, conf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +93,7 @@ func (w *call) reading(now time.Duration) uint64 {
 // run lets time pass.
 func (w *call) run(lasting time.Duration) {
 	for end := w.now + lasting; w.now < end; w.now += askEach {
-		for ; w.next+frameTime <= w.now; w.next += frameTime {
+		for ; w.next+w.frame <= w.now; w.next += w.frame {
 			if w.lost == nil || !w.lost(w.next) {
 				w.coming = append(w.coming, w.next)
 			}

@@ -42,7 +42,7 @@ const PANELS = [
  * Draws the same figures four times: on the platform as it is on each of the three clocks, and on a
  * platform that is drawn under each figure in the time of that figure.
  * @param {HTMLCanvasElement} canvas
- * @param {ReturnType<import('./game.mjs').Game['look']>} view
+ * @param {import('./game.mjs').View|null} view
  * @param {import('./game.mjs').Game} game
  */
 export function drawElevator(canvas, view, game) {
@@ -60,7 +60,8 @@ export function drawElevator(canvas, view, game) {
 	PANELS.forEach((panel, i) => {
 		const left = (i % columns) * (panelWidth + gap);
 		const top = Math.floor(i / columns) * (panelHeight + gap);
-		drawPanel(pen, colour, panel, view, game, {left, top, width: panelWidth, height: panelHeight});
+		const box = {left, top, width: panelWidth, height: panelHeight};
+		drawPanel(pen, colour, panel, view, game, box);
 	});
 }
 
@@ -104,7 +105,13 @@ function drawPanel(pen, colour, panel, view, game, {left, top, width, height}) {
 			pen.fillStyle = colour('platform');
 			slab(pen, toX(figure.x) - 13, toY(level), 26);
 		}
-		drawFigure(pen, colour, figure, toX(figure.x), toY(figure.height), toY(level), figure.height - level, width);
+		drawFigure(pen, colour, figure, {
+			x: toX(figure.x),
+			feet: toY(figure.height),
+			floor: toY(level),
+			above: figure.height - level,
+			roomy: width > 200,
+		});
 	}
 }
 
@@ -114,7 +121,7 @@ function slab(pen, left, top, width) {
 	pen.fill();
 }
 
-function drawFigure(pen, colour, figure, x, feet, floor, above, width) {
+function drawFigure(pen, colour, figure, {x, feet, floor, above, roomy}) {
 	const isServer = figure.number === 0;
 	const name = figure.own ? 'you' : isServer ? 'NPC' : `P${figure.number}`;
 	pen.fillStyle = colour(figure.own ? 'own' : isServer ? 'npc' : 'other');
@@ -132,7 +139,7 @@ function drawFigure(pen, colour, figure, x, feet, floor, above, width) {
 	line(pen, x, feet, x, floor);
 	pen.setLineDash([]);
 	const centimetres = Math.round(Math.abs(above) * 100);
-	const unit = width > 200 ? ' cm' : '';
+	const unit = roomy ? ' cm' : '';
 	pen.font = `11px ${FONT}`;
 	const text = `${above > 0 ? '+' : MINUS}${centimetres}${unit}`;
 	write(pen, text, x, Math.max(feet, floor + 7) + 13, colour('shaft'));
@@ -151,7 +158,16 @@ function write(pen, text, x, y, behind) {
 
 // ---- The graphs ----
 
-/** @typedef {{at: number, error: number, bound: number, to: number, from: number, steps: number}|{at: number}} Sample ms, us */
+/**
+ * What was known of the server's clock at a moment; nothing but the moment while nothing was.
+ * @typedef {object} Sample
+ * @property {number} at ms
+ * @property {number} [error] us
+ * @property {number} [bound] us
+ * @property {number} [to] the shortest delay to the server, us
+ * @property {number} [from] and from it
+ * @property {number} [steps] a count
+ */
 
 /** The frame of a graph: its axis, and where a moment is. */
 function frame(canvas, now) {
@@ -195,8 +211,8 @@ const LINEAR = 10; // us: within this the axis of the offset is linear, and loga
 const DECADES = [1e3, 1e4, 1e5, 1e6, 1e7]; // us: where that axis may end
 
 /**
- * Draws the offset as the page knows it, less the true one, and how sure it is of that: the truth, the
- * line at zero, should be within the band.
+ * Draws the offset as the page knows it, less the true one, and how sure it is of that: the truth,
+ * which is the line at zero, must be within the band.
  * @param {HTMLCanvasElement} canvas @param {Sample[]} samples @param {number} now
  */
 export function drawOffset(canvas, samples, now) {
@@ -204,8 +220,11 @@ export function drawOffset(canvas, samples, now) {
 	const known = samples.filter(s => 'error' in s);
 	const largest = Math.max(0, ...known.map(s => Math.max(Math.abs(s.error), s.bound)));
 	const end = DECADES.find(d => d >= largest) ?? DECADES.at(-1);
-	const squash = us => Math.sign(us) * Math.log10(1 + Math.abs(us) / LINEAR) / Math.log10(1 + end / LINEAR);
-	const toY = us => (top + bottom) / 2 - Math.max(Math.min(squash(us), 1.05), -1.05) * (bottom - top) / 2;
+	const log = us => Math.sign(us) * Math.log10(1 + Math.abs(us) / LINEAR);
+	const toY = us => {
+		const share = Math.max(Math.min(log(us) / log(end), 1.05), -1.05);
+		return (top + bottom) / 2 - share * (bottom - top) / 2;
+	};
 	for (let us = 100; us <= end; us *= 10) {
 		const crowded = toY(0) - toY(us) < 20 || Math.round(Math.log10(end / us)) % 2 !== 0;
 		if (crowded) continue;
@@ -257,8 +276,8 @@ function drawSteps(pen, ink, known, toX, top, bottom) {
 }
 
 /**
- * Draws how long each datagram took, a dot for each, and as lines the shortest delays that the page has
- * calculated.
+ * Draws how long each datagram took, a dot for each, and as lines the shortest delays that the page
+ * has calculated.
  * @param {HTMLCanvasElement} canvas
  * @param {Sample[]} samples
  * @param {{at: number, way: 'to'|'from', us: number}[]} delays
@@ -267,7 +286,8 @@ function drawSteps(pen, ink, known, toX, top, bottom) {
 export function drawDelays(canvas, samples, delays, now) {
 	const {pen, colour, toX, top, bottom, mark, clip} = frame(canvas, now);
 	const sorted = delays.map(d => d.us).sort((a, b) => a - b);
-	const high = sorted.length ? sorted[Math.floor(0.9 * (sorted.length - 1))] : 0; // one slow one is not worth a scale
+	// A few slow ones are not worth a scale.
+	const high = sorted.length ? sorted[Math.floor(0.9 * (sorted.length - 1))] : 0;
 	const {end, step} = niceAxis(Math.max(1.8 * high, 400));
 	const toY = us => bottom - us / end * (bottom - top);
 	for (let us = 0; us <= end; us += step) mark(toY(us), us === 0 ? '0' : round(us));

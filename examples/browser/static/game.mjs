@@ -3,7 +3,9 @@
 // The client of the game, for pages and Node: it keeps time with the server, sends an input for each
 // tick, and says where everybody is. It draws nothing.
 
-import {Link, PageWatch, States, TickClient, readWelcome, since, tickAt, tickStart} from './timesync.mjs';
+import {
+	Link, PageWatch, States, TickClient, readWelcome, since, tickAt, tickStart,
+} from './timesync.mjs';
 import {connect} from './transport.mjs';
 
 const WELCOME = 4, INPUT = 0x10, STATE = 0x11; // the first byte of a message
@@ -14,7 +16,27 @@ const TOLERABLE = 100_000; // us: what this game can bear
 
 const sleep = ms => new Promise(done => setTimeout(done, ms));
 
-/** @typedef {{number: number, own: boolean, x: number, height: number, at: number}} Figure at: game time, us */
+/**
+ * Somebody who stands somewhere.
+ * @typedef {object} Figure
+ * @property {number} number 0 is the server's
+ * @property {boolean} own
+ * @property {number} x metres
+ * @property {number} height metres
+ * @property {number} at the game time at which it stands there, us
+ *
+ * What the server says first.
+ * @typedef {object} Greeting
+ * @property {{top: number, rise: number, width: number, speed: number}} world
+ * @property {string} hash
+ * @property {number} unixAtZero
+ *
+ * What to draw.
+ * @typedef {object} View
+ * @property {{server: number, shared: number, predicted: number}} times game times, us
+ * @property {Figure[]} figures
+ * @property {string} doubt why not to trust it, or ''
+ */
 
 export class Game {
 	/**
@@ -23,7 +45,8 @@ export class Game {
 	 * @param {import('./timesync.mjs').Clock} options.clock
 	 * @param {boolean} [options.datagrams] false: over a WebSocket in any case
 	 * @param {(text: string) => void} [options.say] is told what happens
-	 * @param {(way: 'to'|'from', us: number) => void} [options.onDelay] is told how long each datagram took
+	 * @param {(way: 'to'|'from', us: number) => void} [options.onDelay] is told how long each
+	 *   datagram took
 	 */
 	constructor({base, clock, datagrams, say = () => {}, onDelay = () => {}}) {
 		this.base = base;
@@ -71,7 +94,7 @@ export class Game {
 
 	async playOnce() {
 		const response = await fetch(new URL('greeting', this.base));
-		/** @type {{world: {top: number, rise: number, width: number, speed: number}, hash: string, unixAtZero: number}} */
+		/** @type {Greeting} */
 		this.greeting = await response.json();
 		const {clock, datagrams, link} = this;
 		const url = new URL('play', this.base);
@@ -80,7 +103,8 @@ export class Game {
 			url, clock, datagrams,
 			hash: this.greeting.hash,
 			take: (bytes, now) => {
-				if (this.link === link) this.take(bytes, now); // else it is of a connection that has ended
+				const isOld = this.link !== link; // of a connection that has ended
+				if (!isOld && !this.asleep) this.take(bytes, now);
 			},
 		});
 		this.connection = connection;
@@ -106,7 +130,6 @@ export class Game {
 
 	/** Takes what arrived at now. @param {Uint8Array} datagram @param {bigint} now */
 	take(datagram, now) {
-		if (this.asleep) return;
 		this.watch.check();
 		const {payload, delay, error} = this.link.open(datagram, now);
 		if (error) return;
@@ -116,7 +139,11 @@ export class Game {
 		this.work(); // timers are slow while the page is hidden
 	}
 
-	/** Takes where the game time is, and how early or late inputs came. @param {Uint8Array} payload @param {bigint} now */
+	/**
+	 * Takes where the game time is, and how early or late inputs came.
+	 * @param {Uint8Array} payload
+	 * @param {bigint} now
+	 */
 	takeWelcome(payload, now) {
 		if (!this.ticks.welcome(payload, now)) return;
 		const {inputs} = this, {newest, early} = readWelcome(payload);
@@ -154,7 +181,8 @@ export class Game {
 		this.watch.check();
 		const now = this.clock.now(), clocks = this.ticks.clocks(now);
 		if (!clocks || this.you === null) {
-			if (this.sentAt === null || since(now, this.sentAt) >= STAMP_EVERY) this.send([]); // a stamp alone
+			const isTime = this.sentAt === null || since(now, this.sentAt) >= STAMP_EVERY;
+			if (isTime) this.send([]); // a stamp alone
 			return;
 		}
 		const hello = this.ticks.hello(now);
@@ -206,8 +234,8 @@ export class Game {
 	}
 
 	/**
-	 * What to draw now, or null while that is not known. doubt says why not to trust it, or is ''.
-	 * @returns {{times: {server: number, shared: number, predicted: number}, figures: Figure[], doubt: string}|null}
+	 * What to draw now, or null while that is not known.
+	 * @returns {View|null}
 	 */
 	look() {
 		if (this.asleep) return null;
@@ -216,7 +244,8 @@ export class Game {
 		if (!clocks || this.you === null) return null;
 		const {server, shared, predicted, rate} = clocks;
 		const figures = this.othersAt(server, rate);
-		const fraction = (predicted - tickStart(tickAt(predicted, rate), rate)) / 1e6 * rate.num / rate.den;
+		const start = tickStart(tickAt(predicted, rate), rate);
+		const fraction = (predicted - start) / 1e6 * rate.num / rate.den;
 		figures.push({
 			number: this.you,
 			own: true,
@@ -224,7 +253,8 @@ export class Game {
 			height: this.platform(predicted),
 			at: predicted,
 		});
-		return {times: {server, shared, predicted}, figures, doubt: this.ticks.within(TOLERABLE, now)};
+		const doubt = this.ticks.within(TOLERABLE, now);
+		return {times: {server, shared, predicted}, figures, doubt};
 	}
 
 	/** Where the others are: between the states before and after, of which some may be lost. */

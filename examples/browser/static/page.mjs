@@ -21,7 +21,9 @@ const TRUST = { // what TickClient.within() says
 	'': 'The time can be relied on to 100 ms.',
 	unsynchronized: 'The time is not known yet.',
 	silent: 'Nothing was heard of the server for a while.',
-	disturbed: 'A clock was set a short time ago, so do not rely on the time yet.',
+	ambiguous: 'The server\u2019s clock is known only modulo 67 s.',
+	stepped: 'A clock was stepped a short time ago, so do not rely on the time yet.',
+	unchecked: 'Too little was heard since a silence or a step to rely on the time.',
 	wide: 'The error bound is wider than 100 ms.',
 };
 
@@ -65,7 +67,10 @@ let firstOffset = null; // else offsets are shown less the first one
 
 /** The server's clock less the true one at a moment of performance.now(), us. */
 function errorAt(at, remote) {
-	if (sameMachine) return Number(remote) - ((performance.timeOrigin + at) * 1000 - game.greeting.unixAtZero);
+	if (sameMachine) {
+		const unix = (performance.timeOrigin + at) * 1000;
+		return Number(remote) - (unix - game.greeting.unixAtZero);
+	}
 	firstOffset ??= Number(remote) - at * 1000;
 	return Number(remote) - at * 1000 - firstOffset;
 }
@@ -110,7 +115,8 @@ function tellOthers() {
 	const at = performance.now(), remote = game.asleep ? null : remoteAt(at);
 	const server = game.greeting?.hash; // tabs of different servers have nothing in common
 	if (remote !== null) {
-		tabs.postMessage({me, server, wall: performance.timeOrigin + at, remote, bound: game.link.errorBound(clock.now())});
+		const bound = game.link.errorBound(clock.now());
+		tabs.postMessage({me, server, wall: performance.timeOrigin + at, remote, bound});
 	}
 	for (const [other, {heardAt}] of demo.others) {
 		if (at - heardAt > 3000) demo.others.delete(other);
@@ -121,7 +127,8 @@ tabs.onmessage = ({data: {me: other, server, wall, remote, bound}}) => {
 	const mine = remoteAt(wall - performance.timeOrigin);
 	if (mine === null || game.asleep || server !== game.greeting.hash) return;
 	const apart = Math.abs(since(mine, remote));
-	demo.others.set(other, {apart, allowed: bound + game.link.errorBound(clock.now()), heardAt: performance.now()});
+	const allowed = bound + game.link.errorBound(clock.now());
+	demo.others.set(other, {apart, allowed, heardAt: performance.now()});
 };
 
 // ---- Texts ----
@@ -152,7 +159,8 @@ function tell() {
 
 // ---- Frames ----
 
-const lamps = Array.from({length: LAMPS}, () => byId('lamps').appendChild(document.createElement('i')));
+const newLamp = () => byId('lamps').appendChild(document.createElement('i'));
+const lamps = Array.from({length: LAMPS}, newLamp);
 let drawnAt = -Infinity;
 
 function show() {
@@ -193,7 +201,8 @@ function applySliders() {
 	const difference = Math.abs(byId('up-delay').value - byId('down-delay').value) / 2;
 	put('asymmetry', difference === 0
 		? 'Both ways are equally long, so the offset can be right.'
-		: `The ways differ by ${2 * difference} ms. Two ends alone cannot see that: the offset is ${difference} ms off, and the bound allows for it.`);
+		: `The ways differ by ${2 * difference} ms. Two ends alone cannot measure that: the offset may `
+			+ `be ${difference} ms off. The bound allows for it.`);
 	game.wish(wishes());
 }
 
@@ -210,7 +219,9 @@ for (const slider of sliders) {
 for (const button of document.querySelectorAll('[data-preset]')) {
 	button.addEventListener('click', () => {
 		for (const [way, values] of Object.entries(PRESETS[button.dataset.preset])) {
-			['delay', 'jitter', 'loss'].forEach((what, i) => setSlider(byId(`${way}-${what}`), values[i]));
+			for (const [i, what] of ['delay', 'jitter', 'loss'].entries()) {
+				setSlider(byId(`${way}-${what}`), values[i]);
+			}
 		}
 		applySliders();
 	});

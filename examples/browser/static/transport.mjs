@@ -38,9 +38,13 @@ async function overWebTransport({url, hash, clock, take}) {
 	const secure = new URL(url);
 	secure.protocol = 'https:';
 	const value = Uint8Array.from(atob(hash), c => c.charCodeAt(0));
-	const session = new WebTransport(secure, {serverCertificateHashes: [{algorithm: 'sha-256', value}]});
+	const session = new WebTransport(secure, {
+		serverCertificateHashes: [{algorithm: 'sha-256', value}],
+	});
 	const closed = session.closed.catch(() => {}); // an end like any other
-	const late = new Promise((_, fail) => setTimeout(() => fail(new Error('no answer')), READY_WITHIN));
+	const late = new Promise((_, fail) => {
+		setTimeout(() => fail(new Error('no answer')), READY_WITHIN);
+	});
 	try {
 		await Promise.race([session.ready, late]);
 	} catch (error) {
