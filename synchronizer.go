@@ -367,6 +367,8 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()
 //     goroutines may read and send reports.
 //   - A report that is lost, or that is read and not sent, takes with it what was least in its own
 //     interval, and nothing else. Read it each second, and the peer misses one second.
+//   - Where the local clock was set back, or by hours ahead, the result is 0 until the next datagram:
+//     nobody knows how old the last one is.
 //
 // Where the peer is an original, which believes the last report as it is, each call returns the
 // delay floor. The remainder of a report by 3 is 0 or 1. That of an original may be 2: one such report, and the peer
@@ -1188,7 +1190,8 @@ func (a *association) take(d int, s sample) (congested bool) {
 	}
 	a.limit(d, s)
 	a.arbiter.jumped = a.arbiter.jumped || s.to-s.from > congestedTime // nobody watched
-	if lack := a.fellFrom - a.roundTrip(); d != int(a.fellWay) && s.from >= a.fellAt && s.least < lateShare*lack {
+	sentAfter := s.from > a.fellAt+a.fellFrom                          // whatever part of the round trip it took
+	if lack := a.fellFrom - a.roundTrip(); d != int(a.fellWay) && sentAfter && s.least < lateShare*lack {
 		a.fellFrom = 0 // a clock would have made it late
 	}
 	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.steps.joint()))
@@ -2602,7 +2605,8 @@ func (s *published) clockMap() (seq uint32, r clockMap) {
 type ownReport struct{ word atomic.Uint64 }
 
 const (
-	reportUnit = 12 // bits: of its time
+	reportUnit  = 12          // bits: of its time
+	reportLives = 60 * minute // us: by then rates are known too badly to carry it on; or the local clock was set since
 
 	// The kinds.
 	reportOnce  = 1 // it becomes told
@@ -2639,6 +2643,8 @@ func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, 
 		case kind == 0:
 			return 0, false
 		case kind == reportNone, kind == reportTold && abs(age) > second:
+			return 0, true
+		case kind == reportOnce && (age < -second || age > reportLives): // no rate leads across a clock step
 			return 0, true
 		case kind == reportTold:
 			return NewCounter24(uint64(level >> 8)), true
