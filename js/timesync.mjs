@@ -1613,7 +1613,7 @@ class Association {
 		const gate = way.lowerGate(x, this.clock.sigma, this.resolution.joint());
 		let above = around(raw, this.delta(inward, x));
 		if (above < -gate) {
-			const by = this.outliers.add(x, above, gate);
+			const by = this.outliers.add(x, above, gate, x < warmUp);
 			if (by === null) {
 				return null;
 			}
@@ -2797,15 +2797,16 @@ class Outliers {
 	 * @param {number} x
 	 * @param {number} above us, below 0
 	 * @param {number} gate us by which the delays of outliers differ
+	 * @param {boolean} isFirst in the first seconds all count: nobody relies on what is known
 	 * @returns {number | null}
 	 */
-	add(x, above, gate) {
+	add(x, above, gate, isFirst) {
 		const wait = x - this.#x;
 		if (above < this.#above - wait - gate) {
 			this.row = 0; // rule: what was held up and arrives at once proves nothing
 		} else if (above > this.#above + second) {
 			this.row = 0; // more than jitter: those before were of something else
-		} else if (this.row > 0 && wait < apart) {
+		} else if (this.row > 0 && wait < apart && !isFirst) {
 			return null;
 		}
 		this.#x = x;
