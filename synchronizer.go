@@ -1788,8 +1788,8 @@ func (r *arbiter) matches(rise, before float64, l look, w *way) bool {
 	lack, most := before-l.roundTrip, rise/2
 	if r.warmingUp() {
 		most = rise / 4
-		queued := w.spreads == 0 // all the time, perhaps
-		if queued || w.congestedFor < 5*second {
+		queued := w.spreads == 0                               // all the time, perhaps
+		if queued || w.congestedFor < 5*second || w.hits < 2 { // rule: a clock is as late again, a queue by chance
 			return false
 		}
 	}
