@@ -982,6 +982,7 @@ type association struct {
 	fellWay  uint8   // the way whose floor it was
 	awake    float64 // x when the last silence ended
 	drifted  float64 // us: how far the clocks may have run apart in it
+	wokeLate bool    // what ended it was late by more than a second: a clock was set, and it may have been no silence
 	dirty    bool    // readers are to be told something
 }
 
@@ -1119,7 +1120,7 @@ func (a *association) endSilence(x, silence, above float64) {
 	if !a.peer.known {
 		return
 	}
-	a.awake, a.drifted = x, a.dispersion()*silence
+	a.awake, a.drifted, a.wokeLate = x, a.dispersion()*silence, above > second
 	a.interval.slack[in] = max(a.interval.slack[in], a.delay(in)+above)
 	a.dirty = true
 }
@@ -1418,7 +1419,11 @@ func (a *association) report(x float64, minDelta Counter24) {
 	if a.awaited == out+1 && y < 0 && from < a.interval.event && a.interval.undisturbed(x) < 3*second {
 		return // it is from before the clock step
 	}
-	if gate := w.lowerGate(sent, a.clock.sigma, a.steps.joint()); y < -gate {
+	gate := w.lowerGate(sent, a.clock.sigma, a.steps.joint())
+	if a.wokeLate && from < a.awake && y < 0 && y >= -gate {
+		return // so is this, perhaps, and the clocks did not run apart for so long
+	}
+	if y < -gate {
 		a.fall(out, sent, y)
 		y = 0
 	} else if y < 0 {
