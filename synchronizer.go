@@ -367,6 +367,8 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()
 //     goroutines may read and send reports.
 //   - A report that is lost, or that is read and not sent, takes with it what was least in its own
 //     interval, and nothing else. Read it each second, and the peer misses one second.
+//   - Where the local clock was set back, or by hours ahead, the result is 0 until the next datagram:
+//     nobody knows how old the last one is.
 //
 // Where the peer is an original, which believes the last report as it is, each call returns the
 // delay floor. The remainder of a report by 3 is 0 or 1. That of an original may be 2: one such report, and the peer
@@ -1091,7 +1093,7 @@ func (a *association) datagram(x float64, raw uint64, b *bucket) (y float64, bel
 	w.hurry(b)
 	y = around(raw, a.delta(in, x))
 	if gate := w.lowerGate(x, a.clock.sigma, a.steps.joint()); y < -gate {
-		by, isFall := a.outliers.add(x, y, gate)
+		by, isFall := a.outliers.add(x, y, gate, x < warmUp)
 		if !isFall {
 			return 0, false
 		}
@@ -1188,7 +1190,8 @@ func (a *association) take(d int, s sample) (congested bool) {
 	}
 	a.limit(d, s)
 	a.arbiter.jumped = a.arbiter.jumped || s.to-s.from > congestedTime // nobody watched
-	if lack := a.fellFrom - a.roundTrip(); d != int(a.fellWay) && s.from >= a.fellAt && s.least < lateShare*lack {
+	sentAfter := s.from > a.fellAt+a.fellFrom                          // whatever part of the round trip it took
+	if lack := a.fellFrom - a.roundTrip(); d != int(a.fellWay) && sentAfter && s.least < lateShare*lack {
 		a.fellFrom = 0 // a clock would have made it late
 	}
 	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.steps.joint()))
@@ -1500,6 +1503,10 @@ func (a *association) dispersion() float64 {
 // toReport returns the delta that the next report tells, as of x.
 func (a *association) toReport(x float64) float64 {
 	if a.peer.isOriginal() { // it believes the last report as it is
+		w := &a.ways[in]
+		if w.unseen(x) > congestedTime && w.least > second { // rule: an original forgets in a silence what was before
+			return a.delta(in, x) + w.least // a clock stood still in it, and the peer is told so at once
+		}
 		return a.delta(in, x)
 	}
 	return a.outgoing.at(x, a.clock.skew)
@@ -1937,15 +1944,15 @@ type outliers struct {
 const apart = 5e3
 
 // add takes one that arrives at x, y above the floor, and returns by how much the floor fell if it is believed. gate is
-// by how much their delays differ.
-func (o *outliers) add(x, y, gate float64) (by float64, believed bool) {
+// by how much their delays differ. At first all count: nobody relies on what is known.
+func (o *outliers) add(x, y, gate float64, first bool) (by float64, believed bool) {
 	wait := x - o.x
 	switch {
 	case y < o.y-wait-gate: // rule: what was held up and arrives at once proves nothing
 		o.row = 0
 	case y > o.y+second: // more than jitter: those before were of something else
 		o.row = 0
-	case o.row > 0 && wait < apart:
+	case o.row > 0 && wait < apart && !first:
 		return 0, false
 	}
 	if o.row++; o.row == 1 || y < o.least {
@@ -2029,9 +2036,12 @@ func (w *way) scatter() float64 { return min(w.meanResidual, w.spread) }
 
 // upperGate returns how far above the floor the fastest datagram of a sample that ends at x may be.
 func (w *way) upperGate(x, sigma, resolution float64) float64 {
-	unseen := max(x-w.lastNear-w.congestedFor, 0) // rule: what is congested opens no gate
-	gate := hostJitter + 2*resolution + gateSpreads*w.spread + sigmas/2*sigma*unseen
-	return gate
+	return hostJitter + 2*resolution + gateSpreads*w.spread + sigmas/2*sigma*w.unseen(x)
+}
+
+// unseen returns for how long nothing near the floor came at x, and nothing congested either.
+func (w *way) unseen(x float64) float64 {
+	return max(x-w.lastNear-w.congestedFor, 0) // rule: what is congested opens no gate
 }
 
 // lowerGate returns how far below the floor a datagram may be at x: 12 scatters, not 8 spreads as above it,
@@ -2595,7 +2605,8 @@ func (s *published) clockMap() (seq uint32, r clockMap) {
 type ownReport struct{ word atomic.Uint64 }
 
 const (
-	reportUnit = 12 // bits: of its time
+	reportUnit  = 12          // bits: of its time
+	reportLives = 60 * minute // us: by then rates are known too badly to carry it on; or the local clock was set since
 
 	// The kinds.
 	reportOnce  = 1 // it becomes told
@@ -2632,6 +2643,8 @@ func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, 
 		case kind == 0:
 			return 0, false
 		case kind == reportNone, kind == reportTold && abs(age) > second:
+			return 0, true
+		case kind == reportOnce && (age < -second || age > reportLives): // no rate leads across a clock step
 			return 0, true
 		case kind == reportTold:
 			return NewCounter24(uint64(level >> 8)), true

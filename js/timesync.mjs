@@ -1341,6 +1341,8 @@ export class Synchronizer extends RemoteClock {
 
 const leastStep = 500; // us: a correction that is a step after a clock was set
 
+const reportLives = 3600e6; // us: by then rates are known too badly to carry it on; or the local clock was set since
+
 /** OwnReport is what the next report tells. */
 class OwnReport {
 	isTold = false; // and no datagram has come since
@@ -1384,6 +1386,9 @@ class OwnReport {
 		}
 		if (this.isTold) {
 			return Math.abs(age) > second ? 0 : this.#told;
+		}
+		if (!this.#again && (age < -second || age > reportLives)) {
+			return 0; // no rate leads across a clock step
 		}
 		this.#told = toReport(this.#delta - skew * age);
 		this.isTold = !this.#again;
@@ -1613,7 +1618,7 @@ class Association {
 		const gate = way.lowerGate(x, this.clock.sigma, this.resolution.joint());
 		let above = around(raw, this.delta(inward, x));
 		if (above < -gate) {
-			const by = this.outliers.add(x, above, gate);
+			const by = this.outliers.add(x, above, gate, x < warmUp);
 			if (by === null) {
 				return null;
 			}
@@ -1919,7 +1924,7 @@ class Association {
 		if (silence > longestWindow || silence > congestedTime && outlasts) {
 			this.forget(way); // the points are old
 			points.restart(x);
-			if (silence > longestWindow) { // so are the other way's, even if it is not heard of yet
+			if (silence > longestWindow) { // so are the other way's, even if it was not heard yet
 				this.forget(1 - way);
 				this.ways[1 - way].points.restart(x);
 			}
@@ -1978,10 +1983,8 @@ class Association {
 				by = Math.min(by, Math.max(this.arbiter.reference, 0) - look.roundTrip);
 			}
 			const {arbiter} = this;
-			const {reference, isWarmingUp} = arbiter;
-			const isMatch = !isWarmingUp && arbiter.matches(by, reference, look, w);
-			const set = opens || isMatch;
-			const isRecent = this.fellFrom > 0 && w.spreads > 0 && x - this.fellAt < settled;
+			const set = opens || arbiter.matches(by, arbiter.reference, look, w);
+			const isRecent = this.fellFrom > 0 && x - this.fellAt < settled;
 			const fell = isRecent && arbiter.matches(by, this.fellFrom, look, w);
 			if (by === 0 || !set && !fell) {
 				continue;
@@ -2584,7 +2587,8 @@ class Arbiter {
 		let most = rise / 2;
 		if (this.isWarmingUp) {
 			most = rise / 4;
-			if (way.congestedFor < 5 * second) {
+			const hasQueued = way.spreads === 0; // all the time, perhaps
+			if (hasQueued || way.congestedFor < 5 * second) {
 				return false;
 			}
 		}
@@ -2698,7 +2702,7 @@ class Interval {
 		if (gap <= 0) {
 			return news;
 		}
-		if (gap < slewedMost) { // nothing is left, but a slewed clock may be so far from where it was
+		if (gap < slewedMost) { // nothing is left, but a slewed clock may be so far off
 			this.slack[1 - way] += slewedMost;
 		} else { // a clock was set
 			this.clockStep(x);
@@ -2798,15 +2802,16 @@ class Outliers {
 	 * @param {number} x
 	 * @param {number} above us, below 0
 	 * @param {number} gate us by which the delays of outliers differ
+	 * @param {boolean} isFirst in the first seconds all count: nobody relies on what is known
 	 * @returns {number | null}
 	 */
-	add(x, above, gate) {
+	add(x, above, gate, isFirst) {
 		const wait = x - this.#x;
 		if (above < this.#above - wait - gate) {
 			this.row = 0; // rule: what was held up and arrives at once proves nothing
 		} else if (above > this.#above + second) {
 			this.row = 0; // more than jitter: those before were of something else
-		} else if (this.row > 0 && wait < apart) {
+		} else if (this.row > 0 && wait < apart && !isFirst) {
 			return null;
 		}
 		this.#x = x;
@@ -4461,8 +4466,10 @@ const stopLength = 250_000; // us: so far above the level comes what a stop held
 const stopAlone = 5 * second; // after the beginning of another stop one comes alone
 const stopLasts = 250_000; // us: a program may take some frames to catch up
 const batchLasts = second; // after its first one, things are held up together for so long
-const aimGain = 1 / 45; // by this part of what is asked a late one lowers the share that is aimed at,
-const heldGain = aimGain / 2; // and by this one that was held up together with it
+// By this part of what is asked a late one lowers the share that is aimed at, and one that was
+// held up together with it by half of that.
+const aimGain = 1 / 45;
+const heldGain = aimGain / 2;
 const aimLeast = 0.1;
 const aimMost = 1.3;
 const longestDelay = 24 * 3600 * second; // one that differs by more is of another clock
