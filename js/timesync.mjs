@@ -4860,6 +4860,7 @@ const debtAt = 34;
 const welcomeSize = 36;
 const kindHello = 3; // 1 and 2 were those of the first version
 const kindWelcome = 4;
+const kindMost = 16; // of all versions
 const flagHeard = 1;
 const flagPaused = 2;
 const flagInputs = 4;
@@ -4887,6 +4888,17 @@ const maxStart = 1n << 61n; // ns: 73 years
  *   below 0 late, -32768 if none came
  * @property {Usec} sent the start of tick, by the server's clock
  */
+
+/**
+ * Says whether bytes are a tick message of another version, as of an older or newer server. Both
+ * ends need the same one.
+ * @param {Uint8Array} bytes
+ * @returns {boolean}
+ */
+export function isOtherTickVersion(bytes) {
+	const kind = bytes[0];
+	return kind > 0 && kind <= kindMost && kind !== kindHello && kind !== kindWelcome;
+}
 
 /**
  * Reads a Welcome, or returns null.
@@ -5424,6 +5436,8 @@ export class TickClient {
 	steps = 0;
 	/** They may be changed. @type {BufferOptions} */
 	buffers;
+	/** Whether the server has sent messages of another version: then nothing will come of it. */
+	otherVersion = false;
 	#remote;
 	/** @type {Welcome | null} */
 	#welcome = null;
@@ -5447,12 +5461,14 @@ export class TickClient {
 	}
 
 	/**
-	 * Takes a Welcome, and returns whether it counts.
+	 * Takes a Welcome, and returns whether it counts. A server of another version is in
+	 * otherVersion from then on.
 	 * @param {Uint8Array} bytes
 	 * @param {Usec} now when it arrived
 	 * @returns {boolean}
 	 */
 	welcome(bytes, now) {
+		this.otherVersion ||= isOtherTickVersion(bytes);
 		const next = readWelcome(bytes);
 		const last = this.#welcome;
 		if (next === null) {
