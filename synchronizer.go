@@ -1094,7 +1094,7 @@ func (a *association) datagram(x float64, raw uint64, b *bucket) (y float64, bel
 	w.hurry(b)
 	y = around(raw, a.delta(in, x))
 	if gate := w.lowerGate(x, a.clock.sigma, a.steps.joint()); y < -gate {
-		by, isFall := a.outliers.add(x, y, gate)
+		by, isFall := a.outliers.add(x, y, gate, x < warmUp)
 		if !isFall {
 			return 0, false
 		}
@@ -1508,6 +1508,10 @@ func (a *association) dispersion() float64 {
 // toReport returns the delta that the next report tells, as of x.
 func (a *association) toReport(x float64) float64 {
 	if a.peer.isOriginal() { // it believes the last report as it is
+		w := &a.ways[in]
+		if w.unseen(x) > congestedTime && w.least > second { // rule: an original forgets in a silence what was before
+			return a.delta(in, x) + w.least // a clock stood still in it, and the peer is told so at once
+		}
 		return a.delta(in, x)
 	}
 	return a.outgoing.at(x, a.clock.skew)
@@ -1789,8 +1793,8 @@ func (r *arbiter) matches(rise, before float64, l look, w *way) bool {
 	lack, most := before-l.roundTrip, rise/2
 	if r.warmingUp() {
 		most = rise / 4
-		queued := w.spreads == 0 // all the time, perhaps
-		if queued || w.congestedFor < 5*second {
+		queued := w.spreads == 0                               // all the time, perhaps
+		if queued || w.congestedFor < 5*second || w.hits < 2 { // rule: a clock is as late again, a queue by chance
 			return false
 		}
 	}
@@ -1945,15 +1949,15 @@ type outliers struct {
 const apart = 5e3
 
 // add takes one that arrives at x, y above the floor, and returns by how much the floor fell if it is believed. gate is
-// by how much their delays differ.
-func (o *outliers) add(x, y, gate float64) (by float64, believed bool) {
+// by how much their delays differ. At first all count: nobody relies on what is known.
+func (o *outliers) add(x, y, gate float64, first bool) (by float64, believed bool) {
 	wait := x - o.x
 	switch {
 	case y < o.y-wait-gate: // rule: what was held up and arrives at once proves nothing
 		o.row = 0
 	case y > o.y+second: // more than jitter: those before were of something else
 		o.row = 0
-	case o.row > 0 && wait < apart:
+	case o.row > 0 && wait < apart && !first:
 		return 0, false
 	}
 	if o.row++; o.row == 1 || y < o.least {
@@ -2037,9 +2041,12 @@ func (w *way) scatter() float64 { return min(w.meanResidual, w.spread) }
 
 // upperGate returns how far above the floor the fastest datagram of a sample that ends at x may be.
 func (w *way) upperGate(x, sigma, resolution float64) float64 {
-	unseen := max(x-w.lastNear-w.congestedFor, 0) // rule: what is congested opens no gate
-	gate := hostJitter + 2*resolution + gateSpreads*w.spread + sigmas/2*sigma*unseen
-	return gate
+	return hostJitter + 2*resolution + gateSpreads*w.spread + sigmas/2*sigma*w.unseen(x)
+}
+
+// unseen returns for how long nothing near the floor came at x, and nothing congested either.
+func (w *way) unseen(x float64) float64 {
+	return max(x-w.lastNear-w.congestedFor, 0) // rule: what is congested opens no gate
 }
 
 // lowerGate returns how far below the floor a datagram may be at x: 12 scatters, not 8 spreads as above it,

@@ -1,5 +1,5 @@
-// These tests run the three ends over real sockets, as processes do: figures come, and their bounds
-// hold. How exact they are, world_test.go says in simulated time.
+// These tests run the three ends over real sockets, as processes do: figures come, and their
+// bounds hold. How exact they are, world_test.go says in simulated time.
 package main
 
 import (

@@ -32,7 +32,8 @@ type world struct {
 	tally
 }
 
-// badLink is a way of 20 ms with jitter of 3 ms, spikes, bursts of losses, and a queue now and then.
+// badLink is a way of 20 ms with jitter of 3 ms, spikes, bursts of losses, and a queue now and
+// then.
 func badLink() *simnet.Link {
 	return &simnet.Link{
 		Base: simnet.Fixed(20 * ms),
@@ -98,8 +99,8 @@ func (w *world) watch(d seal.Datagram) {
 	}
 }
 
-// TestFrames: 60 frames a second through bad networks, by clocks of 40, 0 and -30 ppm. The camera's
-// clock is set four times, and the forwarder starts anew twice.
+// TestFrames: 60 frames a second through bad networks, by clocks of 40, 0 and -30 ppm. The
+// camera's clock is set four times, and the forwarder starts anew twice.
 func TestFrames(t *testing.T) {
 	const seed, rate = 47_100_001, 60
 	frames := testkit.Sized(100_000, 100_000, 400_000)
