@@ -1500,6 +1500,10 @@ func (a *association) dispersion() float64 {
 // toReport returns the delta that the next report tells, as of x.
 func (a *association) toReport(x float64) float64 {
 	if a.peer.isOriginal() { // it believes the last report as it is
+		w := &a.ways[in]
+		if w.unseen(x) > congestedTime && w.least > second { // rule: an original forgets in a silence what was before
+			return a.delta(in, x) + w.least // a clock stood still in it, and the peer is told so at once
+		}
 		return a.delta(in, x)
 	}
 	return a.outgoing.at(x, a.clock.skew)
@@ -2029,9 +2033,12 @@ func (w *way) scatter() float64 { return min(w.meanResidual, w.spread) }
 
 // upperGate returns how far above the floor the fastest datagram of a sample that ends at x may be.
 func (w *way) upperGate(x, sigma, resolution float64) float64 {
-	unseen := max(x-w.lastNear-w.congestedFor, 0) // rule: what is congested opens no gate
-	gate := hostJitter + 2*resolution + gateSpreads*w.spread + sigmas/2*sigma*unseen
-	return gate
+	return hostJitter + 2*resolution + gateSpreads*w.spread + sigmas/2*sigma*w.unseen(x)
+}
+
+// unseen returns for how long nothing near the floor came at x, and nothing congested either.
+func (w *way) unseen(x float64) float64 {
+	return max(x-w.lastNear-w.congestedFor, 0) // rule: what is congested opens no gate
 }
 
 // lowerGate returns how far below the floor a datagram may be at x: 12 scatters, not 8 spreads as above it,

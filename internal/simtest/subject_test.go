@@ -142,7 +142,6 @@ var known = map[string]float64{
 	"steps, reports every 500ms: too long":                       4,
 	"steps were counted where no clock jumps":                    1,
 	"suspends: too long until within 1 ms":                       4,
-	"an original beside our end":                                 1,
 }
 
 // isKnown reports whether a figure is known to be above its limit.
