@@ -1091,7 +1091,7 @@ func (a *association) datagram(x float64, raw uint64, b *bucket) (y float64, bel
 	w.hurry(b)
 	y = around(raw, a.delta(in, x))
 	if gate := w.lowerGate(x, a.clock.sigma, a.steps.joint()); y < -gate {
-		by, isFall := a.outliers.add(x, y, gate)
+		by, isFall := a.outliers.add(x, y, gate, x < warmUp)
 		if !isFall {
 			return 0, false
 		}
@@ -1941,15 +1941,15 @@ type outliers struct {
 const apart = 5e3
 
 // add takes one that arrives at x, y above the floor, and returns by how much the floor fell if it is believed. gate is
-// by how much their delays differ.
-func (o *outliers) add(x, y, gate float64) (by float64, believed bool) {
+// by how much their delays differ. At first all count: nobody relies on what is known.
+func (o *outliers) add(x, y, gate float64, first bool) (by float64, believed bool) {
 	wait := x - o.x
 	switch {
 	case y < o.y-wait-gate: // rule: what was held up and arrives at once proves nothing
 		o.row = 0
 	case y > o.y+second: // more than jitter: those before were of something else
 		o.row = 0
-	case o.row > 0 && wait < apart:
+	case o.row > 0 && wait < apart && !first:
 		return 0, false
 	}
 	if o.row++; o.row == 1 || y < o.least {

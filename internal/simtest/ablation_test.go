@@ -65,6 +65,7 @@ var rules = []rule{
 	{name: "a shorter round trip is taken at once in warm-up"},
 	{name: "another round trip that lasts is learnt"},
 	{name: "asymmetries decay"},
+	{name: "what was held up and arrives at once proves nothing"},
 	{name: "outliers come neither three times, nor in each bucket"},
 	{"what is congested opens no gate", `-w\.congestedFor`, ``},
 	{name: "what is near may be late"},
