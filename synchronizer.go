@@ -162,7 +162,7 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 	b := &s.bucket
 	s.published.setJitter(uint32(b.jitter))
 	if s.both.endBucket(x, b) {
-		s.published.late.Store(s.published.late.Load() + 1)
+		s.published.queuedSpans.Store(s.published.queuedSpans.Load() + 1)
 	}
 	s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
 	b.count = 1
@@ -236,7 +236,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	x := s.advance(localRecvUsec)
 	s.published.heard.Store(localRecvUsec)
 	if minDelta == 0 {
-		s.both.peer.told = s.both.sentAt(x)
+		s.both.peer.sentAny = s.both.sentAt(x)
 		return
 	}
 	s.notice(x)
@@ -277,7 +277,7 @@ func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 	if i := &s.both.interval; turns != 0 && confirmed && i.undisturbed(x) > settledTime {
 		i.clockStep(x) // else this is part of the last one
 	}
-	if state := v.state&^(unchecked|ambiguous) | s.both.doubts(); turns != 0 || state != v.state {
+	if state := v.state&^(unchecked|ambiguous) | s.both.trustState(); turns != 0 || state != v.state {
 		v.state = state
 		s.published.show(&v)
 	}
@@ -293,7 +293,7 @@ func (s *TimeSynchronizer) Reset() {
 	s.bucket, s.both, s.base = bucket{}, association{}, 0
 	s.published.show(&view{steps: v.steps})
 	s.published.datagrams.Store(0)
-	s.published.late.Store(0)
+	s.published.queuedSpans.Store(0)
 	s.published.setJitter(0)
 	s.published.report.word.Store(0)
 }
@@ -895,7 +895,7 @@ func (s Stats) LogValue() slog.Value {
 
 // Stats returns what was counted.
 func (s *TimeSynchronizer) Stats() Stats {
-	return Stats{Datagrams: s.published.datagrams.Load(), QueuedSpans: s.published.late.Load()}
+	return Stats{Datagrams: s.published.datagrams.Load(), QueuedSpans: s.published.queuedSpans.Load()}
 }
 
 // ---- Anchors ----
@@ -913,7 +913,7 @@ type anchors struct {
 	row       uint8   // so many in a row are behind, by as much
 	behind    int64   // turns: by so much
 	from      float64 // x of the first of those
-	agreed    float64 // x of the last one that agreed
+	agreedAt    float64 // x of the last one that agreed
 }
 
 // take takes an anchor at x, which is behind of the remote clock by so many us, and returns by how many turns that is
@@ -935,7 +935,7 @@ func (a *anchors) take(x float64, behind int64, delay float64, early bool) (turn
 	case (turns > 0 || late > second) && !a.inARow(x, turns): // it may have been held up, or a clock was set, as above
 		return 0
 	}
-	a.confirmed, a.disagrees, a.row, a.agreed = true, false, 0, x
+	a.confirmed, a.disagrees, a.row, a.agreedAt = true, false, 0, x
 	return turns
 }
 
@@ -972,14 +972,14 @@ type association struct {
 	peer     peer
 	outgoing outgoing
 	outliers outliers
-	steps    resolution
+	resolution resolution
 	awaited  uint8   // 1 + the way that is where the round trip of before a clock step puts it, until it is heard of; 0: none
-	before   float64 // us: that round trip
+	awaitedTrip float64 // us: that round trip
 	fellFrom float64 // us: the round trip until a floor fell in warm-up; 0: none
 	fellAt   float64 // x when it did
 	fellWay  uint8   // the way whose floor it was
-	awake    float64 // x when the last silence ended
-	drifted  float64 // us: how far the clocks may have run apart in it
+	silenceEnd float64 // x when the last silence ended
+	silenceDrift float64 // us: how far the clocks may have run apart in it
 	dirty    bool    // readers are to be told something
 }
 
@@ -1032,7 +1032,7 @@ func (a *association) lack() float64 { return a.arbiter.reference - a.roundTrip(
 // deadBand is by how much two looks at the same round trip differ at most.
 func (a *association) deadBand() float64 {
 	noise := a.ways[in].scatter() + a.ways[out].scatter()
-	return 2*hostJitter + a.steps.joint() + gateSpreads/2*noise + a.stale(0)
+	return 2*hostJitter + a.resolution.joint() + gateSpreads/2*noise + a.stale(0)
 }
 
 // stale returns by how much the floor of the way to the peer may be above what an original reports: that is a
@@ -1060,7 +1060,7 @@ func (a *association) follow() {
 		return
 	}
 	if a.awaited > 0 {
-		a.ways[a.awaited-1].level += a.before - a.roundTrip()
+		a.ways[a.awaited-1].level += a.awaitedTrip - a.roundTrip()
 	}
 	l := a.look()
 	if a.arbiter.reference < -l.deadBand-priorSkew*min(a.clock.at, longestWindow) { // the first reports were from before
@@ -1088,9 +1088,9 @@ func (a *association) adjust(d float64) {
 func (a *association) datagram(x float64, raw uint64, b *bucket) (y float64, believed bool) {
 	a.advance(x)
 	w := &a.ways[in]
-	w.hurry(b)
+	w.learnFirstSpread(b)
 	y = around(raw, a.delta(in, x))
-	if gate := w.lowerGate(x, a.clock.sigma, a.steps.joint()); y < -gate {
+	if gate := w.lowerGate(x, a.clock.sigma, a.resolution.joint()); y < -gate {
 		by, isFall := a.outliers.add(x, y, gate, x < warmUp)
 		if !isFall {
 			return 0, false
@@ -1117,7 +1117,7 @@ func (a *association) endSilence(x, silence, above float64) {
 	if !a.peer.known {
 		return
 	}
-	a.awake, a.drifted = x, a.dispersion()*silence
+	a.silenceEnd, a.silenceDrift = x, a.dispersion()*silence
 	a.interval.slack[in] = max(a.interval.slack[in], a.delay(in)+above)
 	a.dirty = true
 }
@@ -1136,8 +1136,8 @@ func (a *association) heardAgain(d int, x, silence float64) {
 // doubts returns whether what is known is unchecked, or ambiguous. It is checked if both ways have told something since the
 // last silence or clock step, and the anchor has, if there is one. A round trip below 0 is one of 67.1 s or longer, or a
 // clock was set.
-func (a *association) doubts() (state uint32) {
-	if !a.interval.checked() || a.anchors.known && a.anchors.agreed < a.interval.since {
+func (a *association) trustState() (state uint32) {
+	if !a.interval.checked() || a.anchors.known && a.anchors.agreedAt < a.interval.since {
 		state |= unchecked
 	}
 	if a.anchors.disagrees || a.roundTrip() < -second {
@@ -1148,9 +1148,9 @@ func (a *association) doubts() (state uint32) {
 
 // learnResolution takes by how much the two fastest datagrams of a bucket differ.
 func (a *association) learnResolution(d float64) {
-	was := a.steps.joint()
-	a.steps.learn(int64(d))
-	now := a.steps.joint()
+	was := a.resolution.joint()
+	a.resolution.learn(int64(d))
+	now := a.resolution.joint()
 	if now <= was {
 		return
 	}
@@ -1191,18 +1191,18 @@ func (a *association) take(d int, s sample) (congested bool) {
 	if lack := a.fellFrom - a.roundTrip(); d != int(a.fellWay) && s.from >= a.fellAt && s.least < lateShare*lack {
 		a.fellFrom = 0 // a clock would have made it late
 	}
-	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.steps.joint()))
+	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.resolution.joint()))
 	if !congested {
 		w.points.add(point{s.at, a.delta(d, s.at) + s.least}, sign(d)*a.clock.skew)
 	}
-	if w.least > second { // rule: what makes all datagrams so late is a clock
-		a.interval.slack[d] = max(a.interval.slack[d], a.delay(d)+w.least)
+	if w.leastOfTwo > second { // rule: what makes all datagrams so late is a clock
+		a.interval.slack[d] = max(a.interval.slack[d], a.delay(d)+w.leastOfTwo)
 		a.dirty = true
 	}
 	if by > 0 {
 		a.rise(d, s.to, by)
 	} else if a.peer.known && !a.peer.isOriginal() {
-		a.slewed(d, s)
+		a.followSlew(d, s)
 	}
 	a.fit(d, s)
 	if a.peer.known {
@@ -1226,7 +1226,7 @@ func (a *association) fall(d int, x, by float64) {
 		a.clock.doubt(slewSkew)
 	}
 	a.stepClock(d, x, by) // rule: a round trip shorter than nothing is a clock's
-	a.awaited, a.before = uint8(2-d), before
+	a.awaited, a.awaitedTrip = uint8(2-d), before
 }
 
 // rise takes that the floor of way d rose to another level.
@@ -1248,7 +1248,7 @@ func (a *association) stepClock(d int, x, by float64) {
 	for k := range a.ways {
 		a.shift(k, x, 0)
 	}
-	if x-a.awake > warmUp || abs(by) > a.drifted { // rule: what clocks drift apart in a silence is no step
+	if x-a.silenceEnd > warmUp || abs(by) > a.silenceDrift { // rule: what clocks drift apart in a silence is no step
 		a.interval.clockStep(x)
 	}
 }
@@ -1256,7 +1256,7 @@ func (a *association) stepClock(d int, x, by float64) {
 // forget moves what the points of a way that are gone said of the rate to what was known before.
 func (a *association) forget(d int) {
 	w := &a.ways[d]
-	if !a.clock.doubts {
+	if !a.clock.rejected {
 		a.clock.prior = a.clock.prior.and(w.rate)
 	}
 	w.rate = gaussian{}
@@ -1282,17 +1282,17 @@ func (a *association) since() float64 {
 	if a.peer.isOriginal() {
 		return a.peer.sent - congestedTime - second
 	}
-	return a.peer.before
+	return a.peer.intervalStart
 }
 
 // slewed raises the floor of way d by what the round trip lacks, if for some time all its datagrams have been late by as
 // much: nothing but the clocks moved.
-func (a *association) slewed(d int, s sample) {
+func (a *association) followSlew(d int, s sample) {
 	w, lack := &a.ways[d], a.lack()
 	w.late.add(s, w.residual, lack)
 	by, t := min(w.late.by, lack), max(w.late.lasted(), 2*second)
 	switch {
-	case lack < leastSlew+2*a.steps.joint(), a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
+	case lack < leastSlew+2*a.resolution.joint(), a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
 		return
 	case w.late.by > 2*lack+4*w.spread || by > slewSkew*w.late.lasted(): // rule: a slew is late by what lacks, a queue by more
 		return
@@ -1325,7 +1325,7 @@ func (a *association) fit(d int, s sample) {
 	if x-w.end < w.spacing {
 		return
 	}
-	if w.loweredBy > w.lowerGate(w.lastNear, c.sigma, a.steps.joint()) { // rule: a line that sinks starts anew
+	if w.loweredBy > w.lowerGate(w.lastNear, c.sigma, a.resolution.joint()) { // rule: a line that sinks starts anew
 		a.forget(d)
 		w.restart(x)
 		if a.peer.known && !a.peer.isOriginal() && a.lack() > 2*rounding { // it may be the clock
@@ -1333,7 +1333,7 @@ func (a *association) fit(d int, s sample) {
 			a.ways[1-d].forgetPoints()
 		}
 	}
-	added, evicted, wait := w.endSpan(x, sign(d)*c.skew, a.steps.joint())
+	added, evicted, wait := w.endSpan(x, sign(d)*c.skew, a.resolution.joint())
 	if !added {
 		return
 	}
@@ -1341,9 +1341,9 @@ func (a *association) fit(d int, s sample) {
 	if w.n < fitPoints {
 		return
 	}
-	w.rate = w.slope(d, c, a.steps.joint())
+	w.rate = w.slope(d, c, a.resolution.joint())
 	if evicted {
-		if !c.doubts {
+		if !c.rejected {
 			c.prior = c.prior.and(gaussian{w.rate.mean, float64(w.n) * w.rate.variance})
 		}
 		drift := 4 * skewDrift * wait
@@ -1356,7 +1356,7 @@ func (a *association) fit(d int, s sample) {
 		}
 		a.ways[k].turn(k, c, turn)
 	}
-	w.learnUsual(d, c)
+	w.learnTypical(d, c)
 }
 
 // matchStep raises a floor if all its datagrams are late by what the round trip became shorter: then a clock was set.
@@ -1395,13 +1395,13 @@ func (a *association) report(x float64, minDelta Counter24) {
 		a.clock.doubt(priorSkew)
 	}
 	raw := uint64(minDelta) << ts24Shift
-	from, sent, told := a.peer.sent, a.sentAt(x), a.peer.told
-	a.peer.told = sent
+	from, sent, told := a.peer.sent, a.sentAt(x), a.peer.sentAny
+	a.peer.sentAny = sent
 	if a.peer.known && repeated && abs(sent-from) < second && !a.peer.isOriginal() {
 		return // it was read twice, and tells nothing new
 	}
 	a.heardAgain(out, sent, sent-from)
-	a.peer.sent, a.peer.before = sent, told
+	a.peer.sent, a.peer.intervalStart = sent, told
 	if !a.peer.known {
 		a.firstReport(x, raw)
 		return
@@ -1415,7 +1415,7 @@ func (a *association) report(x float64, minDelta Counter24) {
 	if a.awaited == out+1 && y < 0 && from < a.interval.event && a.interval.undisturbed(x) < 3*second {
 		return // it is from before the clock step
 	}
-	if gate := w.lowerGate(sent, a.clock.sigma, a.steps.joint()); y < -gate {
+	if gate := w.lowerGate(sent, a.clock.sigma, a.resolution.joint()); y < -gate {
 		a.fall(out, sent, y)
 		y = 0
 	} else if y < 0 {
@@ -1475,7 +1475,7 @@ func (a *association) review(x float64) {
 		}
 	}
 	lack := a.arbiter.reference - l.roundTrip
-	mayBeClock := i.isLate(lack, mayBeDepths) || o.isLate(lack, mayBeDepths)
+	mayBeClock := i.isLate(lack, suspectDepths) || o.isLate(lack, suspectDepths)
 	mayBeRate := lack < congestedTime*a.clock.sigma && !a.arbiter.warmingUp()
 	if lack > 1 && (mayBeClock || mayBeRate) { // rule: what lacks may be a clock's
 		a.arbiter.age += dt
@@ -1501,8 +1501,8 @@ func (a *association) dispersion() float64 {
 func (a *association) toReport(x float64) float64 {
 	if a.peer.isOriginal() { // it believes the last report as it is
 		w := &a.ways[in]
-		if w.unseen(x) > congestedTime && w.least > second { // rule: an original forgets in a silence what was before
-			return a.delta(in, x) + w.least // a clock stood still in it, and the peer is told so at once
+		if w.unseen(x) > congestedTime && w.leastOfTwo > second { // rule: an original forgets in a silence what was before
+			return a.delta(in, x) + w.leastOfTwo // a clock stood still in it, and the peer is told so at once
 		}
 		return a.delta(in, x)
 	}
@@ -1523,13 +1523,13 @@ func (a *association) view(v *view, x float64, near uint64) {
 	if !a.peer.known {
 		return
 	}
-	v.state |= synced | a.doubts()
+	v.state |= synced | a.trustState()
 	offset := ring(a.clock.offsetAt(x), offsetBits) + 1./4 // or rounding down could take a whole one
 	fine := int64(math.Floor(offset * (1 << 32)))
 	v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
 	v.delay, v.toPeer = float32(max(a.delay(in), 0)), float32(max(a.delay(out), 0))
 	dispersion := a.dispersion()
-	wrong := max(-a.roundTrip(), min(a.lack(), slewed), 0) // what lacks may be a slew, of which 2 s are not known yet
+	wrong := max(-a.roundTrip(), min(a.lack(), unseenSlew), 0) // what lacks may be a slew, of which 2 s are not known yet
 	v.bound = float32(a.interval.bound() + wrong + dispersion*max(x-readerMargin-a.clock.at, 0))
 	v.dispersion = float32(dispersion)
 }
@@ -1544,8 +1544,8 @@ const (
 // peer is what is known of the reports of the other end.
 type peer struct {
 	sent   float64   // x when it sent the last one, but for those of 0
-	told   float64   // x when it sent the last one of all
-	before float64   // x when it sent the one before the last one that was not 0
+	sentAny   float64   // x when it sent the last one of all
+	intervalStart float64   // x when it sent the one before the last one that was not 0
 	last   Counter24 // report, 0 at first; it may come before the first datagram
 	minima uint8     // reports until it counts as one of ours: it starts as an original
 	known  bool      // a report has come, so the offset is known
@@ -1587,7 +1587,7 @@ func (o *outgoing) at(x, skew float64) float64 { return o.delta - skew*(x-o.x) }
 const (
 	priorSkew = 100e-6         // two crystals of 50 ppm
 	slewSkew  = 500e-6         // NTP's fastest slew
-	slewed    = 2e6 * slewSkew // us: so far from where it was is a clock until the next report, at most
+	unseenSlew    = 2e6 * slewSkew // us: so far from where it was is a clock until the next report, at most
 	maxSkew   = 1000e-6        // no computer's clock is as wrong
 	skewDrift = 0.1e-6 / 1e6   // a skew changes so fast, per microsecond: temperature
 )
@@ -1621,7 +1621,7 @@ type clock struct {
 	sigma  float64  // standard deviation of that
 	prior  gaussian // what was known of the skew before the points of both ways
 	agreed gaussian // what both ways last agreed on
-	doubts bool     // the points were not believed
+	rejected bool     // the points were not believed
 }
 
 func (c *clock) offsetAt(x float64) float64 { return c.offset + c.skew*(x-c.at) }
@@ -1646,11 +1646,11 @@ func (c *clock) learn(i, o gaussian) (turn float64) {
 		if c.agreed.variance > 0 {
 			c.prior = c.agreed
 		}
-		c.agreed, c.doubts = gaussian{}, true
+		c.agreed, c.rejected = gaussian{}, true
 		c.skew, c.sigma = median(c.prior.mean, i.mean, o.mean), math.Sqrt(c.prior.variance)
 	} else {
 		points := i.and(o)
-		c.doubts = false
+		c.rejected = false
 		// At first only what most crystals do is known, and a clock may be further off, but none so far.
 		known := c.prior.variance < priorSkew*priorSkew/2 || abs(points.mean) > 1.1*maxSkew
 		if known && points.differs(c.prior) {
@@ -1658,7 +1658,7 @@ func (c *clock) learn(i, o gaussian) (turn float64) {
 			if both && abs(median(0, i.mean-c.prior.mean, o.mean-c.prior.mean)) > abs(d)/2 { // rule: what both ways say is the clock
 				c.prior.variance = d * d
 			} else {
-				points.variance, c.doubts = d*d, true
+				points.variance, c.rejected = d*d, true
 			}
 		}
 		g := c.prior.and(points)
@@ -1845,8 +1845,8 @@ func (i *interval) take(d int, from, x, slack float64) (news bool) {
 	switch gap := -i.slack[in] - i.slack[out]; {
 	case gap <= 0:
 		return news
-	case gap < slewed: // nothing is left, but one slewed clock may be so far from where it was
-		i.slack[1-d] += slewed
+	case gap < unseenSlew: // nothing is left, but one slewed clock may be so far from where it was
+		i.slack[1-d] += unseenSlew
 	default: // a clock was set
 		i.clockStep(x)
 		i.slack[1-d] = maxOffset
@@ -1865,7 +1865,7 @@ const (
 	leastSlew   = 20.0 // us: less may be rounding
 	lateShare   = 0.7  // of what lacks: two ways that come back from a shorter path are late by half of it
 	slewDepths  = 5    // depths: late by more is late for sure
-	mayBeDepths = 0.6  // depths: and by so much perhaps
+	suspectDepths = 0.6  // depths: and by so much perhaps
 )
 
 // bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch this
@@ -1933,7 +1933,7 @@ type outliers struct {
 	least   float64 // us: of those in a row, below 0
 	row     uint8   // so many in a row
 	buckets uint8   // buckets in a row in which some came
-	now     bool    // one came in the bucket under way
+	inThisBucket     bool    // one came in the bucket under way
 }
 
 // apart is how far apart, us, datagrams arrive at least that count as several: more than a program takes for one
@@ -1956,7 +1956,7 @@ func (o *outliers) add(x, y, gate float64, first bool) (by float64, believed boo
 		o.least = y
 	}
 	o.x, o.y = x, y
-	o.now = true
+	o.inThisBucket = true
 	if o.row < outliersInARow && o.buckets < 4 { // rule: outliers come neither three times, nor in each bucket
 		return 0, false
 	}
@@ -1966,11 +1966,11 @@ func (o *outliers) add(x, y, gate float64, first bool) (by float64, believed boo
 }
 
 func (o *outliers) endBucket() {
-	if !o.now {
+	if !o.inThisBucket {
 		o.buckets = 0
 		return
 	}
-	o.buckets, o.now = o.buckets+1, false
+	o.buckets, o.inThisBucket = o.buckets+1, false
 }
 
 // late is a run of samples of a way that all were above the floor.
@@ -2001,15 +2001,15 @@ type way struct {
 	touched      float64 // x of the datagram on which it lies
 	spread       float64 // us: how far apart the fastest datagrams come; at the start 1 s
 	residual     float64 // us: the last sample was so far above the floor
-	least        float64 // us: the last two were
+	leastOfTwo        float64 // us: the last two were
 	congestedFor float64 // us: for how long samples have been congested, of each a second at most
 	plateau      float64 // us: the least residual after the first 5 s of that
 	late         late
 	typical      typical
 	spreads      uint8   // samples that the spread is a mean over
 	hits         uint8   // congested samples near the plateau, at most longRun
-	usual        float32 // us: mean time between datagrams or reports, each counted for as long as it is
-	gap          float32 // us: the last one
+	usualGap        float32 // us: mean time between datagrams or reports, each counted for as long as it is
+	lastGap          float32 // us: the last one
 	points
 }
 
@@ -2053,8 +2053,8 @@ func (w *way) lateness() float64 {
 	switch {
 	case w.congestedFor > 0:
 		return w.residual
-	case w.least >= 2*w.spread: // rule: what is near may be late
-		return w.least // less may be chance
+	case w.leastOfTwo >= 2*w.spread: // rule: what is near may be late
+		return w.leastOfTwo // less may be chance
 	}
 	return 0
 }
@@ -2087,26 +2087,26 @@ const minute = 60 * second
 // isSilence takes the time since the last datagram or report, and reports whether that is a silence: longer than 15 s and
 // than four usual ones. One that is as long as the one before it is usual.
 func (w *way) isSilence(gap float64) bool {
-	usual := max(w.usual, min(w.gap, float32(gap)))
+	usual := max(w.usualGap, min(w.lastGap, float32(gap)))
 	limit := max(settledTime, 4*usual)
-	w.gap = float32(gap)
-	counts := min(w.gap, limit)
-	w.usual += (counts - w.usual) * counts / (counts + minute)
+	w.lastGap = float32(gap)
+	counts := min(w.lastGap, limit)
+	w.usualGap += (counts - w.usualGap) * counts / (counts + minute)
 	return float32(gap) > limit
 }
 
 // patience returns after what time without one more it is silent, us.
-func (w *way) patience() float32 { return max(settledTime, 4*w.usual) }
+func (w *way) patience() float32 { return max(settledTime, 4*w.usualGap) }
 
 // near takes that datagrams come near the floor.
 func (w *way) near(x float64) {
-	w.congestedFor, w.least, w.lastNear = 0, 0, x
+	w.congestedFor, w.leastOfTwo, w.lastNear = 0, 0, x
 }
 
 // raise moves the floor up by d where it was not seen that the clock was slewed.
 func (w *way) raise(d float64) {
 	w.lay(d)
-	w.congestedFor, w.least = 0, 0
+	w.congestedFor, w.leastOfTwo = 0, 0
 }
 
 // lower moves the floor down by d, to a datagram at x.
@@ -2124,7 +2124,7 @@ func (w *way) lay(d float64) {
 }
 
 // hurry makes a spread of the first bucket before it is over.
-func (w *way) hurry(b *bucket) {
+func (w *way) learnFirstSpread(b *bucket) {
 	if w.spreads == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
 		w.spread = min(float64(b.runnerUp-b.fastest), second/2)
 	}
@@ -2134,7 +2134,7 @@ func (w *way) hurry(b *bucket) {
 func (w *way) take(s sample, gate float64) (by float64, congested bool) {
 	before := w.residual
 	w.residual = s.least
-	w.least = min(s.least, before)
+	w.leastOfTwo = min(s.least, before)
 	if s.least > gate {
 		return w.congest(s)
 	}
@@ -2195,7 +2195,7 @@ type points struct {
 	meanResidual float64 // us: mean distance of the points from the floor, at the start 1 s
 	rate         gaussian
 	best         keptPoint // the fastest since end
-	some         bool      // there is a best
+	hasBest         bool      // there is a best
 	n            uint8
 	list         [maxPoints]keptPoint
 }
@@ -2244,12 +2244,12 @@ func (p *points) restart(x float64) {
 }
 
 // forgetPoints drops the points: they speak of another slope.
-func (p *points) forgetPoints() { p.n, p.some, p.spacing = 0, false, bucketTime }
+func (p *points) forgetPoints() { p.n, p.hasBest, p.spacing = 0, false, bucketTime }
 
 // add makes a datagram a candidate for the next point. The floor is steep by slope.
 func (p *points) add(q point, slope float64) {
-	if k := q.kept(); !p.some || k.below(p.best, slope) {
-		p.best, p.some = k, true
+	if k := q.kept(); !p.hasBest || k.below(p.best, slope) {
+		p.best, p.hasBest = k, true
 	}
 }
 
@@ -2264,10 +2264,10 @@ func (p *points) span(x float64) float64 {
 // endSpan makes a point of the fastest datagram since the last one, and returns how long after that one it came.
 func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wait float64) {
 	p.end, p.loweredBy = x, 0
-	if !p.some {
+	if !p.hasBest {
 		return false, false, 0
 	}
-	p.some = false
+	p.hasBest = false
 	if p.n > 0 && p.best.after(p.list[p.n-1]) <= 0 { // receive times went back
 		if p.list[p.n-1].age(x) < 0 {
 			p.forgetPoints()
@@ -2350,16 +2350,16 @@ func (w *way) turn(d int, c *clock, turn float64) {
 			low, lowest = p.delta, w.list[i]
 		}
 	}
-	if best := w.height(d, c, w.best); w.some && best < low {
+	if best := w.height(d, c, w.best); w.hasBest && best < low {
 		low, lowest = best, w.best
 	}
 	w.touched = c.at - lowest.age(c.at)
 	w.lay(low - w.level)
 }
 
-// learnUsual learns how far above the floor datagrams usually come. What is late teaches nothing, nor does the curve of
+// learnTypical learns how far above the floor datagrams usually come. What is late teaches nothing, nor does the curve of
 // a clock that changes its rate: the wobble of the points about it does.
-func (w *way) learnUsual(d int, c *clock) {
+func (w *way) learnTypical(d int, c *clock) {
 	var room [maxPoints]point
 	heights := w.heights(d, c, &room)
 	_, _, w.meanResidual = residuals(heights, 0)
@@ -2534,7 +2534,7 @@ func (v *view) boundAt(x int64) float64 {
 // published is what readers see: a view, written by show and read by load, and counts.
 type published struct {
 	seq       atomic.Uint32    // counts views, by 2; odd while one is being written; the top bits are its state
-	late      atomic.Uint32    // buckets in which all datagrams queued
+	queuedSpans      atomic.Uint32    // buckets in which all datagrams queued
 	patience  atomic.Uint32    // ms: the age of the last report at which the peer is silent
 	datagrams atomic.Uint64    // before the bucket under way; here, where a bucket's end writes anyway
 	words     [8]atomic.Uint64 // the view without its state
