@@ -12,60 +12,74 @@ import (
 	"time"
 )
 
-// This file reads from top to bottom, and each part calls only what stands below it:
+// This file reads from top to bottom. Each part calls only parts below it:
 //
 //	the synchronizer and its inputs
 //	its answers
 //	the association: both ways together
 //	reports: what the peer says, and what it is told
-//	the clock: offset, rate, and how well that is known
+//	the clock: offset, rate, and how well they are known
 //	the arbiter between path and clock
 //	the interval that contains the offset: the error bound
 //	the floor of one way: gates, level shifts
-//	the points below which the floor lies: level and slope
+//	the points above the floor: its level and slope
 //	coarse clocks
 //	what readers see
 //
 // # The model
 //
-// Times called x are microseconds of the local clock since the first datagram; all else is in
-// microseconds, too. "In" is the way from the peer, "out" the way to it.
+// A time called x is in microseconds of the local clock since the first datagram. All other
+// numbers are in microseconds, too, unless their comment says otherwise. "In" is the way from the
+// peer, "out" the way to it.
 //
-// There is one clock, with the offset r, remote minus local, which changes by the skew s. There are two
-// ways of one type. Each has a floor: the delay of a datagram that does not queue. What is measured:
+// There is one clock. Its offset r is the remote minus the local reading, and r changes by the
+// skew s. There are two ways of one type. Each way has a floor: the one-way delay of a datagram
+// that waits in no queue. Neither end can measure a one-way delay. What it can measure is a delta,
+// the time of receipt minus the stamp:
 //
-//	delta_in  = time of receipt - stamp   = delay_in + queue - r      each datagram
-//	delta_out = the same at the peer      = delay_out + queue + r     in reports
+//	delta_in  = delay_in  + queue - r    each datagram that arrives here
+//	delta_out = delay_out + queue + r    the same at the peer, which reports it
 //
-// A report is the least delta since the report before, a datagram that really was. So both ways are
-// told the same: samples, each the fastest datagram of some time. In samples are buckets of 0.2 s.
+// A report is the least delta since the previous report, so it stands for a datagram that really
+// arrived. Both ways are therefore fed with the same thing, a sample: the fastest datagram of a
+// span of time. Inwards the span is a bucket of 0.2 s, outwards it is the time between two reports.
 //
-//	take(way, sample):
-//	    the interval: no delay is negative, so the offset is at most so far off on this side
-//	    below the gate            the floor falls there: a clock, or a shorter path
-//	    near                      it is a candidate for the next point
-//	    far above, and for long   the floor rises: a longer path
-//	    the points' slope says how fast the clock runs, as this way sees it
+// One way alone learns this from a sample:
 //
-// What both ways say together decides between path and clock, since no clock is in the round trip, the
-// sum of both floors, and a clock moves both floors by the same in opposite directions:
+//	its height         no delay is negative: this limits the offset on one side
+//	below the gate     the floor falls to it: a clock step, or a shorter path
+//	near the floor     it may become a point; the slope of the points is the skew, as this
+//	                   way sees it
+//	far above, and     the floor rises to it: a longer path
+//	for long
 //
-//	their slopes agree             that is the skew
-//	they do not                    a path ramps: the skew is the middle one of both and what was known
-//	the round trip is another one  the offset moves no farther than half of the difference forces it to
-//	one way fell, and the other one is late by as much: a clock was set
-//	a round trip below zero        a clock was set, and the other way will show it
-//	the round trip lacks a little, and one way is late by that for longer than is usual: a clock is
-//	                               slewed. Its floor rises by that, and the skew bends
+// Both ways together tell a path from a clock. The sum of both floors is the round trip, which
+// contains no clock. A clock step moves both floors by the same amount in opposite directions:
 //
-// Floors are kept as delays, points as deltas. So a clock that turns moves no point, and a clock that is
-// set moves no floor.
+//	the slopes agree                  that is the skew
+//	the slopes disagree               a path is changing slowly: the skew is the median of both
+//	                                  and of what was known
+//	the round trip changed            a path changed: the offset moves by at most half of the change
+//	one floor fell, and the other     a clock step
+//	way is late by as much
+//	the round trip is negative        a clock step; the other way will show it soon
+//	the round trip is a little short, a clock is being slewed: the floor of the late way rises by
+//	and one way is late by that       what is missing, and the skew bends
 //
-// What is assumed: now and then a datagram hardly queues; s changes by 0.1 ppm a second at most, but
-// where a clock is set or slewed; a path stays as it is, but where it changes.
+// A floor is kept as a delay, a point as a delta. So a change of the skew moves no point, and a
+// clock step changes no floor.
 //
-// An original reports minima of ten seconds, and believes what it is told as it is. Beside one, its
-// reports are taken for the floor itself, and it is told our floor. docs/DESIGN.md derives each rule.
+// After a silence a clock step may have gone unseen. Then nothing is thrown away, but the answers
+// are marked unchecked until both ways have spoken, and the anchor, if there is one. The first
+// datagram widens the interval by its own lateness. Points that are too old are dropped.
+//
+// The model assumes that now and then a datagram hardly queues, that the skew drifts by at most
+// 0.1 ppm a second except where a clock is slewed, and that a path stays the same for a while
+// once it has changed.
+//
+// A C++ original (catid's TimeSync) reports the minimum of the last ten seconds, and believes the
+// last report as it is. So beside an original we take its reports for the floor itself, and report
+// our own floor. docs/DESIGN.md derives each rule.
 
 // ---- The synchronizer and its inputs ----
 
@@ -77,18 +91,18 @@ import (
 // OnPeerMinDeltaTS24, Anchor and Reset. All other methods may be called from any
 // goroutine at any time; they never block for long and see one consistent state.
 //
-// Times are readings of the local clock in microseconds. It may start anywhere and it
-// may wrap; it should be monotonic and must not be slewed or set on purpose.
+// Times are readings of the local clock in microseconds. The clock may start anywhere
+// and it may wrap. It should be monotonic, and nobody should slew or set it on purpose.
 type TimeSynchronizer struct {
 	bucket    bucket // under way
 	both      association
 	base      uint64 // local time, us, at which x is 0
 	published published
-	_         [32]byte // it ends a cache line: neighbours in a slice share none
+	_         [32]byte // pads to whole cache lines, so that neighbours in a slice share none
 }
 
 const (
-	second         = 1e6  // us: also the largest reordering of receive times, and more than any jitter
+	second         = 1e6  // us: also the most by which receive times may be reordered
 	longestSilence = 1e15 // us: 31 years; a local clock that is further ahead was set
 )
 
@@ -97,12 +111,14 @@ const (
 // offset is not known. Call it only for datagrams that are proven to come from the
 // peer: whoever can forge a stamp can move the clock.
 //
-// Datagrams may be lost, repeated and reordered, and receive times may go back, as
-// when two threads swap datagrams. Up to two datagrams in a row that are faster than the
-// path seems to allow change nothing, and owd is the shortest delay known, unless more come in each of the
-// spans, of a fifth of a second or until the next datagram, that the estimator judges at once.
-func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
-	// Nearly all datagrams queue a little, within the bucket under way: they are done here.
+// Datagrams may be lost, repeated and reordered, and receive times may go back, as when two
+// threads swap datagrams. One or two implausibly early datagrams are ignored, and owd is then the
+// minimum delay. Three in a row, or one in each of four 0.2-second buckets, move the floor.
+func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(
+	remoteSendTS24 Counter24,
+	localRecvUsec uint64,
+) (owd time.Duration, ok bool) {
+	// Nearly every datagram queues a little and falls into the bucket under way. It ends here.
 	b := &s.bucket
 	dx := localRecvUsec - b.at
 	y := wrap(dx*uint64(b.rate)>>31-uint64(remoteSendTS24)<<ts24Shift-b.origin, deltaBits)
@@ -115,7 +131,7 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 	return s.slowPath(remoteSendTS24, localRecvUsec)
 }
 
-// slowPath takes a datagram that ends the bucket or may change more.
+// slowPath takes a datagram that ends the bucket or may change the floor.
 func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time.Duration, ok bool) {
 	raw := deltaOf(stamp, localUsec)
 	if !s.both.begun() || !s.both.sane() {
@@ -124,7 +140,7 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time
 	x := s.advance(localUsec)
 	b := &s.bucket
 	s.notice(x)
-	silence := x - b.from
+	silence := x - b.from // since the bucket began: datagrams within it never come here
 	if silence >= bucketTime {
 		s.endBucket(x)
 		s.both.heardAgain(in, x, silence)
@@ -145,8 +161,8 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time
 	return time.Duration(int64(b.delay)+int64(above)) * time.Microsecond, true
 }
 
-// notice takes what readers and the fast path did since the slow path was last taken: whether the report was told, and
-// the fastest datagram.
+// notice collects what happened since the last call of the slow path: whether a reader took the
+// report, and which datagram was the fastest on the fast path.
 func (s *TimeSynchronizer) notice(x float64) {
 	if s.published.report.isTold() {
 		s.both.outgoing = outgoing{}
@@ -169,7 +185,7 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 	b.begin(x)
 }
 
-// show shows readers, the sender and the fast path what is known at x.
+// show publishes what is known at x to readers, to the sender of reports and to the fast path.
 func (s *TimeSynchronizer) show(x float64) {
 	s.publish(x)
 	now := s.base + uint64(int64(x))
@@ -177,28 +193,35 @@ func (s *TimeSynchronizer) show(x float64) {
 	s.prepare(now, x)
 }
 
-// start begins with the first datagram, or anew where the state is one that cannot be.
+// start begins with the first datagram, or anew if memory broke. Readers keep the offset and the
+// number of steps that they saw, so neither goes back.
 func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 	var v view
 	if s.published.load(&v) {
 		v.whole = v.remote(localUsec) - localUsec
 	}
-	s.published.show(&view{clockMap: clockMap{whole: v.whole}, steps: v.steps})
-	waited, early := float64(int64(localUsec-s.published.heard.Load())), s.both.peer.last
+	kept := view{
+		clockMap: clockMap{whole: v.whole},
+		steps:    v.steps,
+	}
+	s.published.show(&kept)
+	earlyReport := s.both.peer.last
+	waited := float64(int64(localUsec - s.published.heard.Load()))
 	s.base = localUsec
 	s.both.start(float64(wrap(raw, deltaBits)))
 	s.bucket.begin(0)
-	if early != 0 { // it is as if it came now
-		s.both.report(min(max(-waited, -second), second), early)
+	if earlyReport != 0 {
+		// Its age may be anything: the local clock may have been set since.
+		s.both.report(min(max(-waited, -second), second), earlyReport)
 	}
 }
 
-// advance returns localUsec as microseconds since base, and moves base where the local clock was set.
+// advance returns localUsec as x. If the local clock was set it moves base, so that x goes on.
 func (s *TimeSynchronizer) advance(localUsec uint64) (x float64) {
 	x = float64(int64(localUsec - s.base))
-	if ahead := x - s.bucket.from; ahead < -second || ahead > longestSilence {
-		// The local clock was set. Times go on from where they were; by how much the
-		// offset changed, the deltas will show.
+	ahead := x - s.bucket.from
+	if ahead < -second || ahead > longestSilence {
+		// The deltas will show by how much the offset changed.
 		s.base += uint64(int64(ahead))
 		s.published.heard.Store(s.published.heard.Load() + uint64(int64(ahead)))
 		x = s.bucket.from
@@ -208,22 +231,27 @@ func (s *TimeSynchronizer) advance(localUsec uint64) (x float64) {
 	return x
 }
 
-// prepare readies the fast path: it says which datagrams need no more from now on.
+// prepare tells the fast path which datagrams it may handle from now on. It may handle none while
+// the offset is unknown, while an early outlier waits for the next datagram, or while readers wait
+// for a correction.
 func (s *TimeSynchronizer) prepare(localUsec uint64, x float64) {
 	b := &s.bucket
-	b.at, b.span = localUsec, 0
-	if s.both.peer.known && s.both.outliers.row == 0 && !s.both.dirty { // else readers are to hear as soon as may be
+	b.at = localUsec
+	b.span = 0
+	if s.both.peer.known && s.both.outliers.row == 0 && !s.both.dirty {
 		b.origin = uint64(int64(math.RoundToEven(s.both.delta(in, x)))) - localUsec
 		b.rate = uint32((1 + s.both.clock.skew) * (1 << 31))
 		b.span = uint32(max(bucketTime-(x-b.from), 0))
 	}
 }
 
-// OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
-// localRecvUsec. A report that comes before the first datagram counts from the first datagram on.
-// A report of 0 says that nothing has arrived there since the one before: it counts for Snapshot.Age
-// only. If your datagrams overtake each other, pass no report that was sent before one that you passed
-// in the second before: it looks as if the floor had risen.
+// OnPeerMinDeltaTS24 takes the peer's report, the result of its MinDeltaTS24, which arrived at
+// localRecvUsec in microseconds.
+//
+// A report that arrives before the first datagram counts when that datagram arrives. A report of 0
+// says that nothing arrived at the peer since the previous one; it counts for Snapshot.Age only.
+// If your datagrams can overtake each other, drop a report that was sent before one that you passed
+// in the last second: it would look as if the floor had risen.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
 	minDelta = NewCounter24(uint64(minDelta))
 	if !s.both.begun() {
@@ -247,15 +275,18 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	s.show(x)
 }
 
-// Anchor says that the remote clock read remoteUsec, its full 64 bits, when the peer sent the
+// Anchor tells the full 64 bits of the remote clock: it read remoteUsec when the peer sent the
 // message that arrived at localUsec, up to 66 s later. Datagrams show the offset modulo 67.1 s
-// only: from the first Anchor on RemoteTime returns full readings. That one may come before the first
-// datagram. Later, call it for each report, after OnPeerMinDeltaTS24: a sleep or a set of more than 33.5 s
-// changes the multiple, and after a silence Within waits for an anchor.
+// only, and from the first Anchor on RemoteTime returns full readings. That first one may come
+// before any datagram.
 //
-// An anchor that contradicts what is known lets Within return ErrAmbiguous. It is taken at once if it is
-// ahead, since no message comes from the future. If it is behind, the message may have been held up: it
-// takes three of them in a row, over 2 s. Either is a step.
+// Later, call Anchor for each report, after OnPeerMinDeltaTS24. A sleep or a clock step of more
+// than 33.5 s changes the multiple of 67.1 s, and after a silence Within waits for an anchor.
+//
+// While an anchor contradicts what is known, Within returns ErrAmbiguous. An anchor that is ahead
+// is believed at once, since no message comes from the future. One that is behind may have been
+// delayed, so it takes three in a row over 2 s. Either way RemoteTime then jumps, which counts as
+// a step.
 func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 	a := &s.both.anchors
 	var v view
@@ -266,31 +297,36 @@ func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 		return
 	}
 	x := float64(int64(localUsec - s.base))
-	confirmed := a.confirmed
+	wasConfirmed := a.confirmed
 	behind := int64(v.remote(localUsec) - remoteUsec)
 	turns := a.take(x, behind, s.both.delay(in), s.both.outliers.row > 0)
 	if turns != 0 {
 		v.whole -= uint64(turns) << offsetBits
 		v.steps++
 		s.both.dirty = true
+		i := &s.both.interval
+		partOfLastStep := i.undisturbed(x) <= settledTime
+		if wasConfirmed && !partOfLastStep {
+			i.clockStep(x)
+		}
 	}
-	if i := &s.both.interval; turns != 0 && confirmed && i.undisturbed(x) > settledTime {
-		i.clockStep(x) // else this is part of the last one
-	}
-	if state := v.state&^(unchecked|ambiguous) | s.both.trustState(); turns != 0 || state != v.state {
+	state := v.state&^(unchecked|ambiguous) | s.both.trustState()
+	if turns != 0 || state != v.state {
 		v.state = state
 		s.published.show(&v)
 	}
 }
 
-// Reset forgets everything, as when the peer is replaced by another. Steps goes on; if the offset
-// was known, Reset counts as a step.
+// Reset forgets everything, for instance when another peer takes the place of this one.
+// Snapshot.Steps goes on counting; if the offset was known, Reset counts as a step.
 func (s *TimeSynchronizer) Reset() {
 	var v view
 	if s.published.load(&v) {
 		v.steps++
 	}
-	s.bucket, s.both, s.base = bucket{}, association{}, 0
+	s.bucket = bucket{}
+	s.both = association{}
+	s.base = 0
 	s.published.show(&view{steps: v.steps})
 	s.published.datagrams.Store(0)
 	s.published.queuedSpans.Store(0)
@@ -299,14 +335,16 @@ func (s *TimeSynchronizer) Reset() {
 }
 
 const (
-	maxSlew      = 50e3 // us: larger corrections are steps
-	readerMargin = 20e3 // us: so far may a reader be ahead of the last datagram, or behind it
+	maxSlew      = 50e3 // us: a larger correction is a step
+	readerMargin = 20e3 // us: a reader may be ahead of the last datagram, or behind it, by this much
+	settledStep  = 500  // us: soon after a clock step a correction above this is part of that step
 )
 
-// publish shows readers what is known, if it is news to them. A correction begins a readerMargin after
-// now, and waits until the one before has been over for as long, unless both come at the same
-// time: then what readers read within the readerMargin, before or after now, is final. A large one is a
-// step, at once.
+// publish shows readers what is known at x, if it is news to them.
+//
+// A correction begins a readerMargin from now, so that what readers read within the readerMargin,
+// before or after now, is final. It waits until the previous correction has been over for as long,
+// unless both come at the same time. A large correction is a step, at once.
 func (s *TimeSynchronizer) publish(x float64) {
 	if !s.both.dirty {
 		return
@@ -315,7 +353,8 @@ func (s *TimeSynchronizer) publish(x float64) {
 	var old view
 	known := s.published.load(&old)
 	since := int64(now - old.from)
-	waits := known && since > -readerMargin && since < abs(old.slew())>>31+readerMargin // slewing takes twice what is slewed
+	slewTime := abs(old.slew()) >> 31 // us: at half the speed of time
+	waits := known && since > -readerMargin && since < slewTime+readerMargin
 	from := now
 	if waits {
 		from = old.from
@@ -324,27 +363,34 @@ func (s *TimeSynchronizer) publish(x float64) {
 	}
 	var v view
 	s.both.view(&v, x+float64(int64(from-now)), old.whole)
-	v.from, v.steps = from, old.steps
+	v.from = from
+	v.steps = old.steps
 	began := int64(from - old.from)
 	whole, part := old.offset(began, old.skewAt(began))
 	excess := wrap((whole-v.whole)<<32+uint64(part)-v.rest>>32, offsetBits+32) // 2^-32 us
+	isLarge := abs(excess) > maxSlew<<32
+	isSettling := abs(excess) > settledStep<<32 && s.both.interval.undisturbed(x) < settledTime
 	s.both.dirty = false
 	switch {
-	case !known: // nothing to correct
-	case abs(excess) > maxSlew<<32 || abs(excess) > 500<<32 && s.both.interval.undisturbed(x) < settledTime: // 0.5 ms: a clock was set by so much
+	case !known:
+		// There is nothing to correct.
+	case isLarge || isSettling:
 		s.both.view(&v, x, whole)
-		v.from, v.steps = now, old.steps+1
+		v.from = now
+		v.steps = old.steps + 1
 	case waits:
 		s.both.dirty = true
 		v.clockMap = old.clockMap
-		v.bound += float32(abs(excess-old.slewLeft(began))) / (1 << 32) // readers go on to where the old one leads
+		// Readers still go where the old correction leads.
+		v.bound += float32(abs(excess-old.slewLeft(began))) / (1 << 32)
 	default:
-		left := excess / (1 << 24)
+		left := excess / (1 << 24) // 2^-8 us
 		fine := int64(part) - left<<24
-		v.whole, v.rest = whole+uint64(fine>>32), join(uint32(fine), uint32(left))
+		v.whole = whole + uint64(fine>>32)
+		v.rest = join(uint32(fine), uint32(left))
 		v.rates = join(uint32(old.skewAt(since)), uint32(v.rates))
 	}
-	s.bucket.delay = int32(v.delay) // as readers see it
+	s.bucket.delay = int32(v.delay) // the fast path and readers agree
 	s.published.show(&v)
 }
 
@@ -913,7 +959,7 @@ type anchors struct {
 	row       uint8   // so many in a row are behind, by as much
 	behind    int64   // turns: by so much
 	from      float64 // x of the first of those
-	agreedAt    float64 // x of the last one that agreed
+	agreedAt  float64 // x of the last one that agreed
 }
 
 // take takes an anchor at x, which is behind of the remote clock by so many us, and returns by how many turns that is
@@ -964,23 +1010,23 @@ func sign(d int) float64 { return float64(2*d - 1) }
 
 // association puts both ways together. Only it knows the parts, which know nothing of each other.
 type association struct {
-	ways     [2]way
-	clock    clock
-	arbiter  arbiter
-	interval interval
-	anchors  anchors
-	peer     peer
-	outgoing outgoing
-	outliers outliers
-	resolution resolution
-	awaited  uint8   // 1 + the way that is where the round trip of before a clock step puts it, until it is heard of; 0: none
-	awaitedTrip float64 // us: that round trip
-	fellFrom float64 // us: the round trip until a floor fell in warm-up; 0: none
-	fellAt   float64 // x when it did
-	fellWay  uint8   // the way whose floor it was
-	silenceEnd float64 // x when the last silence ended
+	ways         [2]way
+	clock        clock
+	arbiter      arbiter
+	interval     interval
+	anchors      anchors
+	peer         peer
+	outgoing     outgoing
+	outliers     outliers
+	resolution   resolution
+	awaited      uint8   // 1 + the way that is where the round trip of before a clock step puts it, until it is heard of; 0: none
+	awaitedTrip  float64 // us: that round trip
+	fellFrom     float64 // us: the round trip until a floor fell in warm-up; 0: none
+	fellAt       float64 // x when it did
+	fellWay      uint8   // the way whose floor it was
+	silenceEnd   float64 // x when the last silence ended
 	silenceDrift float64 // us: how far the clocks may have run apart in it
-	dirty    bool    // readers are to be told something
+	dirty        bool    // readers are to be told something
 }
 
 // start begins with the level of the first datagram.
@@ -1543,12 +1589,12 @@ const (
 
 // peer is what is known of the reports of the other end.
 type peer struct {
-	sent   float64   // x when it sent the last one, but for those of 0
-	sentAny   float64   // x when it sent the last one of all
+	sent          float64   // x when it sent the last one, but for those of 0
+	sentAny       float64   // x when it sent the last one of all
 	intervalStart float64   // x when it sent the one before the last one that was not 0
-	last   Counter24 // report, 0 at first; it may come before the first datagram
-	minima uint8     // reports until it counts as one of ours: it starts as an original
-	known  bool      // a report has come, so the offset is known
+	last          Counter24 // report, 0 at first; it may come before the first datagram
+	minima        uint8     // reports until it counts as one of ours: it starts as an original
+	known         bool      // a report has come, so the offset is known
 }
 
 // isOriginal reports whether the peer is an original, or may be one.
@@ -1585,11 +1631,11 @@ func (o *outgoing) at(x, skew float64) float64 { return o.delta - skew*(x-o.x) }
 // ---- The clock ----
 
 const (
-	priorSkew = 100e-6         // two crystals of 50 ppm
-	slewSkew  = 500e-6         // NTP's fastest slew
-	unseenSlew    = 2e6 * slewSkew // us: so far from where it was is a clock until the next report, at most
-	maxSkew   = 1000e-6        // no computer's clock is as wrong
-	skewDrift = 0.1e-6 / 1e6   // a skew changes so fast, per microsecond: temperature
+	priorSkew  = 100e-6         // two crystals of 50 ppm
+	slewSkew   = 500e-6         // NTP's fastest slew
+	unseenSlew = 2e6 * slewSkew // us: so far from where it was is a clock until the next report, at most
+	maxSkew    = 1000e-6        // no computer's clock is as wrong
+	skewDrift  = 0.1e-6 / 1e6   // a skew changes so fast, per microsecond: temperature
 )
 
 // gaussian is what is known of a rate. A variance of 0: nothing.
@@ -1615,12 +1661,12 @@ func (g gaussian) differs(h gaussian) bool {
 
 // clock is the remote clock as the local one sees it. Both ways see the same one.
 type clock struct {
-	at     float64  // x at which the offset is that
-	offset float64  // us: remote minus local clock
-	skew   float64  // by which it changes
-	sigma  float64  // standard deviation of that
-	prior  gaussian // what was known of the skew before the points of both ways
-	agreed gaussian // what both ways last agreed on
+	at       float64  // x at which the offset is that
+	offset   float64  // us: remote minus local clock
+	skew     float64  // by which it changes
+	sigma    float64  // standard deviation of that
+	prior    gaussian // what was known of the skew before the points of both ways
+	agreed   gaussian // what both ways last agreed on
 	rejected bool     // the points were not believed
 }
 
@@ -1862,9 +1908,9 @@ const (
 	hostJitter    = 100.0 // us: hosts add so much, whatever the path
 	gateSpreads   = 8     // spreads: exponential jitter exceeds 8 times its mean in e^-8 of the cases
 
-	leastSlew   = 20.0 // us: less may be rounding
-	lateShare   = 0.7  // of what lacks: two ways that come back from a shorter path are late by half of it
-	slewDepths  = 5    // depths: late by more is late for sure
+	leastSlew     = 20.0 // us: less may be rounding
+	lateShare     = 0.7  // of what lacks: two ways that come back from a shorter path are late by half of it
+	slewDepths    = 5    // depths: late by more is late for sure
 	suspectDepths = 0.6  // depths: and by so much perhaps
 )
 
@@ -1929,11 +1975,11 @@ const outliersInARow = 3 // so many are believed: two may be nuisances
 // outliers are datagrams below the lower gate, faster than the path seems to allow. A clock that was set makes all
 // datagrams early, a path that was not taken before some, and swapped times of receipt one or two.
 type outliers struct {
-	x, y    float64 // when the last one came that counts, and how far above the floor, us
-	least   float64 // us: of those in a row, below 0
-	row     uint8   // so many in a row
-	buckets uint8   // buckets in a row in which some came
-	inThisBucket     bool    // one came in the bucket under way
+	x, y         float64 // when the last one came that counts, and how far above the floor, us
+	least        float64 // us: of those in a row, below 0
+	row          uint8   // so many in a row
+	buckets      uint8   // buckets in a row in which some came
+	inThisBucket bool    // one came in the bucket under way
 }
 
 // apart is how far apart, us, datagrams arrive at least that count as several: more than a program takes for one
@@ -2001,15 +2047,15 @@ type way struct {
 	touched      float64 // x of the datagram on which it lies
 	spread       float64 // us: how far apart the fastest datagrams come; at the start 1 s
 	residual     float64 // us: the last sample was so far above the floor
-	leastOfTwo        float64 // us: the last two were
+	leastOfTwo   float64 // us: the last two were
 	congestedFor float64 // us: for how long samples have been congested, of each a second at most
 	plateau      float64 // us: the least residual after the first 5 s of that
 	late         late
 	typical      typical
 	spreads      uint8   // samples that the spread is a mean over
 	hits         uint8   // congested samples near the plateau, at most longRun
-	usualGap        float32 // us: mean time between datagrams or reports, each counted for as long as it is
-	lastGap          float32 // us: the last one
+	usualGap     float32 // us: mean time between datagrams or reports, each counted for as long as it is
+	lastGap      float32 // us: the last one
 	points
 }
 
@@ -2195,7 +2241,7 @@ type points struct {
 	meanResidual float64 // us: mean distance of the points from the floor, at the start 1 s
 	rate         gaussian
 	best         keptPoint // the fastest since end
-	hasBest         bool      // there is a best
+	hasBest      bool      // there is a best
 	n            uint8
 	list         [maxPoints]keptPoint
 }
@@ -2533,13 +2579,13 @@ func (v *view) boundAt(x int64) float64 {
 
 // published is what readers see: a view, written by show and read by load, and counts.
 type published struct {
-	seq       atomic.Uint32    // counts views, by 2; odd while one is being written; the top bits are its state
-	queuedSpans      atomic.Uint32    // buckets in which all datagrams queued
-	patience  atomic.Uint32    // ms: the age of the last report at which the peer is silent
-	datagrams atomic.Uint64    // before the bucket under way; here, where a bucket's end writes anyway
-	words     [8]atomic.Uint64 // the view without its state
-	heard     atomic.Uint64    // local time, us, of the last report
-	report    ownReport
+	seq         atomic.Uint32    // counts views, by 2; odd while one is being written; the top bits are its state
+	queuedSpans atomic.Uint32    // buckets in which all datagrams queued
+	patience    atomic.Uint32    // ms: the age of the last report at which the peer is silent
+	datagrams   atomic.Uint64    // before the bucket under way; here, where a bucket's end writes anyway
+	words       [8]atomic.Uint64 // the view without its state
+	heard       atomic.Uint64    // local time, us, of the last report
+	report      ownReport
 }
 
 // The state of a view, the top bits of shown.seq: what is known was not checked since a silence or a clock step, the
