@@ -114,10 +114,7 @@ const (
 // Datagrams may be lost, repeated and reordered, and receive times may go back, as when two
 // threads swap datagrams. One or two implausibly early datagrams are ignored, and owd is then the
 // minimum delay. Three in a row, or one in each of four 0.2-second buckets, move the floor.
-func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(
-	remoteSendTS24 Counter24,
-	localRecvUsec uint64,
-) (owd time.Duration, ok bool) {
+func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
 	// Nearly every datagram queues a little and falls into the bucket under way. It ends here.
 	b := &s.bucket
 	dx := localRecvUsec - b.at
@@ -396,45 +393,47 @@ func (s *TimeSynchronizer) publish(x float64) {
 
 // ---- Answers ----
 
-// IsSynchronized reports whether the offset is known: since the first datagram and
-// the first report.
+// IsSynchronized reports whether the offset is known, which it is from the first datagram and the
+// first report on.
 func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()&synced != 0 }
 
-// MinDeltaTS24 returns what to report to the peer at localUsec: the least receive time minus send
-// stamp of all datagrams since the last report, as of now, in units of 8 us modulo 2^24. Send it in the
-// next datagram. ok is false before the first datagram. A result of 0 with ok tells the peer that nothing
-// has come since.
+// MinDeltaTS24 returns the report to send to the peer at localUsec: the least receive time minus
+// send stamp of all datagrams since the last report, as of now, in units of 8 us modulo 2^24. Send
+// it in the next datagram. ok is false before the first datagram. A result of 0 with ok tells the
+// peer that nothing has arrived since the last report.
 //
-// Reading a report ends its interval, so read one only to send it. Each datagram counts in one report.
-// One that came in the last 0.2 s may count in the next report.
+// Reading a report ends its interval, so read one only to send it. Each datagram counts in one
+// report. One that arrived in the last 0.2 s may count in the next report.
 //
-//   - A repeated call returns the same number until another datagram counts, or from a second later
-//     on 0. The peer takes a number that comes twice within a second as one report. So several
-//     goroutines may read and send reports.
-//   - A report that is lost, or that is read and not sent, takes with it what was least in its own
-//     interval, and nothing else. Read it each second, and the peer misses one second.
+//   - A repeated call returns the same number until another datagram counts. After a second it
+//     returns 0. The peer takes a number that arrives twice within a second as one report, so
+//     several goroutines may read and send reports.
+//   - A report that is lost, or that is read and not sent, loses the least delta of its own
+//     interval and nothing else. If you read a report each second, the peer misses one second.
 //
-// Where the peer is an original, which believes the last report as it is, each call returns the
-// delay floor. The remainder of a report by 3 is 0 or 1. That of an original may be 2: one such report, and the peer
-// counts as an original until 64 reports, each unlike the one before, had another. A report is at most 13 us off.
+// A C++ original believes the last report as it is. Beside one each call returns the delay floor.
+// The remainder of our reports by 3 is 0 or 1; that of an original's may be 2. After one report of
+// remainder 2 the peer counts as an original until 64 reports, each unlike the one before, had
+// another remainder. A report is rounded by at most 13 us.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	_, r := s.published.clockMap()
 	return s.published.report.tell(localUsec, r)
 }
 
 // RemoteTime returns the remote clock, in microseconds, at the local time localUsec.
-// It counts from what Anchor was told. Without an Anchor the first offset is taken to be within
-// 33.5 s of 0, so the result may be off by a fixed multiple of 67.1 s; a negative result wraps to
-// near 2^64. ok is false while the offset is not known.
+// ok is false while the offset is not known. It may be called from any goroutine.
+//
+// RemoteTime counts from what Anchor was told. Without an Anchor the first offset is taken to be
+// within 33.5 s of 0, so the result may be off by a fixed multiple of 67.1 s; a negative result
+// wraps to near 2^64. A clock step of more than 33.5 s is followed modulo 67.1 s.
 //
 // For increasing local times the result never goes back except at a step, which
-// increments Snapshot.Steps: corrections of up to 50 ms are slewed at half the speed of
-// time, or of up to 0.5 ms after a clock was set. A clock that is set by more than 33.5 s
-// is followed modulo 67.1 s.
+// increments Snapshot.Steps. Corrections of up to 50 ms are no steps: they are slewed at half the
+// speed of time. In the 15 s after a clock step only corrections of up to 0.5 ms are slewed.
 //
 // A reading from 20 ms before the last datagram to 20 ms after it is final: only a step changes
-// it, or a datagram whose time of receipt goes back. An earlier time is extrapolated back at the rate
-// of that time.
+// it, or a datagram whose time of receipt goes back. For an earlier time the result is extrapolated
+// back at the rate that held then.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	seq, r := s.published.clockMap()
 	if seq&synced == 0 {
@@ -446,9 +445,11 @@ func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok b
 }
 
 // ToRemoteTime23 returns the peer's clock at the local time localUsec, for a payload. The peer
-// reads it with FromLocalTime23. The result is rounded to the nearest unit of 8 us, which adds at
-// most 4 us to the error of the offset. ok is false while the offset is not known. The result is as far
-// off as ErrorBound here, which the peer cannot see, so send it only while Snapshot.Within is nil.
+// reads it with FromLocalTime23. ok is false while the offset is not known.
+//
+// The result is rounded to the nearest unit of 8 us, which adds at most 4 us to the error of the
+// offset. It is as far off as ErrorBound here, which the peer cannot see. So send it only while
+// Snapshot.Within is nil.
 //
 // For increasing local times the result never goes back except at a step, which
 // increments Snapshot.Steps. It may be called from any goroutine.
@@ -458,32 +459,34 @@ func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bo
 }
 
 // ToRemoteTime16 returns the peer's clock at the local time localUsec, for a payload. The peer
-// reads it with FromLocalTime16. The result is rounded to the nearest unit of 512 us, which adds
-// at most 256 us to the error of the offset. ok is false while the offset is not known. The result is
-// as far off as ErrorBound here, which the peer cannot see, so send it only while Snapshot.Within is nil.
+// reads it with FromLocalTime16. ok is false while the offset is not known.
 //
-// It may be called from any goroutine.
+// The result is rounded to the nearest unit of 512 us, which adds at most 256 us to the error of
+// the offset. It is as far off as ErrorBound here, which the peer cannot see. So send it only while
+// Snapshot.Within is nil. It may be called from any goroutine.
 func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bool) {
 	remote, ok := s.RemoteTime(localUsec)
 	return NewCounter16((remote + 1<<(ts16Shift-1)) >> ts16Shift), ok // 0 is 0 in units, too
 }
 
-// LocalTime returns the local time, in microseconds, at which RemoteTime reaches remoteUsec:
-// the inverse, with the same promises. RemoteTime of the result is remoteUsec or 1 us more. For a
-// future time the answer may change with later datagrams. Without an Anchor, remoteUsec must be a
-// reading as RemoteTime gives them, as far off as they are. ok is false while the offset is not
-// known.
+// LocalTime returns the local time, in microseconds, at which RemoteTime reaches remoteUsec: it is
+// the inverse, with the same promises. RemoteTime of the result is remoteUsec or 1 us more.
+// ok is false while the offset is not known.
+//
+// For a future time the answer may change with later datagrams. Without an Anchor, remoteUsec must
+// be a reading as RemoteTime gives it, off by the same multiple of 67.1 s.
 func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
 	var v view
 	if !s.published.load(&v) {
 		return 0, false
 	}
 	localUsec = remoteUsec - v.whole
-	// Remote clocks run at half to one and a half times the local speed, so each round at least
-	// halves what is missing, and 64 rounds make nothing of anything.
+	// Remote clocks run at half to one and a half times the local speed. So each round at least
+	// halves what is missing, and 64 rounds end any 64-bit number.
 	for range 64 {
 		missing := int64(remoteUsec - v.remote(localUsec))
-		if localUsec += uint64(missing); missing >= -1 && missing <= 1 {
+		localUsec += uint64(missing)
+		if missing >= -1 && missing <= 1 {
 			break
 		}
 	}
@@ -496,8 +499,8 @@ func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bo
 	return localUsec, true
 }
 
-// MinimumOneWayDelay returns the shortest time that a datagram was recently under way, never
-// negative; at first half the round trip, because two ends cannot measure how unequal the ways
+// MinimumOneWayDelay returns how long the fastest datagrams from the peer took recently, never
+// negative. It begins as half the round trip, because two ends cannot measure how unequal the ways
 // are. A way that becomes longer shows after 10 s. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	var v view
@@ -505,20 +508,20 @@ func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	return micros(float64(v.delay)), ok
 }
 
-// MinimumDelayToPeer returns the shortest time that a datagram to the peer was recently under
-// way, never negative; at first half the round trip. MinimumOneWayDelay is the way from the peer.
-// Both delays together are the round trip. ok is false while the offset is not known.
+// MinimumDelayToPeer returns how long the fastest datagrams to the peer took recently, never
+// negative. It begins as half the round trip. Its sum with MinimumOneWayDelay, the way from the
+// peer, is the round trip. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 	var v view
 	ok = s.published.load(&v)
 	return micros(float64(v.toPeer)), ok
 }
 
-// Skew returns the rate of the remote clock minus that of the local clock, in parts
-// per million, at most 1000 either way. ok is false while it is not known to 25 ppm;
-// RemoteTime runs at the best guess until then. At 60 datagrams a second each way that takes
-// 3 s with 0.1 ms of jitter, 11 s with 3 ms and 21 s with 10 ms; at one a second 15, 103 and
-// 156 s (medians, docs/PRODUCTION.md). Snapshot.SkewError says how well it is known.
+// Skew returns the rate of the remote clock minus that of the local clock, in parts per million,
+// from -1000 to 1000. ok is false while it is not known to 25 ppm; RemoteTime runs at the best
+// guess until then. That takes 3 to 21 s at 60 datagrams a second each way, and 15 to 156 s at one
+// a second, depending on the jitter (docs/PRODUCTION.md). Snapshot.SkewError says how well it is
+// known.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	var v view
 	if !s.published.load(&v) || v.dispersion > priorSkew/4 {
@@ -527,46 +530,72 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	return v.ppm(), true
 }
 
-// ErrorBound returns how far RemoteTime may be off at localUsec, whatever the asymmetry of the
-// path, while no clock is set and their rates differ by at most 500 ppm: half the round trip, plus what
-// the clocks may have drifted apart since the last useful datagram and report. Stalls, short queues and
-// paths that become longer do not widen it. For up to SettleTime after a clock was set it may be wrong, or
-// longer if the path became another one at the same moment; Snapshot.SinceStep says when that was last
-// noticed. It is at most 33.6 s, since datagrams show the offset modulo 67.1 s. ok is false while the
-// offset is not known.
+// ErrorBound returns how far RemoteTime may be off at localUsec, however unequal the two ways are:
+// half the round trip, plus what the clocks may have drifted apart since the last useful datagram
+// and report. It holds while there is no clock step and the rates differ by at most 500 ppm.
+// Stalls, short queues and paths that become longer do not widen it. ok is false while the offset
+// is not known.
+//
+// For up to SettleTime after a clock step the bound may be wrong, and for longer if the path
+// changed at the same moment. Snapshot.SinceStep says when a step was last detected. The bound is
+// at most 33.6 s, since datagrams show the offset modulo 67.1 s.
 func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
 	snapshot, ok := s.Snapshot(localUsec)
 	return snapshot.ErrorBound, ok
 }
 
 // Snapshot is everything that is known at one local time, RemoteUsec-OffsetUsec, all from the
-// same state. It is also a mapping from the local to the remote clock that can be kept, asked for
-// other times, put together with the next one by Then, and sent to another machine by
+// same state. It is also a mapping from the local to the remote clock: keep it, ask it for other
+// times with At, chain it with another one with Then, or send it to another machine with
 // AppendBinary. The zero value knows nothing. A Snapshot is a value: it never changes.
 type Snapshot struct {
-	RemoteUsec         uint64        // the remote clock, see RemoteTime
-	OffsetUsec         int64         // remote minus local clock
-	ErrorBound         time.Duration // of the two, see TimeSynchronizer.ErrorBound; 0 in the zero value only
-	MinimumOneWayDelay time.Duration // shortest one-way delay recently, from the peer
-	MinimumDelayToPeer time.Duration // shortest one-way delay recently, to the peer
-	Jitter             time.Duration // interarrival jitter of RFC 3550, section 6.4.1; up to 0.2 s late
-	FloorScatter       time.Duration // mean distance of the fastest datagrams from the shortest delay; 0 until it is known
-	Age                time.Duration // since the last report
-	SilentAfter        time.Duration // the Age from which on the peer is silent: 15 s, or 4 usual times between two reports
-	SinceStep          time.Duration // since a clock step was last noticed, or since the first datagram
-	Skew               float64       // remote minus local rate, parts per million, however well it is known
-	SkewError          float64       // by how much Skew may be off, parts per million: 6 standard errors, and what rates change by
-	Steps              uint32        // jumps of the remote time so far, of which one event may make several; the first synchronization does not count
-	StepSeen           bool          // a clock step was noticed since the first datagram
-	Unchecked          bool          // since a silence or a clock step not enough has arrived to check what is known
-	Ambiguous          bool          // the multiple of 67.1 s is in doubt, see Anchor
-	Hops               uint8         // mappings that Then put behind the first one
+	// RemoteUsec is the remote clock, see TimeSynchronizer.RemoteTime.
+	RemoteUsec uint64
+	// OffsetUsec is the remote minus the local clock.
+	OffsetUsec int64
+	// ErrorBound is how far both may be off, see TimeSynchronizer.ErrorBound. Only the zero value
+	// has 0.
+	ErrorBound time.Duration
+	// MinimumOneWayDelay is the shortest recent one-way delay from the peer.
+	MinimumOneWayDelay time.Duration
+	// MinimumDelayToPeer is the shortest recent one-way delay to the peer.
+	MinimumDelayToPeer time.Duration
+	// Jitter is the interarrival jitter of RFC 3550, section 6.4.1. It lags by up to 0.2 s.
+	Jitter time.Duration
+	// FloorScatter is the mean distance of the fastest datagrams from the shortest delay, and 0
+	// until that is known.
+	FloorScatter time.Duration
+	// Age is the time since the last report.
+	Age time.Duration
+	// SilentAfter is the Age from which on the peer counts as silent: 15 s, or 4 times the usual
+	// time between two reports if that is longer.
+	SilentAfter time.Duration
+	// SinceStep is the time since a clock step was last detected, or since the first datagram.
+	SinceStep time.Duration
+	// Skew is the remote minus the local rate, in parts per million, however well it is known.
+	Skew float64
+	// SkewError is how far Skew may be off, in parts per million: 6 standard errors, plus the
+	// drift that rates may have.
+	SkewError float64
+	// Steps counts the jumps of the remote time. One event may cause several. The first
+	// synchronization does not count.
+	Steps uint32
+	// StepSeen says that a clock step was detected since the first datagram.
+	StepSeen bool
+	// Unchecked says that too little has arrived since a silence or a clock step to confirm what
+	// is known.
+	Unchecked bool
+	// Ambiguous says that the multiple of 67.1 s is in doubt, see TimeSynchronizer.Anchor.
+	Ambiguous bool
+	// Hops counts the mappings that Then put behind the first one.
+	Hops uint8
 }
 
 // Known reports whether the snapshot knows anything. The zero value does not.
-func (s Snapshot) Known() bool { return s.ErrorBound != 0 } // else it is more than that
+func (s Snapshot) Known() bool { return s.ErrorBound != 0 } // a known bound is at least 39 us
 
-// Snapshot returns what is known at localUsec. ok is false while the offset is not known.
+// Snapshot returns everything that is known at localUsec. ok is false while the offset is not
+// known. It may be called from any goroutine.
 func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok bool) {
 	var v view
 	if !s.published.load(&v) {
@@ -574,6 +603,9 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 	}
 	remote := v.remote(localUsec)
 	x := int64(localUsec - v.from)
+	age := float64(int64(localUsec - s.published.heard.Load()))
+	silentAfter := max(s.published.patience.Load(), settledTime/1000) // ms
+	drift := skewDrift * abs(float64(x)+readerMargin)                 // as boundAt has it
 	snapshot = Snapshot{
 		RemoteUsec:         remote,
 		OffsetUsec:         int64(remote - localUsec),
@@ -581,11 +613,11 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		MinimumOneWayDelay: micros(float64(v.delay)),
 		MinimumDelayToPeer: micros(float64(v.toPeer)),
 		Jitter:             time.Duration(v.jitter>>jitterBits) * time.Microsecond,
-		Age:                micros(max(float64(int64(localUsec-s.published.heard.Load())), 0)),
-		SilentAfter:        time.Duration(max(s.published.patience.Load(), settledTime/1000)) * time.Millisecond,
+		Age:                micros(max(age, 0)),
+		SilentAfter:        time.Duration(silentAfter) * time.Millisecond,
 		SinceStep:          micros(max(float64(v.undisturbed)+float64(x), 0)),
 		Skew:               v.ppm(),
-		SkewError:          (float64(v.dispersion) + skewDrift*abs(float64(x)+readerMargin)) * 1e6, // as fast as boundAt grows there
+		SkewError:          (float64(v.dispersion) + drift) * 1e6,
 		Steps:              v.steps,
 		StepSeen:           v.state&disturbed != 0,
 		Unchecked:          v.state&unchecked != 0,
@@ -597,11 +629,12 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 	return snapshot, true
 }
 
-// SettleTime is how long Within fails after a clock step was noticed: by then both ends have seen the
-// step and told each other. A peer that is silent for as long may have set its clock meanwhile.
+// SettleTime is how long Within fails after a clock step was detected. By then both ends have seen
+// the step and told each other. A peer that is silent for as long may have stepped its clock
+// meanwhile.
 const SettleTime = 15 * time.Second
 
-// What Within returns. Compare with errors.Is.
+// Within returns one of these. Compare with errors.Is.
 var (
 	ErrUnsynchronized = errors.New("timesync: the remote clock is not known yet")
 	ErrSilent         = errors.New("timesync: no report from the peer for 15 s or longer")
@@ -611,21 +644,21 @@ var (
 	ErrWide           = errors.New("timesync: the error bound is wider than tolerable")
 )
 
-// Within returns nil if RemoteUsec may be relied on to be at most tolerable from the truth, modulo
-// 67.1 s where Anchor is not called. Else the error says why not. It is the first that applies, in the
-// order in which a program can ask the fields:
+// Within returns nil if RemoteUsec is at most tolerable from the truth, modulo 67.1 s where Anchor
+// is not called. Otherwise the error says why nobody should rely on it. It is the first of these
+// that applies:
 //
 //	ErrUnsynchronized  Known is false: nothing is known
 //	ErrSilent          Age is SilentAfter or more: the peer was silent for too long
 //	ErrAmbiguous       Ambiguous: an anchor contradicts what is known, or the round trip is 67.1 s or longer
-//	ErrStepped         StepSeen, and SinceStep is less than SettleTime: a clock was set
-//	ErrUnchecked       Unchecked: the peer was silent, and a clock may have been set meanwhile
+//	ErrStepped         StepSeen, and SinceStep is less than SettleTime: a clock step
+//	ErrUnchecked       Unchecked: the peer was silent, and a clock step may have gone unseen
 //	ErrWide            ErrorBound is above tolerable; it is half the round trip at least
 //
-// A clock step is noticed after the next datagram, or the next datagram and report: with package
-// link within 2.1 s, at four datagrams a second within 3 s, if none is lost. Until then Within answers
-// as before. After a silence Within does not: it waits for datagrams, reports and an anchor
-// that show whether a clock was set.
+// A clock step is detected after the next datagram, or the next datagram and report: with package
+// link within 2.1 s, at four datagrams a second within 3 s, if none is lost. Until then Within
+// answers as before. After a silence Within fails until datagrams, reports and an anchor have shown
+// whether there was a clock step.
 func (s Snapshot) Within(tolerable time.Duration) error {
 	switch {
 	case !s.Known():
@@ -644,37 +677,44 @@ func (s Snapshot) Within(tolerable time.Duration) error {
 	return nil
 }
 
-// silentAfter returns SilentAfter, also of a Snapshot that nobody filled in.
+// silentAfter returns SilentAfter, or 15 s for a Snapshot that a program built without it.
 func (s Snapshot) silentAfter() time.Duration { return max(s.SilentAfter, SettleTime) }
 
-// String returns the snapshot in a line for logs.
+// String returns the snapshot in one line for logs.
 func (s Snapshot) String() string {
 	if !s.Known() {
 		return "not synchronized"
 	}
-	scatter, since := "unknown", "the start"
+	scatter := "unknown"
 	if s.FloorScatter > 0 {
 		scatter = s.FloorScatter.String()
 	}
+	since := "the start"
 	if s.StepSeen {
 		since = "a clock was set"
 	}
-	silent, doubt := "", ""
+	silent := ""
 	if s.silentAfter() > SettleTime {
 		silent = fmt.Sprintf(" of at most %v", s.SilentAfter)
 	}
+	doubt := ""
 	if s.Unchecked {
 		doubt += ", unchecked"
 	}
 	if s.Ambiguous {
 		doubt += ", ambiguous"
 	}
-	return fmt.Sprintf("offset %d us +-%v, skew %.3f+-%.3f ppm, delay %v in, %v out, jitter %v, scatter %s, report %v ago%s, %v since %s, %d steps, %d hops%s",
-		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError, s.MinimumOneWayDelay, s.MinimumDelayToPeer, s.Jitter, scatter, s.Age, silent, s.SinceStep, since, s.Steps, s.Hops, doubt)
+	clock := fmt.Sprintf("offset %d us +-%v, skew %.3f+-%.3f ppm",
+		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError)
+	path := fmt.Sprintf("delay %v in, %v out, jitter %v, scatter %s",
+		s.MinimumOneWayDelay, s.MinimumDelayToPeer, s.Jitter, scatter)
+	trust := fmt.Sprintf("report %v ago%s, %v since %s, %d steps, %d hops%s",
+		s.Age, silent, s.SinceStep, since, s.Steps, s.Hops, doubt)
+	return clock + ", " + path + ", " + trust
 }
 
-// LogValue returns the snapshot for package log/slog: a group of always the same attributes. They are 0 where known
-// is false.
+// LogValue returns the snapshot for package log/slog: a group that always has the same attributes.
+// They are 0 where known is false.
 func (s Snapshot) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Bool("known", s.Known()),
@@ -705,19 +745,18 @@ func (s Snapshot) remote(x int64) uint64 {
 	return s.RemoteUsec + uint64(x) + uint64(int64(math.Floor(s.Skew*float64(x)/1e6)))
 }
 
-// widening returns by how much the error bound grows in the time away, both in us. The clocks of
-// each pair change their rate by themselves.
+// widening returns how much the error bound grows in the time away, both in us.
 func (s Snapshot) widening(away float64) float64 {
 	return (s.SkewError*1e-6 + s.skewDrift()/2*away) * away
 }
 
+// skewDrift returns how fast Skew may drift, per microsecond. Each pair of clocks drifts by itself.
 func (s Snapshot) skewDrift() float64 { return skewDrift * (1 + float64(s.Hops)) }
 
 // At returns what the snapshot says of another local time, later or earlier: RemoteUsec,
-// OffsetUsec, ErrorBound, Age, SinceStep and SkewError as of then. The remote time goes on at
-// the rate that Skew says. ErrorBound becomes wider in both directions, by SkewError and by the
-// most that rates change. Unlike a TimeSynchronizer it does not see what happens to the clocks
-// after it was taken.
+// OffsetUsec, ErrorBound, Age, SinceStep and SkewError as of then. The remote time runs at the rate
+// Skew. ErrorBound grows in both directions, by SkewError and by the fastest drift of a rate.
+// Unlike a TimeSynchronizer, a Snapshot does not see what happens to the clocks after it was taken.
 func (s Snapshot) At(localUsec uint64) Snapshot {
 	x := int64(localUsec - s.localUsec())
 	if !s.Known() || x == 0 {
@@ -728,26 +767,28 @@ func (s Snapshot) At(localUsec uint64) Snapshot {
 	s.OffsetUsec = int64(s.RemoteUsec - localUsec)
 	s.ErrorBound = wider(s.ErrorBound, s.widening(away)+1) // 1 us: the remote time is rounded
 	s.SkewError += s.skewDrift() * away * 1e6
-	s.Age, s.SinceStep = later(s.Age, x), later(s.SinceStep, x)
+	s.Age = later(s.Age, x)
+	s.SinceStep = later(s.SinceStep, x)
 	return s
 }
 
-// wider returns bound and us more, rounded up, at most the longest duration.
+// wider returns bound plus us, rounded up, at most the longest duration.
 func wider(bound time.Duration, us float64) time.Duration {
-	if us = math.Ceil(us); us < float64(math.MaxInt64-bound)/1000 {
+	us = math.Ceil(us)
+	if us < float64(math.MaxInt64-bound)/1000 {
 		return bound + time.Duration(us)*time.Microsecond
 	}
 	return math.MaxInt64
 }
 
-// later returns what age is x us later, from 0 to the longest duration.
+// later returns what age becomes x us later, from 0 to the longest duration.
 func later(age time.Duration, x int64) time.Duration {
 	return micros(max(float64(age)/1000+float64(x), 0))
 }
 
 // LocalTime returns the local time, in microseconds, at which the remote clock reads remoteUsec:
-// the first one at which At says so, or 1 us more. The result may be off by what
-// At(result).ErrorBound says. Of the zero value it is remoteUsec.
+// the first one at which At says so, or 1 us more. The result is off by at most
+// At(result).ErrorBound. The zero value returns remoteUsec.
 func (s Snapshot) LocalTime(remoteUsec uint64) (localUsec uint64) {
 	rate := s.Skew * 1e-6
 	d := int64(remoteUsec - s.RemoteUsec)
@@ -762,8 +803,8 @@ func (s Snapshot) LocalTime(remoteUsec uint64) (localUsec uint64) {
 }
 
 // Interval returns the first and the last remote time, in microseconds, that the error bound
-// allows; At(localUsec).Interval() does for another local time. Of the zero value they are 0 and
-// the largest number, for all times.
+// allows. For another local time use At(localUsec).Interval(). The zero value returns 0 and the
+// largest number: any time is possible.
 func (s Snapshot) Interval() (earliestUsec, latestUsec uint64) {
 	if !s.Known() {
 		return 0, math.MaxUint64
@@ -772,23 +813,27 @@ func (s Snapshot) Interval() (earliestUsec, latestUsec uint64) {
 	return s.RemoteUsec - bound, s.RemoteUsec + bound
 }
 
-// Then puts two mappings together: s leads from the local clock to a second one, next from that
-// one to a third. The result leads from the local clock to the third, at the local time of s, as
-// when a relay tells its receivers what it knows of a sender. next may have been taken earlier or
-// later; Then asks it At the time of s. It must be about the second clock that s is about: if the
-// second computer started anew, an earlier next is about another one.
+// Then chains two mappings: s leads from the local clock to a second one, next from the second one
+// to a third. The result leads from the local clock to the third, at the local time of s. A relay
+// uses it to tell its receivers what it knows of a sender.
 //
-// Offsets, rates, delays and jitters add up, and so do their errors. Age and SilentAfter are those of the one that is
-// nearer to being silent, SinceStep is the shorter one, and StepSeen says whether Within is to wait for that. Steps is no
-// count any more; it changes when one of both does. If one mapping is the zero value, so is the
-// result.
+// next may have been taken earlier or later; Then asks it At the time of s. It must be about the
+// second clock that s is about: if the second computer restarted, an earlier next is about another
+// clock.
+//
+// Offsets, rates, delays and jitters add up, and so do their errors. Age and SilentAfter are those
+// of the mapping that is closer to being silent. SinceStep is the shorter one, and StepSeen says
+// whether Within waits for a step. Steps is no longer a count, but it changes when either one does.
+// If either mapping is the zero value, so is the result.
 func (s Snapshot) Then(next Snapshot) Snapshot {
 	if !s.Known() || !next.Known() {
 		return Snapshot{}
 	}
 	next = next.At(s.RemoteUsec)
-	// The second clock may read something else by s.ErrorBound, and next is as wide as it is there.
+	// The true reading of the second clock may be off from where next was asked by s.ErrorBound.
 	off := float64(s.ErrorBound) / 1000
+	skewProduct := s.Skew * next.Skew * 1e-6
+	skewErrorProduct := (s.SkewError*(abs(next.Skew)+next.SkewError) + next.SkewError*abs(s.Skew)) * 1e-6
 	both := Snapshot{
 		RemoteUsec:         next.RemoteUsec,
 		OffsetUsec:         s.OffsetUsec + next.OffsetUsec,
@@ -799,19 +844,20 @@ func (s Snapshot) Then(next Snapshot) Snapshot {
 		Age:                s.Age,
 		SilentAfter:        s.silentAfter(),
 		SinceStep:          min(s.SinceStep, next.SinceStep),
-		Skew:               s.Skew + next.Skew + s.Skew*next.Skew*1e-6,
-		SkewError:          s.SkewError + next.SkewError + (s.SkewError*(abs(next.Skew)+next.SkewError)+next.SkewError*abs(s.Skew))*1e-6,
-		Steps:              31*s.Steps + next.Steps, // a sum would hide that one started anew, which is a step for the other
+		Skew:               s.Skew + next.Skew + skewProduct,
+		SkewError:          s.SkewError + next.SkewError + skewErrorProduct,
+		Steps:              31*s.Steps + next.Steps, // a sum would hide that one began anew as the other stepped
 		StepSeen:           s.StepSeen,
 		Unchecked:          s.Unchecked || next.Unchecked,
 		Ambiguous:          s.Ambiguous || next.Ambiguous,
 		Hops:               uint8(min(int(s.Hops)+int(next.Hops)+1, math.MaxUint8)),
 	}
 	if next.Age-next.silentAfter() > s.Age-s.silentAfter() {
-		both.Age, both.SilentAfter = next.Age, next.silentAfter()
+		both.Age = next.Age
+		both.SilentAfter = next.silentAfter()
 	}
 	if next.SinceStep < s.SinceStep {
-		both.StepSeen = next.StepSeen // that one began later, or its clock was set later
+		both.StepSeen = next.StepSeen
 	}
 	for _, one := range [...]Snapshot{s, next} {
 		both.StepSeen = both.StepSeen || one.StepSeen && one.SinceStep < SettleTime
@@ -826,7 +872,7 @@ const snapshotLen = 63 // bytes: AppendBinary has the format
 
 var errSnapshot = errors.New("timesync: not a snapshot, or one of a version that is not known")
 
-// AppendBinary appends the 63 bytes of a Snapshot that travels. The error is always nil. Integers
+// AppendBinary appends the 63 bytes in which a Snapshot travels. The error is always nil. Integers
 // are little-endian:
 //
 //	version             1 byte: 1
@@ -835,22 +881,24 @@ var errSnapshot = errors.New("timesync: not a snapshot, or one of a version that
 //	local clock         8 bytes, us: when it was taken
 //	RemoteUsec          8 bytes
 //	ErrorBound          4 bytes, us, rounded up
-//	MinimumOneWayDelay  4 bytes, us, as the two that follow
-//	MinimumDelayToPeer  4 bytes
-//	Jitter              4 bytes
-//	FloorScatter        4 bytes
+//	MinimumOneWayDelay  4 bytes, us
+//	MinimumDelayToPeer  4 bytes, us
+//	Jitter              4 bytes, us
+//	FloorScatter        4 bytes, us
 //	Age                 4 bytes, ms, rounded up
 //	SilentAfter         4 bytes, ms
-//	SinceStep         4 bytes, ms, rounded down
+//	SinceStep           4 bytes, ms, rounded down
 //	Skew                4 bytes, 2^-32, signed
 //	SkewError           4 bytes, 2^-32, rounded up
 //	Steps               4 bytes
 //
-// Durations that do not fit become the longest ones that do. If the ErrorBound or the rates do not
-// fit, which is more than 71 minutes or a rate of half the time's, nothing is known: it travels as
-// the zero value, and that as a version and zeros.
+// A duration that does not fit becomes the longest one that does. An ErrorBound above 71 minutes or
+// a rate above one half does not fit either; such a snapshot travels as the zero value. The zero
+// value is the version and zeros.
 func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
-	down := func(d, unit time.Duration) uint32 { return uint32(min(max(d, 0)/unit, math.MaxUint32)) }
+	down := func(d, unit time.Duration) uint32 {
+		return uint32(min(max(d, 0)/unit, math.MaxUint32))
+	}
 	up := func(d, unit time.Duration) uint32 {
 		n := down(d, unit)
 		if d > time.Duration(n)*unit && n < math.MaxUint32 {
@@ -860,9 +908,13 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 	}
 	skew := s.Skew * (1 << 32) / 1e6
 	rate := math.Round(skew)
-	off := math.Ceil(s.SkewError*(1<<32)/1e6 + abs(skew-rate))
-	if !(abs(rate) <= math.MaxInt32 && off >= 0 && off <= math.MaxUint32 && s.ErrorBound > 0 && s.ErrorBound <= math.MaxUint32*time.Microsecond) {
-		s, rate, off = Snapshot{}, 0, 0
+	rateError := math.Ceil(s.SkewError*(1<<32)/1e6 + abs(skew-rate))
+	ratesFit := abs(rate) <= math.MaxInt32 && rateError >= 0 && rateError <= math.MaxUint32
+	boundFits := s.ErrorBound > 0 && s.ErrorBound <= math.MaxUint32*time.Microsecond
+	if !ratesFit || !boundFits {
+		s = Snapshot{}
+		rate = 0
+		rateError = 0
 	}
 	flags := byte(0)
 	for i, is := range [...]bool{s.StepSeen, s.Unchecked, s.Ambiguous} {
@@ -874,9 +926,17 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.LittleEndian.AppendUint64(b, s.localUsec())
 	b = binary.LittleEndian.AppendUint64(b, s.RemoteUsec)
 	for _, n := range [...]uint32{
-		up(s.ErrorBound, time.Microsecond), down(s.MinimumOneWayDelay, time.Microsecond), down(s.MinimumDelayToPeer, time.Microsecond),
-		down(s.Jitter, time.Microsecond), down(s.FloorScatter, time.Microsecond), up(s.Age, time.Millisecond), down(s.SilentAfter, time.Millisecond), down(s.SinceStep, time.Millisecond),
-		uint32(int32(rate)), uint32(off), s.Steps,
+		up(s.ErrorBound, time.Microsecond),
+		down(s.MinimumOneWayDelay, time.Microsecond),
+		down(s.MinimumDelayToPeer, time.Microsecond),
+		down(s.Jitter, time.Microsecond),
+		down(s.FloorScatter, time.Microsecond),
+		up(s.Age, time.Millisecond),
+		down(s.SilentAfter, time.Millisecond),
+		down(s.SinceStep, time.Millisecond),
+		uint32(int32(rate)),
+		uint32(rateError),
+		s.Steps,
 	} {
 		b = binary.LittleEndian.AppendUint32(b, n)
 	}
@@ -886,14 +946,16 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 // MarshalBinary returns what AppendBinary appends.
 func (s Snapshot) MarshalBinary() (data []byte, err error) { return s.AppendBinary(nil) }
 
-// UnmarshalBinary sets s to what AppendBinary appended, which must be all of data. The error is
-// ErrLength, or another one if data is no Snapshot; s is what it was then. Whoever could forge data
-// can move the clock, as with a stamp.
+// UnmarshalBinary sets s to the Snapshot in data, which must be exactly what AppendBinary appended.
+// It returns ErrLength if data is not 63 bytes long, and another error if data is no Snapshot of a
+// known version; then s keeps its value. Whoever can forge data can move the clock, as with a stamp.
 func (s *Snapshot) UnmarshalBinary(data []byte) error {
 	if len(data) != snapshotLen {
 		return ErrLength
 	}
-	flags, local, remote := data[1], binary.LittleEndian.Uint64(data[3:]), binary.LittleEndian.Uint64(data[11:])
+	flags := data[1]
+	local := binary.LittleEndian.Uint64(data[3:])
+	remote := binary.LittleEndian.Uint64(data[11:])
 	var n [11]uint32
 	for i := range n {
 		n[i] = binary.LittleEndian.Uint32(data[19+4*i:])
@@ -925,10 +987,12 @@ func (s *Snapshot) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// Stats counts since the start or Reset. It is up to 5 s late, and where datagrams end, until the next one.
+// Stats counts since the start or Reset. The counts lag by up to 5 s, or until the next datagram.
 type Stats struct {
-	Datagrams   uint64 // taken
-	QueuedSpans uint32 // spans of 0.2 s or more in which all datagrams queued
+	// Datagrams counts all datagrams that were passed in.
+	Datagrams uint64
+	// QueuedSpans counts the spans of 0.2 s or more in which every datagram queued.
+	QueuedSpans uint32
 }
 
 // LogValue returns the counts for package log/slog: a group of always the same attributes.
@@ -939,7 +1003,7 @@ func (s Stats) LogValue() slog.Value {
 	)
 }
 
-// Stats returns what was counted.
+// Stats returns the counts so far. It may be called from any goroutine.
 func (s *TimeSynchronizer) Stats() Stats {
 	return Stats{Datagrams: s.published.datagrams.Load(), QueuedSpans: s.published.queuedSpans.Load()}
 }
