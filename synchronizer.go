@@ -1015,64 +1015,79 @@ const (
 	heldTime = 2 * second      // us: more than any round trip, after which a newer anchor comes
 )
 
-// anchors decide by how many turns the offset is off.
+// anchors decide by how many turns of the offset's ring RemoteTime is off.
 type anchors struct {
-	known     bool    // one has come
-	confirmed bool    // one has agreed since the offset is known
-	disagrees bool    // the last one contradicts what is known
-	row       uint8   // so many in a row are behind, by as much
-	behind    int64   // turns: by so much
-	from      float64 // x of the first of those
-	agreedAt  float64 // x of the last one that agreed
+	known       bool    // an anchor has arrived
+	confirmed   bool    // one has agreed since the offset is known
+	disagrees   bool    // the last one contradicts what is known
+	row         uint8   // anchors in a row that were behind by the same number of turns
+	behindTurns int64   // turns: that number
+	rowFrom     float64 // x of the first one in that row
+	agreedAt    float64 // x of the last one that agreed
 }
 
-// take takes an anchor at x, which is behind of the remote clock by so many us, and returns by how many turns that is
-// to be set back. A datagram on the floor is under way for delay; that of this anchor was too early for it, or not.
+// take takes an anchor that arrived at x, with a remote time that is behind by that many us of what
+// RemoteTime says, and returns by how many turns RemoteTime must be set back. delay is that of a
+// datagram on the floor. early says that an early outlier is waiting to be believed.
 func (a *anchors) take(x float64, behind int64, delay float64, early bool) (turns int64) {
 	a.known = true
 	turns = (behind + second) >> offsetBits
 	a.disagrees = turns != 0
 	late := float64(behind-turns<<offsetBits) - delay
+	// Where the rest is no plausible delay a clock step is the cause. Datagrams and reports must
+	// show it first.
+	mayBeStep := late < -second || late > turn/2
+	// An old message looks as a step backwards does.
+	mayBeDelayed := turns > 0 || late > second
 	switch {
 	case turns == 0:
-	case early: // a clock was set: datagrams and reports are to tell that first
+		// It agrees.
+	case early:
 		a.row = 0
 		return 0
-	case !a.confirmed: // nothing was known of the turns
-	case late < -second || late > turn/2: // a clock was set, as above
+	case !a.confirmed:
+		// Nothing was known of the turns, so there is nothing to contradict.
+	case mayBeStep:
 		a.row = 0
 		return 0
-	case (turns > 0 || late > second) && !a.inARow(x, turns): // it may have been held up, or a clock was set, as above
+	case mayBeDelayed && !a.inARow(x, turns):
 		return 0
 	}
-	a.confirmed, a.disagrees, a.row, a.agreedAt = true, false, 0, x
+	a.confirmed = true
+	a.disagrees = false
+	a.row = 0
+	a.agreedAt = x
 	return turns
 }
 
-// inARow counts an anchor that is behind, and reports whether it is to be believed.
+// inARow counts an anchor that is behind, and reports whether enough of them said the same.
 func (a *anchors) inARow(x float64, turns int64) bool {
-	if a.row == 0 || a.behind != turns {
-		a.row, a.behind, a.from = 0, turns, x
+	if a.row == 0 || a.behindTurns != turns {
+		a.row = 0
+		a.behindTurns = turns
+		a.rowFrom = x
 	}
 	a.row = min(a.row+1, longRun)
-	return a.row >= outliersInARow && x-a.from >= heldTime
+	return a.row >= outliersInARow && x-a.rowFrom >= heldTime
 }
 
+// ---- The association: both ways together ----
 // ---- The association: both ways together ----
 
 const (
 	in, out = 0, 1 // the ways: from the peer, to the peer
 
-	rounding = 13.0 // us: of a report or a stamp, at most
-	sigmas   = 6.0  // standard errors of a rate: a few points far from normal gave them
+	rounding = 13.0 // us: a report or a stamp is rounded by at most this
+	sigmas   = 6.0  // standard errors that a limit of a rate takes: the noise is not normal
 )
 
 var infinite = math.Inf(1)
 
-// sign is that of the offset in the deltas of way d.
+// sign is the sign with which the offset enters the deltas of way d: -1 in, +1 out.
 func sign(d int) float64 { return float64(2*d - 1) }
 
-// association puts both ways together. Only it knows the parts, which know nothing of each other.
+// association puts both ways together. Only the association knows its parts; they do not know each
+// other.
 type association struct {
 	ways         [2]way
 	clock        clock
@@ -1083,14 +1098,14 @@ type association struct {
 	outgoing     outgoing
 	outliers     outliers
 	resolution   resolution
-	awaited      uint8   // 1 + the way that is where the round trip of before a clock step puts it, until it is heard of; 0: none
-	awaitedTrip  float64 // us: that round trip
-	fellFrom     float64 // us: the round trip until a floor fell in warm-up; 0: none
-	fellAt       float64 // x when it did
-	fellWay      uint8   // the way whose floor it was
-	silenceEnd   float64 // x when the last silence ended
-	silenceDrift float64 // us: how far the clocks may have run apart in it
-	dirty        bool    // readers are to be told something
+	awaited      uint8   // 1 + the way that has not shown the last clock step yet; 0: none
+	awaitedTrip  float64 // us: the round trip before that step, which holds until the way shows it
+	fellFrom     float64 // us: the round trip before a floor fell in warm-up; 0: none fell
+	fellAt       float64 // x of that fall
+	fellWay      uint8   // the way whose floor fell
+	silenceEnd   float64 // x at which the last silence ended
+	silenceDrift float64 // us: how far the clocks may have drifted apart in it
+	dirty        bool    // there is news for readers
 }
 
 // start begins with the level of the first datagram.
@@ -1104,15 +1119,17 @@ func (a *association) start(level float64) {
 // begun reports whether a datagram has arrived.
 func (a *association) begun() bool { return a.ways[in].spacing > 0 }
 
-// sane reports whether what all else rests on is finite. Only memory that breaks makes it otherwise.
+// sane reports whether the numbers that all others derive from are finite. Only broken memory makes
+// them anything else.
 func (a *association) sane() bool {
-	c, r := &a.clock, &a.arbiter
+	c := &a.clock
+	r := &a.arbiter
 	sum := c.offset + c.skew + c.sigma + r.asymmetry + a.interval.slack[in] + a.interval.slack[out]
 	delays := abs(a.ways[in].level) + abs(a.ways[out].level) + abs(r.reference) + abs(r.symmetric)
 	return sum-sum == 0 && delays < 1<<50
 }
 
-// advance carries the clock on to x. What is not known of its rate widens the interval.
+// advance carries the clock on to x. The interval widens by how far the rate may be off.
 func (a *association) advance(x float64) {
 	dt := x - a.clock.at
 	if dt == 0 {
@@ -1123,30 +1140,30 @@ func (a *association) advance(x float64) {
 	a.clock.at = x
 }
 
-// delta returns that of a datagram on the floor of way d at x.
+// delta returns the delta, in us, of a datagram on the floor of way d at x.
 func (a *association) delta(d int, x float64) float64 {
 	return a.ways[d].level + sign(d)*a.clock.offsetAt(x)
 }
 
-// delay returns that of a datagram on the floor of way d.
+// delay returns the one-way delay, in us, of a datagram on the floor of way d.
 func (a *association) delay(d int) float64 { return ring(a.ways[d].level, offsetBits) }
 
-// roundTrip returns that of a datagram that does not queue. No clock is in it.
+// roundTrip returns the sum of both floors, us. It contains no clock.
 func (a *association) roundTrip() float64 {
 	return ring(a.ways[in].level+a.ways[out].level, deltaBits)
 }
 
-// lack returns by how much the round trip is shorter than the reference one.
+// lack returns by how many us the round trip is shorter than the reference one.
 func (a *association) lack() float64 { return a.arbiter.reference - a.roundTrip() }
 
-// deadBand is by how much two looks at the same round trip differ at most.
+// deadBand returns by how many us two looks at the same round trip may differ.
 func (a *association) deadBand() float64 {
 	noise := a.ways[in].scatter() + a.ways[out].scatter()
 	return 2*hostJitter + a.resolution.joint() + gateSpreads/2*noise + a.stale(0)
 }
 
-// stale returns by how much the floor of the way to the peer may be above what an original reports: that is a
-// minimum of ten seconds. The rate may be another one by unknown.
+// stale returns by how many us a report of an original may be below its floor now. It is a minimum
+// of ten seconds, in which the floor may have risen at the skew, or at unknown more.
 func (a *association) stale(unknown float64) float64 {
 	if !a.peer.isOriginal() {
 		return 0
@@ -1154,7 +1171,7 @@ func (a *association) stale(unknown float64) float64 {
 	return (min(a.clock.at, congestedTime) + second) * max(unknown+a.clock.skew, 0)
 }
 
-// look returns what both ways say now.
+// look returns what both ways say together now.
 func (a *association) look() look {
 	return look{
 		roundTrip:  a.roundTrip(),
@@ -1173,15 +1190,19 @@ func (a *association) follow() {
 		a.ways[a.awaited-1].level += a.awaitedTrip - a.roundTrip()
 	}
 	l := a.look()
-	if a.arbiter.reference < -l.deadBand-priorSkew*min(a.clock.at, longestWindow) { // the first reports were from before
+	drifted := priorSkew * min(a.clock.at, longestWindow)
+	if a.arbiter.reference < -l.deadBand-drifted {
+		// No round trip is negative: the first reports were older than a clock step.
 		a.arbiter.restart(l.roundTrip)
 	}
 	d := a.arbiter.correct(l) - l.correction
-	a.arbiter.jumped = a.arbiter.jumped || abs(d) > l.deadBand && !a.arbiter.warmingUp()
+	jumps := abs(d) > l.deadBand && !a.arbiter.warmingUp()
+	a.arbiter.jumped = a.arbiter.jumped || jumps
 	a.adjust(d)
 }
 
-// adjust moves the offset by d. The interval stays where it is, and so do the deltas of both floors.
+// adjust moves the offset by d. The interval stays where it is, and so does what each way measured:
+// one delay grows by what the other one loses.
 func (a *association) adjust(d float64) {
 	if d == 0 {
 		return
@@ -1194,13 +1215,15 @@ func (a *association) adjust(d float64) {
 	a.dirty = true
 }
 
-// datagram takes a delta that arrived at x and returns how far it is above the floor, us.
+// datagram takes a delta that arrived at x and returns how many us it is above the floor. An early
+// outlier is not believed until more of them agree.
 func (a *association) datagram(x float64, raw uint64, b *bucket) (y float64, believed bool) {
 	a.advance(x)
 	w := &a.ways[in]
 	w.learnFirstSpread(b)
 	y = around(raw, a.delta(in, x))
-	if gate := w.lowerGate(x, a.clock.sigma, a.resolution.joint()); y < -gate {
+	gate := w.lowerGate(x, a.clock.sigma, a.resolution.joint())
+	if y < -gate {
 		by, isFall := a.outliers.add(x, y, gate, x < warmUp)
 		if !isFall {
 			return 0, false
@@ -1221,33 +1244,38 @@ func (a *association) datagram(x float64, raw uint64, b *bucket) (y float64, bel
 	return y, true
 }
 
-// endSilence takes that a datagram that is so far above the floor ended a silence, in which a clock may have been set: then
-// the truth is as far off as it is late.
+// endSilence takes that a silence ended with a datagram that was above the floor by that many us. A
+// clock step in the silence may be what made it late. Then the offset is off by as much, so the
+// interval allows for it.
 func (a *association) endSilence(x, silence, above float64) {
 	if !a.peer.known {
 		return
 	}
-	a.silenceEnd, a.silenceDrift = x, a.dispersion()*silence
+	a.silenceEnd = x
+	a.silenceDrift = a.dispersion() * silence
 	a.interval.slack[in] = max(a.interval.slack[in], a.delay(in)+above)
 	a.dirty = true
 }
 
-// heardAgain takes that something came on way d at x, the first in a time. If that was a silence, a clock may have
-// been set in it: what is known is to be checked.
+// heardAgain takes that way d was heard at x, and had not been for that long. If it was a silence, a
+// clock step may have gone unseen, and what is known must be checked.
 func (a *association) heardAgain(d int, x, silence float64) {
-	if !a.ways[d].isSilence(silence) || !a.peer.known || a.interval.since > x-silence {
+	isSilence := a.ways[d].isSilence(silence)
+	if !isSilence || !a.peer.known || a.interval.since > x-silence {
 		return
 	}
 	a.interval.doubt(x)
-	a.outgoing = outgoing{} // it is from before
+	a.outgoing = outgoing{} // it was measured before the silence
 	a.dirty = true
 }
 
-// doubts returns whether what is known is unchecked, or ambiguous. It is checked if both ways have told something since the
-// last silence or clock step, and the anchor has, if there is one. A round trip below 0 is one of 67.1 s or longer, or a
-// clock was set.
+// trustState returns the bits unchecked and ambiguous. What is known is checked once both ways have
+// told something since the last silence or clock step, and the anchor, too, if there is one. It is
+// ambiguous if the anchor disagrees or the round trip is negative: then it is one of 67.1 s or
+// longer, or there was a clock step.
 func (a *association) trustState() (state uint32) {
-	if !a.interval.checked() || a.anchors.known && a.anchors.agreedAt < a.interval.since {
+	anchorIsOld := a.anchors.known && a.anchors.agreedAt < a.interval.since
+	if !a.interval.checked() || anchorIsOld {
 		state |= unchecked
 	}
 	if a.anchors.disagrees || a.roundTrip() < -second {
@@ -1256,30 +1284,37 @@ func (a *association) trustState() (state uint32) {
 	return state
 }
 
-// learnResolution takes by how much the two fastest datagrams of a bucket differ.
+// learnResolution takes the difference of the two fastest datagrams of a bucket, us.
 func (a *association) learnResolution(d float64) {
-	was := a.resolution.joint()
+	before := a.resolution.joint()
 	a.resolution.learn(int64(d))
 	now := a.resolution.joint()
-	if now <= was {
+	if now <= before {
 		return
 	}
-	a.clock.doubt(priorSkew) // datagrams with the same delta told no slope
-	a.interval.widen(now)    // how far the clocks ran apart within it was not seen
+	// Datagrams with the same delta showed no slope, and hid how far the clocks drifted apart.
+	a.clock.doubt(priorSkew)
+	a.interval.widen(now)
 	if a.peer.known && abs(a.lack()) < 2*now {
 		a.arbiter.restart(a.roundTrip())
 	}
 	a.dirty = true
 }
 
-// endBucket ends the bucket of the way to here at x, and reports whether all of it was congested.
+// endBucket ends the bucket of the way in at x, and reports whether all its datagrams queued.
 func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 	a.advance(x)
 	a.outliers.endBucket()
 	if b.fastest == math.MaxInt32 {
-		return false // nothing but early outliers
+		return false // there were only early outliers
 	}
-	s := sample{from: b.from, to: x, at: b.from + bucketTime/2, least: float64(b.fastest), next: infinite}
+	s := sample{
+		from:  b.from,
+		to:    x,
+		at:    b.from + bucketTime/2,
+		least: float64(b.fastest),
+		next:  infinite,
+	}
 	if !b.single() {
 		s.next = float64(b.runnerUp)
 	}
@@ -1290,27 +1325,31 @@ func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 	return congested
 }
 
-// take takes the fastest datagram of some time on way d, and reports whether it queued.
+// take takes a sample of way d, and reports whether even its fastest datagram queued.
 func (a *association) take(d int, s sample) (congested bool) {
 	w := &a.ways[d]
 	if int(a.awaited) == d+1 {
 		a.awaited = 0
 	}
 	a.limit(d, s)
-	a.arbiter.jumped = a.arbiter.jumped || s.to-s.from > congestedTime // nobody watched
-	if lack := a.fellFrom - a.roundTrip(); d != int(a.fellWay) && s.from >= a.fellAt && s.least < lateShare*lack {
-		a.fellFrom = 0 // a clock would have made it late
+	unwatched := s.to-s.from > congestedTime
+	a.arbiter.jumped = a.arbiter.jumped || unwatched
+	fellBy := a.fellFrom - a.roundTrip()
+	if d != int(a.fellWay) && s.from >= a.fellAt && s.least < lateShare*fellBy {
+		a.fellFrom = 0 // it was the path: a clock step would have made this way late
 	}
 	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.resolution.joint()))
 	if !congested {
 		w.points.add(point{s.at, a.delta(d, s.at) + s.least}, sign(d)*a.clock.skew)
 	}
-	if w.leastOfTwo > second { // rule: what makes all datagrams so late is a clock
+	// A path has no queue of a second in which not one datagram is fast. A clock step has.
+	// rule: what makes all datagrams so late is a clock
+	if w.leastOfTwo > second {
 		a.interval.slack[d] = max(a.interval.slack[d], a.delay(d)+w.leastOfTwo)
 		a.dirty = true
 	}
 	if by > 0 {
-		a.rise(d, s.to, by)
+		a.shift(d, s.to, by)
 	} else if a.peer.known && !a.peer.isOriginal() {
 		a.followSlew(d, s)
 	}
@@ -1322,48 +1361,62 @@ func (a *association) take(d int, s sample) (congested bool) {
 	return congested
 }
 
-// fall takes that the floor of way d fell to another level.
+// fall takes that the floor of way d fell by -by at x. Either the path became shorter or there was a
+// clock step. It was the clock if the round trip would become negative, which no path can do.
 func (a *association) fall(d int, x, by float64) {
-	before, dead := a.roundTrip(), a.deadBand()
-	if !a.peer.known || before+by > -dead || a.arbiter.reference < -dead {
-		if by < -dead && a.arbiter.warmingUp() { // rule: what passes for a shorter path may be a clock
-			a.fellFrom, a.fellAt, a.fellWay = before, x, uint8(d)
+	roundTrip := a.roundTrip()
+	dead := a.deadBand()
+	isPossible := roundTrip+by > -dead
+	wasNegative := a.arbiter.reference < -dead
+	if !a.peer.known || isPossible || wasNegative {
+		// In warm-up both floors may still be those of a queue, so a clock step hides in it.
+		// matchStep finds out when the other way becomes late.
+		// rule: what passes for a shorter path may be a clock
+		if by < -dead && a.arbiter.warmingUp() {
+			a.fellFrom = roundTrip
+			a.fellAt = x
+			a.fellWay = uint8(d)
 		}
 		a.shift(d, x, by)
 		return
 	}
-	if a.interval.stepped() && a.interval.undisturbed(x) < settledTime { // rule: what is set again and again is slewed
+	// A daemon that slews a clock moves it on and on; a step happens once.
+	// rule: what is set again and again is slewed
+	if a.interval.stepped() && a.interval.undisturbed(x) < settledTime {
 		a.clock.doubt(slewSkew)
 	}
+	// No datagram arrives before it was sent.
 	a.stepClock(d, x, by) // rule: a round trip shorter than nothing is a clock's
-	a.awaited, a.awaitedTrip = uint8(2-d), before
+	a.awaited = uint8(2 - d)
+	a.awaitedTrip = roundTrip
 }
 
-// rise takes that the floor of way d rose to another level.
-func (a *association) rise(d int, x, by float64) { a.shift(d, x, by) }
-
-// shift moves the floor of way d by so much.
+// shift moves the floor of way d by that many us, to another level.
 func (a *association) shift(d int, x, by float64) {
 	a.forget(d)
 	a.ways[d].shift(x, by)
 	if d == in {
-		a.outgoing = outgoing{} // it was of before
+		a.outgoing = outgoing{} // it was measured above the old level
 	}
 	a.dirty = true
 }
 
-// stepClock takes that a clock was set, by which the floor of way d moves by so much. Delays stay as they are.
+// stepClock takes that a clock step moved the deltas of way d by that many us. Delays stay as they
+// are.
 func (a *association) stepClock(d int, x, by float64) {
 	a.clock.offset += sign(d) * by
 	for k := range a.ways {
 		a.shift(k, x, 0)
 	}
-	if x-a.silenceEnd > warmUp || abs(by) > a.silenceDrift { // rule: what clocks drift apart in a silence is no step
+	// Clocks go on drifting apart while nobody is heard.
+	// rule: what clocks drift apart in a silence is no step
+	if x-a.silenceEnd > warmUp || abs(by) > a.silenceDrift {
 		a.interval.clockStep(x)
 	}
 }
 
-// forget moves what the points of a way that are gone said of the rate to what was known before.
+// forget drops the rate that the points of way d showed, and keeps it as what was known before, if it
+// was believed.
 func (a *association) forget(d int) {
 	w := &a.ways[d]
 	if !a.clock.rejected {
@@ -1372,12 +1425,13 @@ func (a *association) forget(d int) {
 	w.rate = gaussian{}
 }
 
-// limit takes that the offset is at most so far off on the side of way d.
+// limit limits the offset on the side of way d: the sample's delay was not negative.
 func (a *association) limit(d int, s sample) {
 	if !a.peer.known {
 		return
 	}
-	slack, from := a.ways[d].level+s.least+a.dispersion()*(a.clock.at-s.from), s.from
+	slack := a.ways[d].level + s.least + a.dispersion()*(a.clock.at-s.from)
+	from := s.from
 	if d == out {
 		slack += rounding + a.stale(sigmas/2*a.clock.sigma)
 		from = a.since()
@@ -1387,7 +1441,7 @@ func (a *association) limit(d int, s sample) {
 	}
 }
 
-// since returns x from which on the last report tells datagrams.
+// since returns the x from which on datagrams count in the last report.
 func (a *association) since() float64 {
 	if a.peer.isOriginal() {
 		return a.peer.sent - congestedTime - second
@@ -1395,20 +1449,28 @@ func (a *association) since() float64 {
 	return a.peer.intervalStart
 }
 
-// slewed raises the floor of way d by what the round trip lacks, if for some time all its datagrams have been late by as
-// much: nothing but the clocks moved.
+// followSlew raises the floor of way d by what the round trip lacks, if all its datagrams have been
+// late by as much for some time. A slew moves both floors in opposite directions. The falling one is
+// seen at once and shortens the round trip; the rising one just looks late.
 func (a *association) followSlew(d int, s sample) {
-	w, lack := &a.ways[d], a.lack()
+	w := &a.ways[d]
+	lack := a.lack()
 	w.late.add(s, w.residual, lack)
-	by, t := min(w.late.by, lack), max(w.late.lasted(), 2*second)
+	lasted := w.late.lasted()
+	by := min(w.late.by, lack)
+	slewTime := max(lasted, 2*second)
+	isTooSmall := lack < leastSlew+2*a.resolution.joint()
+	// A queue has nothing to do with what the round trip lacks, and no clock is slewed faster than
+	// by slewSkew.
+	isQueue := w.late.by > 2*lack+4*w.spread || by > slewSkew*lasted
 	switch {
-	case lack < leastSlew+2*a.resolution.joint(), a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
+	case isTooSmall, a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
 		return
-	case w.late.by > 2*lack+4*w.spread || by > slewSkew*w.late.lasted(): // rule: a slew is late by what lacks, a queue by more
+	case isQueue: // rule: a slew is late by what lacks, a queue by more
 		return
 	}
 	w.raise(by)
-	a.clock.bend(sign(d)*by, t)
+	a.clock.bend(sign(d)*by, slewTime)
 	for k := range a.ways {
 		a.ways[k].rate = gaussian{}
 		a.ways[k].forgetPoints()
@@ -1418,14 +1480,18 @@ func (a *association) followSlew(d int, s sample) {
 	a.dirty = true
 }
 
-// fit makes a point of the fastest datagram of way d of late, if it is time, and turns the clock to what both ways say of
-// its rate.
+// fit ends the span of way d if it is time: its fastest datagram becomes a point, and the clock turns
+// to the rate that the points of both ways show.
 func (a *association) fit(d int, s sample) {
-	w, c, x := &a.ways[d], &a.clock, s.to
-	if silence := x - s.from; silence > longestWindow || silence > congestedTime && w.n >= fitPoints && silence > w.span(s.from) {
-		a.forget(d) // the points are old
+	w := &a.ways[d]
+	c := &a.clock
+	x := s.to
+	silence := x - s.from
+	outlastsPoints := silence > congestedTime && w.n >= fitPoints && silence > w.span(s.from)
+	if silence > longestWindow || outlastsPoints {
+		a.forget(d)
 		w.restart(x)
-		if silence > longestWindow { // so are those of the other way, even if it is not heard of yet
+		if silence > longestWindow { // the points of the other way are as old
 			a.forget(1 - d)
 			a.ways[1-d].restart(x)
 		}
@@ -1435,10 +1501,13 @@ func (a *association) fit(d int, s sample) {
 	if x-w.end < w.spacing {
 		return
 	}
-	if w.loweredBy > w.lowerGate(w.lastNear, c.sigma, a.resolution.joint()) { // rule: a line that sinks starts anew
+	// A floor that had to be lowered by more than noise has another slope than its points.
+	// rule: a line that sinks starts anew
+	if w.loweredBy > w.lowerGate(w.lastNear, c.sigma, a.resolution.joint()) {
 		a.forget(d)
 		w.restart(x)
-		if a.peer.known && !a.peer.isOriginal() && a.lack() > 2*rounding { // it may be the clock
+		mayBeSlew := a.peer.known && !a.peer.isOriginal() && a.lack() > 2*rounding
+		if mayBeSlew {
 			a.forget(1 - d)
 			a.ways[1-d].forgetPoints()
 		}
@@ -1453,65 +1522,77 @@ func (a *association) fit(d int, s sample) {
 	}
 	w.rate = w.slope(d, c, a.resolution.joint())
 	if evicted {
+		// What the evicted point said stays in prior, with the weight of one of n points.
 		if !c.rejected {
 			c.prior = c.prior.and(gaussian{w.rate.mean, float64(w.n) * w.rate.variance})
 		}
 		drift := 4 * skewDrift * wait
 		c.prior.variance += drift * drift
 	}
-	turn := c.learn(a.ways[in].rate, a.ways[out].rate)
+	change := c.learn(a.ways[in].rate, a.ways[out].rate)
 	for k := range a.ways {
 		if k == out && a.peer.isOriginal() {
 			continue
 		}
-		a.ways[k].turn(k, c, turn)
+		a.ways[k].tilt(k, c, change)
 	}
 	w.learnTypical(d, c)
 }
 
-// matchStep raises a floor if all its datagrams are late by what the round trip became shorter: then a clock was set.
+// matchStep looks for a way whose datagrams are all late by what the round trip became shorter. That
+// is a clock step: one floor fell, which was seen at once and taken for a shorter path, and the other
+// one rises by the same amount.
 func (a *association) matchStep(x float64) {
 	for d := range a.ways {
 		w := &a.ways[d]
-		by, l := w.lateness(), a.look()
-		opens := l.roundTrip < -l.deadBand && l.roundTrip+by > -l.deadBand
+		l := a.look()
+		by := w.lateness()
+		wasNegative := l.roundTrip < -l.deadBand
+		opens := wasNegative && l.roundTrip+by > -l.deadBand
 		if opens && !a.arbiter.warmingUp() {
 			by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
 		}
-		set := opens || a.arbiter.matches(by, a.arbiter.reference, l, w) // rule: a clock that is set moves both floors
-		fell := a.fellFrom > 0 && x-a.fellAt < settledTime && a.arbiter.matches(by, a.fellFrom, l, w)
-		if by == 0 || !set && !fell {
+		// A path changes one way only, or both in the same direction.
+		// rule: a clock that is set moves both floors
+		isStep := opens || a.arbiter.matches(by, a.arbiter.reference, l, w)
+		fellLately := a.fellFrom > 0 && x-a.fellAt < settledTime
+		isWarmUpStep := fellLately && a.arbiter.matches(by, a.fellFrom, l, w)
+		if by == 0 || !isStep && !isWarmUpStep {
 			continue
 		}
-		a.ways[1-d].level += by // it fell when that was seen
+		a.ways[1-d].level += by // what fell was no path
 		a.interval.slack[1-d] += by
 		a.stepClock(d, x, by)
-		a.clock.doubt(slewSkew) // it may be slewed
-		if fell {
+		a.clock.doubt(slewSkew) // it may go on as a slew
+		if isWarmUpStep {
 			a.arbiter.restart(a.roundTrip())
 		}
 		a.fellFrom = 0
 	}
 }
 
-// report takes the least delta of the way to the peer since the report before.
+// report takes a report that arrived at x: the least delta of the way out since the report before.
 func (a *association) report(x float64, minDelta Counter24) {
 	a.advance(x)
 	wasOriginal := a.peer.isOriginal()
 	repeated := a.peer.note(minDelta)
-	if a.peer.isOriginal() && !wasOriginal { // its minima were taken for datagrams
+	if a.peer.isOriginal() && !wasOriginal {
+		// Its minima of ten seconds were taken for single datagrams.
 		a.ways[out].restart(x)
 		a.ways[out].rate = gaussian{}
 		a.clock.doubt(priorSkew)
 	}
 	raw := uint64(minDelta) << ts24Shift
-	from, sent, told := a.peer.sent, a.sentAt(x), a.peer.sentAny
+	sent := a.sentAt(x)
+	previous := a.peer.sent
+	intervalStart := a.peer.sentAny
 	a.peer.sentAny = sent
-	if a.peer.known && repeated && abs(sent-from) < second && !a.peer.isOriginal() {
-		return // it was read twice, and tells nothing new
+	if a.peer.known && repeated && abs(sent-previous) < second && !a.peer.isOriginal() {
+		return // it was read twice and tells nothing new
 	}
-	a.heardAgain(out, sent, sent-from)
-	a.peer.sent, a.peer.intervalStart = sent, told
+	a.heardAgain(out, sent, sent-previous)
+	a.peer.sent = sent
+	a.peer.intervalStart = intervalStart
 	if !a.peer.known {
 		a.firstReport(x, raw)
 		return
@@ -1522,10 +1603,12 @@ func (a *association) report(x float64, minDelta Counter24) {
 		a.minimum(x, y)
 		return
 	}
-	if a.awaited == out+1 && y < 0 && from < a.interval.event && a.interval.undisturbed(x) < 3*second {
-		return // it is from before the clock step
+	predatesStep := previous < a.interval.event && a.interval.undisturbed(x) < 3*second
+	if a.awaited == out+1 && y < 0 && predatesStep {
+		return // its least delta is from before the clock step
 	}
-	if gate := w.lowerGate(sent, a.clock.sigma, a.resolution.joint()); y < -gate {
+	gate := w.lowerGate(sent, a.clock.sigma, a.resolution.joint())
+	if y < -gate {
 		a.fall(out, sent, y)
 		y = 0
 	} else if y < 0 {
@@ -1533,15 +1616,21 @@ func (a *association) report(x float64, minDelta Counter24) {
 		a.dirty = true
 		y = 0
 	}
-	at := max(from, sent-second)/2 + sent/2
-	a.take(out, sample{from: from, to: sent, at: at, least: y, next: infinite})
+	s := sample{
+		from:  previous,
+		to:    sent,
+		at:    max(previous, sent-second)/2 + sent/2,
+		least: y,
+		next:  infinite,
+	}
+	a.take(out, s)
 	a.review(x)
 }
 
-// sentAt returns x when a report was sent that arrives at x.
+// sentAt returns the x at which a report was sent that arrives at x.
 func (a *association) sentAt(x float64) float64 { return x - min(max(a.delay(in), 0), second) }
 
-// minimum takes what an original reports, y above its floor so far: a minimum of ten seconds.
+// minimum takes a report of an original: a minimum of ten seconds, y us above the floor so far.
 func (a *association) minimum(x, y float64) {
 	w := &a.ways[out]
 	if a.awaited == out+1 {
@@ -1556,38 +1645,49 @@ func (a *association) minimum(x, y float64) {
 	a.review(x)
 }
 
-// firstReport takes the first report. The offset is the midpoint: nothing else is known.
+// firstReport takes the first report. The offset becomes the midpoint, since nothing else is known.
 func (a *association) firstReport(x float64, raw uint64) {
-	i, o := &a.ways[in], &a.ways[out]
-	there, back := float64(wrap(raw, deltaBits)), a.delta(in, x)
-	half := ring(there+back, deltaBits) / 2
-	a.peer.known, a.dirty = true, true
-	a.clock.offset = half - back
+	i := &a.ways[in]
+	o := &a.ways[out]
+	deltaOut := float64(wrap(raw, deltaBits))
+	deltaIn := a.delta(in, x)
+	half := ring(deltaOut+deltaIn, deltaBits) / 2
+	a.peer.known = true
+	a.dirty = true
+	a.clock.offset = half - deltaIn
 	i.level = half
 	o.start(half, a.peer.sent)
-	o.spread, o.meanResidual = i.spread, i.meanResidual // until more is known
+	o.spread = i.spread
+	o.meanResidual = i.meanResidual
 	a.arbiter.restart(a.roundTrip())
 	a.arbiter.reviewed = x
 	a.interval.slack = [2]float64{half, maxOffset}
-	a.interval.fresh = [2]bool{true, true}                           // nothing was known before
-	a.limit(out, sample{from: min(a.peer.sent, 0), to: a.peer.sent}) // the datagram that it tells may be as old as the session
+	a.interval.fresh = [2]bool{true, true} // there is nothing older to compare with
+	// The datagram that it tells may be as old as the session.
+	a.limit(out, sample{from: min(a.peer.sent, 0), to: a.peer.sent})
 }
 
-// review lets the arbiter learn the round trip. It is asked once a report.
+// review lets the arbiter learn the round trip. It is called once a report.
 func (a *association) review(x float64) {
 	l := a.look()
 	dt := a.arbiter.since(x)
-	i, o := &a.ways[in], &a.ways[out]
+	i := &a.ways[in]
+	o := &a.ways[out]
 	if i.congestedFor > 0 || o.congestedFor > 0 {
 		l.roundTrip += i.queue() + o.queue()
-		if !a.arbiter.warmingUp() || l.roundTrip >= a.arbiter.reference-l.deadBand { // rule: a queue teaches no round trip
+		isShorter := l.roundTrip < a.arbiter.reference-l.deadBand
+		// A round trip with a queue in it is longer than the path.
+		// rule: a queue teaches no round trip
+		if !a.arbiter.warmingUp() || !isShorter {
 			return
 		}
 	}
 	lack := a.arbiter.reference - l.roundTrip
 	mayBeClock := i.isLate(lack, suspectDepths) || o.isLate(lack, suspectDepths)
 	mayBeRate := lack < congestedTime*a.clock.sigma && !a.arbiter.warmingUp()
-	if lack > 1 && (mayBeClock || mayBeRate) { // rule: what lacks may be a clock's
+	// A slew shortens the round trip until the late way has been followed, and so does a wrong rate.
+	// rule: what lacks may be a clock's
+	if lack > 1 && (mayBeClock || mayBeRate) {
 		a.arbiter.age += dt
 		return
 	}
@@ -1595,8 +1695,8 @@ func (a *association) review(x float64) {
 	a.follow()
 }
 
-// dispersion returns by how much the interval widens in a microsecond, us: what is not known of the rate, and of its
-// changes.
+// dispersion returns how fast the interval widens, us per us: by what is not known of the rate, and
+// by its drift.
 func (a *association) dispersion() float64 {
 	t := max(a.interval.undisturbed(a.clock.at), second)
 	scatter := a.ways[in].scatter()
@@ -1609,38 +1709,47 @@ func (a *association) dispersion() float64 {
 
 // toReport returns the delta that the next report tells, as of x.
 func (a *association) toReport(x float64) float64 {
-	if a.peer.isOriginal() { // it believes the last report as it is
-		w := &a.ways[in]
-		if w.unseen(x) > congestedTime && w.leastOfTwo > second { // rule: an original forgets in a silence what was before
-			return a.delta(in, x) + w.leastOfTwo // a clock stood still in it, and the peer is told so at once
-		}
-		return a.delta(in, x)
+	if !a.peer.isOriginal() {
+		return a.outgoing.at(x, a.clock.skew)
 	}
-	return a.outgoing.at(x, a.clock.skew)
+	w := &a.ways[in]
+	// A suspended clock stands still, so after it all datagrams are late. Ours would take ten
+	// seconds to believe that; an original has forgotten what was before and is told at once.
+	// rule: an original forgets in a silence what was before
+	if w.unseen(x) > congestedTime && w.leastOfTwo > second {
+		return a.delta(in, x) + w.leastOfTwo
+	}
+	return a.delta(in, x)
 }
 
-// view sets v to what readers are to see at x. The offset is the one nearest to near.
+// view sets v to what readers see at x. Of all offsets modulo 67.1 s it takes the one nearest to
+// near.
 func (a *association) view(v *view, x float64, near uint64) {
 	*v = view{clockMap: clockMap{whole: near}}
-	v.undisturbed, v.scatter = float32(a.interval.undisturbed(x)), float32(a.ways[in].meanResidual)
+	v.undisturbed = float32(a.interval.undisturbed(x))
+	v.scatter = float32(a.ways[in].meanResidual)
 	skew := uint32(int32(a.clock.skew * (1 << 32)))
 	v.rates = join(skew, skew)
 	if a.interval.stepped() {
 		v.state |= disturbed
 	} else {
-		v.undisturbed -= settledTime // where it began, for the estimator
+		v.undisturbed -= settledTime // the interval begins as if a step were settled
 	}
 	if !a.peer.known {
 		return
 	}
 	v.state |= synced | a.trustState()
-	offset := ring(a.clock.offsetAt(x), offsetBits) + 1./4 // or rounding down could take a whole one
+	offset := ring(a.clock.offsetAt(x), offsetBits) + 1./4 // or rounding down might lose a whole us
 	fine := int64(math.Floor(offset * (1 << 32)))
-	v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
-	v.delay, v.toPeer = float32(max(a.delay(in), 0)), float32(max(a.delay(out), 0))
+	v.whole = nearest(uint64(fine>>32), near)
+	v.rest = uint64(fine) << 32
+	v.delay = float32(max(a.delay(in), 0))
+	v.toPeer = float32(max(a.delay(out), 0))
 	dispersion := a.dispersion()
-	wrong := max(-a.roundTrip(), min(a.lack(), unseenSlew), 0) // what lacks may be a slew, of which 2 s are not known yet
-	v.bound = float32(a.interval.bound() + wrong + dispersion*max(x-readerMargin-a.clock.at, 0))
+	// What the round trip lacks may be a slew that the late way has not shown yet.
+	wrong := max(-a.roundTrip(), min(a.lack(), unseenSlew), 0)
+	ahead := dispersion * max(x-readerMargin-a.clock.at, 0)
+	v.bound = float32(a.interval.bound() + wrong + ahead)
 	v.dispersion = float32(dispersion)
 }
 
@@ -2448,9 +2557,9 @@ func (w *way) slope(d int, c *clock, resolution float64) gaussian {
 
 // turn lays the floor after the clock turned: below its points, or where these are few, which may all be late, through
 // the datagram that last touched it.
-func (w *way) turn(d int, c *clock, turn float64) {
+func (w *way) tilt(d int, c *clock, change float64) {
 	if w.n < fitPoints {
-		w.lay(sign(d) * turn * (c.at - w.touched))
+		w.lay(sign(d) * change * (c.at - w.touched))
 		return
 	}
 	var room [maxPoints]point
