@@ -1756,39 +1756,43 @@ func (a *association) view(v *view, x float64, near uint64) {
 // ---- Reports: what the peer says, and what it is told ----
 
 const (
-	unproven = 4  // reports of other remainder: of five originals one sends so many without remainder 2
-	longRun  = 64 // reports in a row without that remainder that no original sends; buckets that the spread is a mean over
+	// longRun is how many reports in a row an original never sends without its remainder. It also
+	// caps counters and is the number of buckets that the spread is a mean over.
+	longRun = 64
 )
 
 // peer is what is known of the reports of the other end.
 type peer struct {
-	sent          float64   // x when it sent the last one, but for those of 0
-	sentAny       float64   // x when it sent the last one of all
-	intervalStart float64   // x when it sent the one before the last one that was not 0
-	last          Counter24 // report, 0 at first; it may come before the first datagram
-	minima        uint8     // reports until it counts as one of ours: it starts as an original
-	known         bool      // a report has come, so the offset is known
+	sent          float64   // x at which it sent the last report that was not 0
+	sentAny       float64   // x at which it sent the last report, 0 or not
+	intervalStart float64   // x at which the interval of the last report that was not 0 began
+	last          Counter24 // the last report; 0: none yet; it may come before the first datagram
+	minima        uint8     // reports until an original counts as one of ours; 0: it does
+	known         bool      // a report has arrived, so the offset is known
 }
 
-// isOriginal reports whether the peer is an original, or may be one.
+// isOriginal reports whether the peer is a C++ original, or may be one.
 func (p *peer) isOriginal() bool { return p.minima > 0 }
 
-// note takes a report and reports whether it is the same as the one before.
+// note takes a report and returns whether it equals the one before.
 func (p *peer) note(minDelta Counter24) (repeated bool) {
 	repeated = minDelta == p.last
 	p.last = minDelta
-	if minDelta%marks == originalMark { // rule: originals are told apart
+	// Ours never have this remainder, and one in three of an original's has it.
+	// rule: originals are told apart
+	if minDelta%marks == originalMark {
 		p.minima = longRun
-	} else if p.minima > 0 && !repeated { // an original repeats a minimum for long
+	} else if p.minima > 0 && !repeated { // an original repeats one minimum for up to ten seconds
 		p.minima--
 	}
 	return repeated
 }
 
-// outgoing is the least delta since the last report.
+// outgoing is the least delta since the last report was read.
 type outgoing struct {
-	delta, x float64 // it was that at x
-	some     bool    // there is one
+	delta float64 // us, as of x
+	x     float64
+	some  bool // there is one
 }
 
 // note takes the delta of a datagram, as of x.
@@ -1798,23 +1802,23 @@ func (o *outgoing) note(delta, x, skew float64) {
 	}
 }
 
-// at returns the least delta as of x: the clocks ran apart since.
+// at returns the least delta as of x. The clocks have run apart since it was measured.
 func (o *outgoing) at(x, skew float64) float64 { return o.delta - skew*(x-o.x) }
 
 // ---- The clock ----
 
 const (
-	priorSkew  = 100e-6         // two crystals of 50 ppm
-	slewSkew   = 500e-6         // NTP's fastest slew
-	unseenSlew = 2e6 * slewSkew // us: so far from where it was is a clock until the next report, at most
-	maxSkew    = 1000e-6        // no computer's clock is as wrong
-	skewDrift  = 0.1e-6 / 1e6   // a skew changes so fast, per microsecond: temperature
+	priorSkew  = 100e-6         // two crystals, each up to 50 ppm off
+	slewSkew   = 500e-6         // NTP slews no faster
+	unseenSlew = 2e6 * slewSkew // us: a slew goes this far in the 2 s until a report shows it
+	maxSkew    = 1000e-6        // no computer's clock is as far off
+	skewDrift  = 0.1e-6 / 1e6   // per us: temperature changes a skew this fast
 )
 
-// gaussian is what is known of a rate. A variance of 0: nothing.
+// gaussian is what is known of a rate. A variance of 0 means that nothing is known.
 type gaussian struct{ mean, variance float64 }
 
-// and returns what is known if both are.
+// and puts two independent measurements of one rate together.
 func (g gaussian) and(h gaussian) gaussian {
 	switch {
 	case h.variance == 0:
@@ -1826,7 +1830,8 @@ func (g gaussian) and(h gaussian) gaussian {
 	return gaussian{g.mean + w*(h.mean-g.mean), w * h.variance}
 }
 
-// differs reports whether two rates are hardly the same one: they are 4 standard deviations apart.
+// differs reports whether two measurements can hardly be of one rate: they are 4 standard deviations
+// apart.
 func (g gaussian) differs(h gaussian) bool {
 	d := g.mean - h.mean
 	return d*d > 4*4*(g.variance+h.variance)
@@ -1834,99 +1839,119 @@ func (g gaussian) differs(h gaussian) bool {
 
 // clock is the remote clock as the local one sees it. Both ways see the same one.
 type clock struct {
-	at       float64  // x at which the offset is that
+	at       float64  // x at which offset holds
 	offset   float64  // us: remote minus local clock
-	skew     float64  // by which it changes
-	sigma    float64  // standard deviation of that
-	prior    gaussian // what was known of the skew before the points of both ways
-	agreed   gaussian // what both ways last agreed on
+	skew     float64  // the rate at which offset changes, us per us
+	sigma    float64  // standard deviation of skew
+	prior    gaussian // what was known of skew before the points that both ways hold now
+	agreed   gaussian // the skew on which both ways last agreed
 	rejected bool     // the points were not believed
 }
 
 func (c *clock) offsetAt(x float64) float64 { return c.offset + c.skew*(x-c.at) }
 
-// doubt says that what was known of the skew may be wrong by sigma.
+// doubt says that the skew may be wrong by sigma.
 func (c *clock) doubt(sigma float64) {
-	c.sigma, c.prior, c.agreed = sigma, gaussian{c.skew, sigma * sigma}, gaussian{}
+	c.sigma = sigma
+	c.prior = gaussian{c.skew, sigma * sigma}
+	c.agreed = gaussian{}
 }
 
-// bend takes that the offset has run away by so much in the time t: the rate has changed by some of that.
+// bend takes that the offset ran away by so many us in the time t, because a slew began or ended.
+// The rate has changed by that, or by less if the slew is over: half is the best guess.
 func (c *clock) bend(by, t float64) {
 	change := by / t
 	c.skew = min(max(c.skew+change/2, -maxSkew), maxSkew)
 	c.doubt(math.Sqrt(change*change + c.sigma*c.sigma))
 }
 
-// learn takes what both ways say of the skew, and returns by how much it turned.
-func (c *clock) learn(i, o gaussian) (turn float64) {
+// learn takes what the points of both ways say of the skew, and returns by how much the skew
+// changed.
+func (c *clock) learn(i, o gaussian) (change float64) {
 	both := i.variance > 0 && o.variance > 0
-	was := c.skew
-	if both && i.differs(o) { // rule: no clock makes a round trip longer: a path ramps
+	before := c.skew
+	// Both ways see the same clock, so where they differ a path is changing slowly.
+	// rule: no clock makes a round trip longer: a path ramps
+	if both && i.differs(o) {
 		if c.agreed.variance > 0 {
 			c.prior = c.agreed
 		}
-		c.agreed, c.rejected = gaussian{}, true
-		c.skew, c.sigma = median(c.prior.mean, i.mean, o.mean), math.Sqrt(c.prior.variance)
+		c.agreed = gaussian{}
+		c.rejected = true
+		c.skew = median(c.prior.mean, i.mean, o.mean)
+		c.sigma = math.Sqrt(c.prior.variance)
 	} else {
 		points := i.and(o)
 		c.rejected = false
-		// At first only what most crystals do is known, and a clock may be further off, but none so far.
-		known := c.prior.variance < priorSkew*priorSkew/2 || abs(points.mean) > 1.1*maxSkew
-		if known && points.differs(c.prior) {
+		// At the start prior is only what most crystals do. A clock may be worse than that, but
+		// none is worse than maxSkew.
+		isKnown := c.prior.variance < priorSkew*priorSkew/2 || abs(points.mean) > 1.1*maxSkew
+		if isKnown && points.differs(c.prior) {
 			d := points.mean - c.prior.mean
-			if both && abs(median(0, i.mean-c.prior.mean, o.mean-c.prior.mean)) > abs(d)/2 { // rule: what both ways say is the clock
+			// A path changes one way, a clock both.
+			common := median(0, i.mean-c.prior.mean, o.mean-c.prior.mean)
+			// rule: what both ways say is the clock
+			if both && abs(common) > abs(d)/2 {
 				c.prior.variance = d * d
 			} else {
-				points.variance, c.rejected = d*d, true
+				points.variance = d * d
+				c.rejected = true
 			}
 		}
 		g := c.prior.and(points)
-		c.skew, c.sigma = g.mean, math.Sqrt(g.variance)
+		c.skew = g.mean
+		c.sigma = math.Sqrt(g.variance)
 		if both {
 			c.agreed = g
 		}
 	}
 	c.prior.mean = min(max(c.prior.mean, -maxSkew), maxSkew)
 	c.skew = min(max(c.skew, -maxSkew), maxSkew)
-	return c.skew - was
+	return c.skew - before
 }
 
 // ---- The arbiter between path and clock ----
 
 const (
-	warmUp       = 6e6   // us: the first datagrams may all have queued
-	settledTime  = 15e6  // us: by then both ends have seen and told, be the other an original; SettleTime
-	longestQueue = 220e6 // us: an asymmetry that was right is kept through a queue of three minutes and a half
+	warmUp       = 6e6   // us: until then all datagrams may have queued
+	settledTime  = 15e6  // us: by then both ends have seen a step and told, even an original; SettleTime
+	longestQueue = 220e6 // us: an asymmetry that was right is kept through a queue of 3.5 minutes
 )
 
-// arbiter decides whether the path or a clock has changed. It sees no datagram: only the round trip,
-// in which no clock is, and how far the offset is from the midpoint.
+// arbiter decides whether the path or a clock has changed. It sees no datagrams, only the round
+// trip, which contains no clock, and how far the offset is from the midpoint.
 type arbiter struct {
-	reference    float64 // us: the round trip that is trusted, of late
+	reference    float64 // us: the round trip that is trusted now
 	asymmetry    float64 // us: offset minus midpoint while the round trip is the reference one
 	symmetric    float64 // us: the reference round trip when the asymmetry was last 0
-	expiry       float64 // us: until the asymmetry decays
+	expiry       float64 // us: time left until the asymmetry decays
 	age          float64 // us: for how long the round trip has been the reference one
-	candidate    float64 // us: another round trip that lasts
-	candidateAge float64 // us: for how long it has
-	reviewed     float64 // x when that was last asked
-	jumped       bool    // the offset did: what is taken for an asymmetry may be a clock that was set
+	candidate    float64 // us: another round trip, which may become the reference
+	candidateAge float64 // us: for how long the round trip has been that
+	reviewed     float64 // x of the last review
+	jumped       bool    // the offset jumped, so what looks like an asymmetry may be a clock step
 }
 
-// look is what both ways say at one time.
+// look is what both ways say together at one time.
 type look struct {
 	roundTrip  float64 // us
 	correction float64 // us: offset minus midpoint
 	deadBand   float64 // us: two looks at the same round trip differ by less
-	original   bool    // the peer tells late that its floor rose
+	original   bool    // the peer is an original, which shows late that its floor rose
 }
 
-// restart takes the round trip for the reference. It is taken to be symmetric.
+// restart takes the round trip for the reference, with equal ways.
 func (r *arbiter) restart(roundTrip float64) {
-	*r = arbiter{reference: roundTrip, symmetric: roundTrip, expiry: r.expiry, reviewed: r.reviewed}
+	*r = arbiter{
+		reference: roundTrip,
+		symmetric: roundTrip,
+		expiry:    r.expiry,
+		reviewed:  r.reviewed,
+	}
 }
 
-// since returns the time since it was last asked. It says little about what a long one spans.
+// since returns the time since the last review, at most 2 s: one review tells little of a longer
+// time.
 func (r *arbiter) since(x float64) (dt float64) {
 	dt = min(x-r.reviewed, 2*second)
 	r.reviewed = x
@@ -1943,12 +1968,14 @@ func (r *arbiter) warmingUp() bool { return r.age < warmUp }
 // isEarly reports whether the round trip is not known well yet.
 func (r *arbiter) isEarly() bool { return r.age < 2*settledTime }
 
-// asymmetryBound returns how far the midpoint may be off where the round trip is d longer than it was. At first, and
-// beside an original, which tells rises late, a shorter one is right.
+// asymmetryBound returns by how much the asymmetry may have changed when the round trip became d
+// longer: by half of d, if one way took all of it.
 func (r *arbiter) asymmetryBound(d float64, l look) float64 {
 	switch {
 	case d < 0 && (r.warmingUp() || l.original):
+		// The shorter round trip is the right one: there were queues, or an original told late.
 		return 0
+	// A long time has shown the shortest round trip, so a slightly longer one is another path.
 	case d > 0 && !r.isEarly(): // rule: a round trip that is well known is not a little longer
 	case abs(d) < l.deadBand:
 		return 0
@@ -1956,8 +1983,8 @@ func (r *arbiter) asymmetryBound(d float64, l look) float64 {
 	return abs(d) / 2
 }
 
-// correct returns how far the offset is to be from the midpoint: as it is, or as near to that as
-// both round trips that are known allow.
+// correct returns how far the offset should be from the midpoint: as far as it is, or as close to
+// that as both round trips that are known allow.
 func (r *arbiter) correct(l look) float64 {
 	d := r.asymmetryBound(l.roundTrip-r.reference, l)
 	c := min(max(l.correction, r.asymmetry-d), r.asymmetry+d)
@@ -1965,50 +1992,65 @@ func (r *arbiter) correct(l look) float64 {
 	return min(max(c, -d), d)
 }
 
-// learn learns the reference round trip from one that lasted dt.
+// learn learns the reference round trip from one that lasted for dt.
 func (r *arbiter) learn(dt float64, l look) {
 	d := l.roundTrip - r.reference
 	switch {
-	case l.roundTrip < -l.deadBand: // a clock was set, and not everybody has told
+	case l.roundTrip < -l.deadBand:
+		// There was a clock step, and one way has not shown it yet.
+	// Queues end, and what they leave is the path.
 	case r.warmingUp() && d < 0: // rule: a shorter round trip is taken at once in warm-up
 		if abs(d) < l.deadBand {
-			r.age, r.candidateAge = r.age+dt, 0
+			r.age += dt
+			r.candidateAge = 0
 		}
 		r.reference = l.roundTrip
 	case abs(d) < l.deadBand:
 		r.reference += d * min(dt/congestedTime, 1)
-		r.age, r.candidateAge = r.age+dt, 0
+		r.age += dt
+		r.candidateAge = 0
 	case abs(l.roundTrip-r.candidate) >= l.deadBand:
-		r.candidate, r.candidateAge = l.roundTrip, 0
+		r.candidate = l.roundTrip
+		r.candidateAge = 0
 	default:
-		if r.candidateAge += dt; r.candidateAge > settledTime { // rule: another round trip that lasts is learnt
+		r.candidateAge += dt
+		// No queue keeps its height for so long.
+		// rule: another round trip that lasts is learnt
+		if r.candidateAge > settledTime {
 			if r.asymmetry == 0 {
 				r.expiry = longestQueue
 			}
-			r.asymmetry, r.reference, r.candidateAge = l.correction, l.roundTrip, 0
+			r.asymmetry = l.correction
+			r.reference = l.roundTrip
+			r.candidateAge = 0
 		}
 	}
-	if r.expiry < 0 { // rule: asymmetries decay
+	// Nothing shows an asymmetry, so equal ways become the better guess the longer a path lasts.
+	// rule: asymmetries decay
+	if r.expiry < 0 {
 		r.symmetric += (r.reference - r.symmetric) * min(4*dt/congestedTime, 1)
 	}
 	d = r.asymmetryBound(r.reference-r.symmetric, l)
 	r.asymmetry = min(max(r.asymmetry, -d), d)
-	if abs(r.asymmetry) < 1 { // it decays for ever
-		r.asymmetry, r.symmetric = 0, r.reference
+	if abs(r.asymmetry) < 1 { // an exponential decay has no end
+		r.asymmetry = 0
+		r.symmetric = r.reference
 	}
 }
 
-// matches reports whether the round trip is that of before if the floor w is higher by rise. In warm-up one queue may
-// have ended as another came.
+// matches reports whether the round trip would be as before if the floor of w were higher by rise,
+// which is how a clock step looks. In warm-up a queue may have ended as another one came, so it asks
+// for more.
 func (r *arbiter) matches(rise, before float64, l look, w *way) bool {
-	lack, most := before-l.roundTrip, rise/2
+	most := rise / 2
 	if r.warmingUp() {
 		most = rise / 4
-		queued := w.spreads == 0 // all the time, perhaps
-		if queued || w.congestedFor < 5*second {
+		maybeAlwaysQueued := w.spreads == 0
+		if maybeAlwaysQueued || w.congestedFor < 5*second {
 			return false
 		}
 	}
+	lack := before - l.roundTrip
 	miss := abs(lack - rise)
 	return lack > l.deadBand && miss < l.deadBand+gateSpreads*w.spread && miss < most
 }
@@ -2017,28 +2059,28 @@ func (r *arbiter) matches(rise, before float64, l look, w *way) bool {
 
 const maxOffset = 1 << (offsetBits - 1) // us: half the ring, where all offsets are
 
-// interval contains the true offset while no clock is set: no delay is negative, so each datagram limits the offset
-// on one side, and each report on the other.
+// interval contains the true offset while there is no clock step. No delay is negative, so each
+// datagram limits the offset on one side, and each report on the other.
 type interval struct {
-	slack [2]float64 // us: the truth is at most so far below the offset, as the way in says, and above, as the way out says
-	fresh [2]bool    // so since then:
-	since float64    // x of the last clock step, or of the end of a silence: what came before counts no more
+	slack [2]float64 // us: the truth is at most this far below the offset (in) and above it (out)
+	fresh [2]bool    // that way has said something since
+	since float64    // x of the last clock step or end of a silence: older limits may be wrong
 	event float64    // x of the last clock step; at the start -settledTime
 }
 
-// doubt says that a clock may have been set before x.
+// doubt says that there may have been a clock step before x.
 func (i *interval) doubt(x float64) { i.since, i.fresh = x, [2]bool{} }
 
 // checked reports whether both ways have told something since.
 func (i *interval) checked() bool { return i.fresh[in] && i.fresh[out] }
 
-// clockStep says that a clock was set at x, or seems to have been.
+// clockStep says that a clock step was detected at x.
 func (i *interval) clockStep(x float64) {
 	i.event = x
 	i.doubt(x)
 }
 
-// stepped reports whether a clock was ever set.
+// stepped reports whether a clock step was ever detected.
 func (i *interval) stepped() bool { return i.event > -settledTime }
 
 // undisturbed returns the time at x since the last clock step, us.
@@ -2047,26 +2089,30 @@ func (i *interval) undisturbed(x float64) float64 { return x - i.event }
 // bound returns how far the offset may be off, us.
 func (i *interval) bound() float64 { return max(i.slack[in], i.slack[out], 0) + 3*rounding }
 
-// widen says that the truth may be farther off, on both sides.
+// widen says that the truth may be d us farther off, on both sides.
 func (i *interval) widen(d float64) {
 	for w := range i.slack {
 		i.slack[w] = min(max(i.slack[w]+d, -maxOffset), maxOffset)
 	}
 }
 
-// take takes what way d has said since from: at x the truth is at most so far off. It reports whether a clock was set, or
-// more is known after one was.
+// take takes a limit of way d: at x the truth is at most slack us off on its side. The datagrams
+// behind it arrived after from. It reports whether that is news for readers: a clock step, or the
+// first limit after one.
 func (i *interval) take(d int, from, x, slack float64) (news bool) {
-	if !i.fresh[d] && from >= i.since { // after a clock step another one counts, even if wider
-		i.slack[d], i.fresh[d], news = slack, true, true
+	if !i.fresh[d] && from >= i.since { // it replaces the old limit even if it is wider
+		i.slack[d] = slack
+		i.fresh[d] = true
+		news = true
 	}
 	i.slack[d] = min(i.slack[d], slack)
-	switch gap := -i.slack[in] - i.slack[out]; {
+	gap := -i.slack[in] - i.slack[out]
+	switch {
 	case gap <= 0:
 		return news
-	case gap < unseenSlew: // nothing is left, but one slewed clock may be so far from where it was
+	case gap < unseenSlew: // the interval is empty: a slew moved the truth out of it
 		i.slack[1-d] += unseenSlew
-	default: // a clock was set
+	default: // no slew moves it that far
 		i.clockStep(x)
 		i.slack[1-d] = maxOffset
 	}
