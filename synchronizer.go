@@ -410,6 +410,8 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()
 //     several goroutines may read and send reports.
 //   - A report that is lost, or that is read and not sent, loses the least delta of its own
 //     interval and nothing else. If you read a report each second, the peer misses one second.
+//   - After the local clock was set back, or ahead by hours, the result is 0 until the next
+//     datagram, since nobody knows how old the last one is.
 //
 // A C++ original believes the last report as it is. Beside one each call returns the delay floor.
 // The remainder of our reports by 3 is 0 or 1; that of an original's may be 2. After one report of
@@ -1105,6 +1107,7 @@ type association struct {
 	fellWay      uint8   // the way whose floor fell
 	silenceEnd   float64 // x at which the last silence ended
 	silenceDrift float64 // us: how far the clocks may have drifted apart in it
+	wokeLate     bool    // what ended it was over a second late: perhaps a clock step, not a silence
 	dirty        bool    // there is news for readers
 }
 
@@ -1253,6 +1256,7 @@ func (a *association) endSilence(x, silence, above float64) {
 	}
 	a.silenceEnd = x
 	a.silenceDrift = a.dispersion() * silence
+	a.wokeLate = above > second
 	a.interval.slack[in] = max(a.interval.slack[in], a.delay(in)+above)
 	a.dirty = true
 }
@@ -1335,7 +1339,8 @@ func (a *association) take(d int, s sample) (congested bool) {
 	unwatched := s.to-s.from > congestedTime
 	a.arbiter.jumped = a.arbiter.jumped || unwatched
 	fellBy := a.fellFrom - a.roundTrip()
-	if d != int(a.fellWay) && s.from >= a.fellAt && s.least < lateShare*fellBy {
+	sentAfter := s.from > a.fellAt+a.fellFrom // the fall, however the round trip is shared
+	if d != int(a.fellWay) && sentAfter && s.least < lateShare*fellBy {
 		a.fellFrom = 0 // it was the path: a clock step would have made this way late
 	}
 	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.resolution.joint()))
@@ -1608,6 +1613,10 @@ func (a *association) report(x float64, minDelta Counter24) {
 		return // its least delta is from before the clock step
 	}
 	gate := w.lowerGate(sent, a.clock.sigma, a.resolution.joint())
+	predatesSilence := a.wokeLate && previous < a.silenceEnd
+	if predatesSilence && y < 0 && y >= -gate {
+		return // it may predate a clock step; the clocks did not drift apart for that long
+	}
 	if y < -gate {
 		a.fall(out, sent, y)
 		y = 0
@@ -2867,7 +2876,8 @@ func (s *published) clockMap() (seq uint32, r clockMap) {
 type ownReport struct{ word atomic.Uint64 }
 
 const (
-	reportUnit = 12 // bits: of its time
+	reportUnit  = 12          // bits: of its time
+	reportLives = 60 * minute // us: by then rates are known too badly to carry it on; or the local clock was set since
 
 	// The kinds.
 	reportOnce  = 1 // it becomes told
@@ -2904,6 +2914,8 @@ func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, 
 		case kind == 0:
 			return 0, false
 		case kind == reportNone, kind == reportTold && abs(age) > second:
+			return 0, true
+		case kind == reportOnce && (age < -second || age > reportLives): // no rate leads across a clock step
 			return 0, true
 		case kind == reportTold:
 			return NewCounter24(uint64(level >> 8)), true

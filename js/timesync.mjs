@@ -1341,6 +1341,8 @@ export class Synchronizer extends RemoteClock {
 
 const leastStep = 500; // us: a correction that is a step after a clock was set
 
+const reportLives = 3600e6; // us: by then rates are known too badly to carry it on; or the local clock was set since
+
 /** OwnReport is what the next report tells. */
 class OwnReport {
 	isTold = false; // and no datagram has come since
@@ -1384,6 +1386,9 @@ class OwnReport {
 		}
 		if (this.isTold) {
 			return Math.abs(age) > second ? 0 : this.#told;
+		}
+		if (!this.#again && (age < -second || age > reportLives)) {
+			return 0; // no rate leads across a clock step
 		}
 		this.#told = toReport(this.#delta - skew * age);
 		this.isTold = !this.#again;

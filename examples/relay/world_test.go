@@ -125,8 +125,13 @@ func TestFrames(t *testing.T) {
 	})
 	w.world.Run(lasting)
 
-	n, p99 := len(w.errs), testkit.Quantile(w.errs, 0.99)
-	t.Logf("seed %d: %d frames, figures of %d, %d void, the last: %v", seed, frames, n, w.view.void, w.view.why)
+	n := len(w.errs)
+	t.Logf("seed %d: %d frames, figures of %d, %d void, the last: %v",
+		seed, frames, n, w.view.void, w.view.why)
+	if n == 0 {
+		t.Fatal("no frame has a figure")
+	}
+	p99 := testkit.Quantile(w.errs, 0.99)
 	t.Logf("errors: p99 %v, most %v; bound: median %v", p99, w.errs[n-1], testkit.Quantile(w.bounds, 0.5))
 	if n < frames/2 || p99 > 500*us || w.beyond > 0 {
 		t.Errorf("p99 must 500us, aim 200us; %d figures are beyond their bound", w.beyond)

@@ -58,6 +58,7 @@ var rules = []rule{
 	{"a clock that is set moves both floors", `:= .*`, `:= opens`},
 	{name: "a queue teaches no round trip"},
 	{name: "what lacks may be a clock's"},
+	{name: "an original forgets in a silence what was before"},
 	{name: "originals are told apart"},
 	{name: "no clock makes a round trip longer: a path ramps"},
 	{name: "what both ways say is the clock"},
