@@ -2131,56 +2131,61 @@ func (i *interval) take(d int, from, x, slack float64) (news bool) {
 // ---- The floor of one way ----
 
 const (
-	bucketTime    = 0.2e6 // us: datagrams are judged by the fastest of so long
-	congestedTime = 10e6  // us: what lasts so long is no queue
-	hostJitter    = 100.0 // us: hosts add so much, whatever the path
-	gateSpreads   = 8     // spreads: exponential jitter exceeds 8 times its mean in e^-8 of the cases
+	bucketTime    = 0.2e6 // us: datagrams are judged by the fastest of this span
+	congestedTime = 10e6  // us: what makes all datagrams late for longer is no queue
+	hostJitter    = 100.0 // us: what hosts add, whatever the path
+	gateSpreads   = 8     // spreads: exponential jitter exceeds 8 times its mean once in 3,000 times
 
 	leastSlew     = 20.0 // us: less may be rounding
-	lateShare     = 0.7  // of what lacks: two ways that come back from a shorter path are late by half of it
-	slewDepths    = 5    // depths: late by more is late for sure
-	suspectDepths = 0.6  // depths: and by so much perhaps
+	lateShare     = 0.7  // of what lacks: two ways that both return from a shorter path share it by half
+	slewDepths    = 5    // depths (see typical): a way that is this late is late for sure
+	suspectDepths = 0.6  // depths: and a way that is this late may be
 )
 
-// bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch this
-// cache line only.
+// bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch only this
+// cache line.
 type bucket struct {
-	at       uint64  // local time, us: a datagram that arrives dx later is rate*dx - stamp - origin above the floor
-	origin   uint64  // us: the floor then, on the ring of deltas, minus that time
-	from     float64 // x when the bucket began
+	at       uint64  // local time, us: dx later a datagram is rate*dx - stamp - origin above the floor
+	origin   uint64  // us: the floor at that time, on the ring of deltas, minus that time
+	from     float64 // x at which the bucket began
 	rate     uint32  // 2^-31: 1 minus the slope of the floor
-	fastest  int32   // us: the fastest datagram is so far above the floor
-	runnerUp int32   // us: the second fastest
-	untold   int32   // us: the fastest since the slow path was last taken, which readers of the report do not know
-	span     uint32  // us: from at until the bucket ends; 0: every datagram takes the slow path
+	fastest  int32   // us: height of the fastest datagram above the floor
+	runnerUp int32   // us: height of the second fastest
+	untold   int32   // us: height of the fastest one that the outgoing report does not contain yet
+	span     uint32  // us: time from at to the end of the bucket; 0: the fast path is closed
 	delay    int32   // us: minimum one-way delay
 	count    uint32  // datagrams
-	last     int32   // us: the last datagram was so far above the floor
-	jitter   int32   // 2^-jitterBits us: mean difference of two datagrams in a row
+	last     int32   // us: height of the last datagram
+	jitter   int32   // 2^-jitterBits us: mean difference of two successive datagrams
 }
 
 const jitterBits = 4 // RFC 3550: the jitter moves by a sixteenth of each difference
 
 // begin begins a bucket at x.
 func (b *bucket) begin(x float64) {
-	b.from, b.fastest, b.runnerUp, b.untold = x, math.MaxInt32, math.MaxInt32, math.MaxInt32
+	b.from = x
+	b.fastest = math.MaxInt32
+	b.runnerUp = math.MaxInt32
+	b.untold = math.MaxInt32
 }
 
-// add adds a datagram that is y above the floor.
+// add adds a datagram that is y us above the floor.
 func (b *bucket) add(y int32) {
 	first := b.fastest
-	b.fastest, b.runnerUp = min(first, y), min(b.runnerUp, max(first, y))
+	b.fastest = min(first, y)
+	b.runnerUp = min(b.runnerUp, max(first, y))
 	b.jitter += min(abs(y-b.last), second) - (b.jitter+1<<(jitterBits-1))>>jitterBits
 	b.last = y
 }
 
-// single reports whether less than two datagrams came.
+// single reports whether fewer than two datagrams arrived.
 func (b *bucket) single() bool { return b.runnerUp == math.MaxInt32 }
 
-// many reports whether so many datagrams came that the two fastest differ little even where a path flaps.
+// many reports whether enough datagrams arrived that the two fastest differ little, even where a
+// path flaps.
 func (b *bucket) many() bool { return b.count > fitPoints+1 }
 
-// rise says that the floor rose by d.
+// rise says that the floor rose by d us.
 func (b *bucket) rise(d float64) {
 	b.last = int32(min(max(float64(b.last)-d, math.MinInt32/2), math.MaxInt32/2))
 	for _, y := range []*int32{&b.fastest, &b.runnerUp, &b.untold} {
@@ -2190,48 +2195,57 @@ func (b *bucket) rise(d float64) {
 	}
 }
 
-// sample is the fastest datagram of some time.
+// sample is the fastest datagram of a span of time.
 type sample struct {
-	from, to float64 // x
-	at       float64 // x: about when it came
-	least    float64 // us: so far is it above the floor
-	next     float64 // us: the second fastest; infinite if it is not known
+	from  float64 // x at which the span begins
+	to    float64 // x at which it ends
+	at    float64 // x: about when the datagram arrived
+	least float64 // us: its height above the floor
+	next  float64 // us: the height of the second fastest; infinite if that is not known
 }
 
-const outliersInARow = 3 // so many are believed: two may be nuisances
+const outliersInARow = 3 // this many are believed: two may be a pair of swapped receive times
 
-// outliers are datagrams below the lower gate, faster than the path seems to allow. A clock that was set makes all
-// datagrams early, a path that was not taken before some, and swapped times of receipt one or two.
+// outliers are datagrams below the lower gate, implausibly early for the path. A clock step makes
+// all datagrams early, a new path some, and swapped receive times one or two.
 type outliers struct {
-	x, y         float64 // when the last one came that counts, and how far above the floor, us
-	least        float64 // us: of those in a row, below 0
-	row          uint8   // so many in a row
-	buckets      uint8   // buckets in a row in which some came
-	inThisBucket bool    // one came in the bucket under way
+	x            float64 // at which the last one that counts arrived
+	y            float64 // us: its height above the floor
+	least        float64 // us: the lowest height of those in a row, below 0
+	row          uint8   // how many count in a row
+	buckets      uint8   // buckets in a row that had some
+	inThisBucket bool    // the bucket under way has some
 }
 
-// apart is how far apart, us, datagrams arrive at least that count as several: more than a program takes for one
-// that waited in its socket.
+// apart is the time, in us, between two datagrams that count as two: more than a program takes for
+// one that waited in its socket.
 const apart = 5e3
 
-// add takes one that arrives at x, y above the floor, and returns by how much the floor fell if it is believed. gate is
-// by how much their delays differ. At first all count: nobody relies on what is known.
+// add takes an early outlier that arrived at x, y us above the floor, and returns by how much the
+// floor fell if it is believed. gate is how far apart, in us, outliers of one level may be. At first
+// is the session so young that nobody relies on it; then datagrams of one moment count each.
 func (o *outliers) add(x, y, gate float64, first bool) (by float64, believed bool) {
 	wait := x - o.x
 	switch {
+	// Datagrams that a stall held up all arrive at its end, each earlier than the last by the time
+	// between their stamps. They say nothing new about the floor.
 	case y < o.y-wait-gate: // rule: what was held up and arrives at once proves nothing
 		o.row = 0
-	case y > o.y+second: // more than jitter: those before were of something else
+	case y > o.y+second: // no jitter is that large: the ones before had another cause
 		o.row = 0
 	case o.row > 0 && wait < apart && !first:
 		return 0, false
 	}
-	if o.row++; o.row == 1 || y < o.least {
+	o.row++
+	if o.row == 1 || y < o.least {
 		o.least = y
 	}
-	o.x, o.y = x, y
+	o.x = x
+	o.y = y
 	o.inThisBucket = true
-	if o.row < outliersInARow && o.buckets < 4 { // rule: outliers come neither three times, nor in each bucket
+	// An accident makes one or two datagrams early, a clock step or a path keeps making them early.
+	// rule: outliers come neither three times, nor in each bucket
+	if o.row < outliersInARow && o.buckets < 4 {
 		return 0, false
 	}
 	by = o.least
@@ -2239,101 +2253,117 @@ func (o *outliers) add(x, y, gate float64, first bool) (by float64, believed boo
 	return by, true
 }
 
+// endBucket counts buckets in a row that had outliers.
 func (o *outliers) endBucket() {
 	if !o.inThisBucket {
 		o.buckets = 0
 		return
 	}
-	o.buckets, o.inThisBucket = o.buckets+1, false
+	o.buckets++
+	o.inThisBucket = false
 }
 
-// late is a run of samples of a way that all were above the floor.
+// late is a run of samples of one way that were all above the floor.
 type late struct {
-	by       float64 // us: at least so far
-	from, to float64 // x
+	by   float64 // us: by at least this much
+	from float64 // x at which the run begins
+	to   float64 // x at which it ends
 }
 
-// add takes a sample that is so far above the floor. A run ends with one that is not late by most of what lacks.
+// add takes a sample that is residual us above the floor. A sample that is not late by most of what
+// the round trip lacks ends the run.
 func (l *late) add(s sample, residual, lack float64) {
 	if l.to == l.from || l.by < lateShare*lack {
-		l.by, l.from = residual, s.from
+		l.by = residual
+		l.from = s.from
 	}
-	l.by, l.to = min(l.by, residual), s.to
+	l.by = min(l.by, residual)
+	l.to = s.to
 }
 
 func (l *late) lasted() float64 { return l.to - l.from }
 
-// way is the floor of one way: the delay of a datagram that does not queue, as the clock stands, and the points that
-// tell how it moves against the clock.
+// way is the floor of one way: the delay of a datagram that does not queue, as the clock stands, and
+// the points that tell how that moves against the clock.
 //
-// The yardstick of all gates is the spread: how far apart the fastest datagrams come. Queues and clocks are slow
-// against it, and heavy tails do not touch it. It learns only from what comes near: what sets a gate must not learn
-// from what the gate refuses.
+// The yardstick of all gates is the spread: how far apart the fastest datagrams are. Queues and
+// clocks are slow compared with it, and heavy tails do not touch it. It learns only from samples
+// near the floor: whatever sets a gate must not learn from what the gate refuses.
 type way struct {
-	level        float64 // us
-	lastNear     float64 // x of the last sample that came near, or of a level shift
-	touched      float64 // x of the datagram on which it lies
-	spread       float64 // us: how far apart the fastest datagrams come; at the start 1 s
-	residual     float64 // us: the last sample was so far above the floor
-	leastOfTwo   float64 // us: the last two were
-	congestedFor float64 // us: for how long samples have been congested, of each a second at most
-	plateau      float64 // us: the least residual after the first 5 s of that
+	level        float64 // us: the floor, as a delay
+	lastNear     float64 // x of the last sample near the floor, or of a level shift
+	touched      float64 // x of the datagram on which the floor lies
+	spread       float64 // us: how far apart the fastest datagrams are; 1 s at the start
+	residual     float64 // us: height of the last sample above the floor
+	leastOfTwo   float64 // us: the lower height of the last two samples
+	congestedFor float64 // us: for how long samples have been congested; each counts for 1 s at most
+	plateau      float64 // us: the lowest height after the first 5 s of that
 	late         late
 	typical      typical
 	spreads      uint8   // samples that the spread is a mean over
 	hits         uint8   // congested samples near the plateau, at most longRun
-	usualGap     float32 // us: mean time between datagrams or reports, each counted for as long as it is
-	lastGap      float32 // us: the last one
+	usualGap     float32 // us: mean time between datagrams or reports, weighted by that time
+	lastGap      float32 // us: the last such time
 	points
 }
 
-// typical is how far above the floor the fastest datagrams usually come.
+// typical is how far above the floor the fastest datagrams usually are.
 type typical struct {
-	height  float64 // us: mean distance of the points from the floor
-	spacing float64 // us: time between them
-	depth   float64 // us*us: both multiplied: over so long a time the fastest comes so much nearer
+	height  float64 // us: mean height of the points above the floor
+	spacing float64 // us: time between the points
+	depth   float64 // us*us: height times spacing. In twice the time the fastest is half as high
 }
 
 // start begins with a datagram at x.
 func (w *way) start(level, x float64) {
-	*w = way{level: level, lastNear: x, touched: x, spread: second, residual: second}
+	*w = way{
+		level:    level,
+		lastNear: x,
+		touched:  x,
+		spread:   second,
+		residual: second,
+	}
 	w.meanResidual = second
-	w.typical.depth = second * second // nothing is late before it is known what is usual
+	w.typical.depth = second * second // nothing is late until the usual height is known
 	w.points.restart(x)
 }
 
-// scatter returns how far the fastest datagrams lie apart.
+// scatter returns how far apart, in us, the fastest datagrams are, as is known so far.
 func (w *way) scatter() float64 { return min(w.meanResidual, w.spread) }
 
-// upperGate returns how far above the floor the fastest datagram of a sample that ends at x may be.
+// upperGate returns how many us above the floor a sample that ends at x still counts as near.
 func (w *way) upperGate(x, sigma, resolution float64) float64 {
 	return hostJitter + 2*resolution + gateSpreads*w.spread + sigmas/2*sigma*w.unseen(x)
 }
 
-// unseen returns for how long nothing near the floor came at x, and nothing congested either.
+// unseen returns for how long, in us, the floor may have drifted unseen at x: since the last sample
+// near the floor, without the time for which all datagrams queued.
 func (w *way) unseen(x float64) float64 {
+	// The gate opens as clocks drift apart. If a queue opened it, too, the queue would pass it.
 	return max(x-w.lastNear-w.congestedFor, 0) // rule: what is congested opens no gate
 }
 
-// lowerGate returns how far below the floor a datagram may be at x: 12 scatters, not 8 spreads as above it,
-// since the first ones may be small by chance.
+// lowerGate returns how many us below the floor a datagram at x still counts as near: 12 scatters, not
+// the 8 spreads of the upper gate, since the first scatters may be small by chance.
 func (w *way) lowerGate(x, sigma, resolution float64) float64 {
 	unseen := max(w.spacing, x-w.lastNear)
 	return hostJitter + resolution + 1.5*gateSpreads*w.scatter() + sigmas/2*sigma*unseen
 }
 
-// lateness returns how late all datagrams are: those of the last congested sample, or of the last two where they came near.
+// lateness returns by how many us even the fastest datagrams are late: those of the last congested
+// sample, or of the last two samples near the floor.
 func (w *way) lateness() float64 {
 	switch {
 	case w.congestedFor > 0:
 		return w.residual
+	// A small clock step stays within the gate. Twice the spread, twice, is hardly chance.
 	case w.leastOfTwo >= 2*w.spread: // rule: what is near may be late
-		return w.leastOfTwo // less may be chance
+		return w.leastOfTwo
 	}
 	return 0
 }
 
-// queue returns how long all datagrams queue.
+// queue returns for how long, in us, even the fastest datagrams queue.
 func (w *way) queue() float64 {
 	if w.congestedFor == 0 {
 		return 0
@@ -2341,25 +2371,28 @@ func (w *way) queue() float64 {
 	return w.residual
 }
 
-// isLate reports whether all datagrams of late came above the floor by most of what the round trip lacks, and by more than
-// is usual over such a time, so many times.
+// isLate reports whether the run of late samples is late by most of what the round trip lacks, and by
+// depths times more than is usual over such a time.
 func (w *way) isLate(lack, depths float64) bool {
-	by, t := min(w.late.by, lack), w.late.lasted()
-	return by > lateShare*lack && by*t > depths*w.typical.depth && by > w.typical.height*min(w.typical.spacing/t, 1)
+	by := min(w.late.by, lack)
+	t := w.late.lasted()
+	usualHeight := w.typical.height * min(w.typical.spacing/t, 1)
+	return by > lateShare*lack && by*t > depths*w.typical.depth && by > usualHeight
 }
 
-// shift moves the floor by d to another level at x.
+// shift moves the floor by d us to another level at x.
 func (w *way) shift(x, d float64) {
 	w.lay(d)
 	w.restart(x)
 	w.near(x)
-	w.late, w.touched = late{}, x
+	w.late = late{}
+	w.touched = x
 }
 
 const minute = 60 * second
 
-// isSilence takes the time since the last datagram or report, and reports whether that is a silence: longer than 15 s and
-// than four usual ones. One that is as long as the one before it is usual.
+// isSilence takes the time since the last datagram or report, in us, and reports whether that was a
+// silence: longer than 15 s and than four usual gaps. A gap like the one before it is usual.
 func (w *way) isSilence(gap float64) bool {
 	usual := max(w.usualGap, min(w.lastGap, float32(gap)))
 	limit := max(settledTime, 4*usual)
@@ -2369,42 +2402,48 @@ func (w *way) isSilence(gap float64) bool {
 	return float32(gap) > limit
 }
 
-// patience returns after what time without one more it is silent, us.
+// patience returns for how many us this way may send nothing before it counts as silent.
 func (w *way) patience() float32 { return max(settledTime, 4*w.usualGap) }
 
-// near takes that datagrams come near the floor.
+// near takes that the floor was seen at x.
 func (w *way) near(x float64) {
-	w.congestedFor, w.leastOfTwo, w.lastNear = 0, 0, x
+	w.congestedFor = 0
+	w.leastOfTwo = 0
+	w.lastNear = x
 }
 
-// raise moves the floor up by d where it was not seen that the clock was slewed.
+// raise moves the floor up by d us: a slew did so unseen.
 func (w *way) raise(d float64) {
 	w.lay(d)
-	w.congestedFor, w.leastOfTwo = 0, 0
+	w.congestedFor = 0
+	w.leastOfTwo = 0
 }
 
-// lower moves the floor down by d, to a datagram at x.
+// lower moves the floor down by d us, to a datagram at x.
 func (w *way) lower(x, d float64) {
 	w.lay(-d)
 	w.touched = x
 	w.loweredBy += d
 }
 
-// lay moves the floor up by d.
+// lay moves the floor up by d us, and all that is measured from it.
 func (w *way) lay(d float64) {
 	w.level += d
 	w.residual -= d
 	w.late.by -= d
 }
 
-// hurry makes a spread of the first bucket before it is over.
+// learnFirstSpread takes a first spread from the bucket under way.
 func (w *way) learnFirstSpread(b *bucket) {
-	if w.spreads == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
+	// Until there is a spread the gates are too wide to see a clock step.
+	// rule: the first bucket need not be over
+	if w.spreads == 0 && b.count >= fitPoints {
 		w.spread = min(float64(b.runnerUp-b.fastest), second/2)
 	}
 }
 
-// take takes a sample, and returns by how much the floor rises and whether all of the sample was congested.
+// take takes a sample, and returns by how many us the floor rises and whether even the fastest
+// datagram queued.
 func (w *way) take(s sample, gate float64) (by float64, congested bool) {
 	before := w.residual
 	w.residual = s.least
@@ -2413,16 +2452,18 @@ func (w *way) take(s sample, gate float64) (by float64, congested bool) {
 		return w.congest(s)
 	}
 	w.learnSpread(s, before-s.least)
-	w.congestedFor, w.lastNear = 0, s.from
+	w.congestedFor = 0
+	w.lastNear = s.from
 	return 0, false
 }
 
-// congest takes a sample of which all datagrams were late. A path that is longer comes back to the same height, a queue
-// hardly; and it may last for 30 s.
+// congest takes a sample whose datagrams were all late. A path that became longer comes back to the
+// same height again and again; a queue hardly does, and it may last for 30 s.
 func (w *way) congest(s sample) (by float64, congested bool) {
 	w.congestedFor += min(s.to-s.from, second)
 	if w.congestedFor < congestedTime/2 {
-		w.plateau, w.hits = s.least, 0
+		w.plateau = s.least
+		w.hits = 0
 	}
 	if abs(s.least-w.plateau) < hostJitter+gateSpreads*w.spread {
 		w.hits = min(w.hits+1, longRun)
@@ -2430,24 +2471,33 @@ func (w *way) congest(s sample) (by float64, congested bool) {
 		w.hits = 1
 	}
 	w.plateau = min(w.plateau, s.least)
-	if w.congestedFor > congestedTime && w.hits >= 3 || w.congestedFor > 3*congestedTime { // rule: what lasts is no queue
-		w.spreads = min(w.spreads, fitPoints) // a longer path may have more jitter
+	isPlateau := w.congestedFor > congestedTime && w.hits >= 3
+	isEndless := w.congestedFor > 3*congestedTime
+	// Congestion control empties a queue; a longer path stays.
+	// rule: what lasts is no queue
+	if isPlateau || isEndless {
+		w.spreads = min(w.spreads, fitPoints) // learn faster: a longer path may have more jitter
 		return w.plateau, true
 	}
 	return 0, true
 }
 
-// learnSpread learns the spread from a sample that was faster than the one before by fall: half of what its two fastest
-// lie apart, plus fall, since these two may share their delay, as those of a frame do. If fall is negative, a queue may
-// have begun. Then it does not count, except where a single datagram is known: there is no more to learn from.
-// A sample counts for little more than the mean so far, or a few that queued would make it large.
+// learnSpread learns the spread from a sample that was faster than the one before by fall.
+//
+// The sample says half of what its two fastest are apart, plus fall, since these two may share
+// their delay, as two datagrams of one frame do. If fall is negative a queue may have begun, so
+// fall does not count then; except where only one datagram is known, as there is nothing else to
+// learn from. A sample counts for little more than the mean so far, or a few that queued would
+// spoil it.
 func (w *way) learnSpread(s sample, fall float64) {
-	spread, most := (s.next-s.least)/2+max(fall, 0), 1.5*w.spread
+	spread := (s.next-s.least)/2 + max(fall, 0)
+	most := 1.5 * w.spread
 	if s.next == infinite {
-		spread, most = abs(fall), 2.5*w.spread
+		spread = abs(fall)
+		most = 2.5 * w.spread
 	}
 	if spread > second/2 {
-		return // there was none before, or a clock was set between the two
+		return // there was no sample before, or a clock step between the two
 	}
 	w.spreads = min(w.spreads+1, longRun)
 	w.spread += (min(spread, most+hostJitter/2) - w.spread) / float64(w.spreads)
