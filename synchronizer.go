@@ -2503,40 +2503,40 @@ func (w *way) learnSpread(s sample, fall float64) {
 	w.spread += (min(spread, most+hostJitter/2) - w.spread) / float64(w.spreads)
 }
 
-// ---- The points below which the floor lies ----
+// ---- The points above the floor ----
 
 const (
-	maxPoints     = 12    // fastest datagrams of doubling spans that the floor lies below
-	fitPoints     = 4     // the fewest that show both a slope and noise
+	maxPoints     = 12    // the span doubles when there are more
+	fitPoints     = 4     // fewer do not show both a slope and noise
 	longestWindow = 130e6 // us: oscillators keep no rate for longer
 )
 
-// points are the fastest datagrams of spans of time.
+// points are the fastest datagrams of successive spans of time. The floor lies below them.
 type points struct {
-	end          float64 // x of the end of the last span
-	spacing      float64 // us: time between points; it doubles when there are too many
-	loweredBy    float64 // us: by which the floor was lowered since end
-	meanResidual float64 // us: mean distance of the points from the floor, at the start 1 s
+	end          float64 // x at which the last span ended
+	spacing      float64 // us: length of a span; it doubles when there are too many points
+	loweredBy    float64 // us: by how much the floor was lowered since end
+	meanResidual float64 // us: mean height of the points above the floor; 1 s at the start
 	rate         gaussian
-	best         keptPoint // the fastest since end
-	hasBest      bool      // there is a best
-	n            uint8
+	best         keptPoint // the fastest datagram since end
+	hasBest      bool      // there is one
+	n            uint8     // points in list
 	list         [maxPoints]keptPoint
 }
 
-// point is a datagram that queued least.
+// point is the fastest datagram of a span.
 type point struct {
-	x     float64 // about when it came
+	x     float64 // about when it arrived
 	delta float64 // us
 }
 
 const (
-	keptTime  = 256 // us: unit of its time. A rate moves a delta by a quarter of a microsecond in it, at most
-	keptDelta = 32  // a microsecond has so many units of its delta
+	keptTime  = 256 // us: unit of its time, in which a rate moves a delta by 1/4 us at most
+	keptDelta = 32  // units of its delta in a microsecond
 )
 
-// keptPoint is a point as it is kept, on rings: times in 12.7 days, longer than any window, deltas in the ring of all
-// deltas.
+// keptPoint is a point as it is kept: the time on a ring of 12.7 days, longer than any window, and
+// the delta on the ring of all deltas.
 type keptPoint struct{ time, delta uint32 }
 
 func ringTime(x float64) uint32 { return uint32(int64(x / keptTime)) }
@@ -2545,39 +2545,45 @@ func ringDelta(delta float64) uint32 { return uint32(int64(delta * keptDelta)) }
 
 func (p point) kept() keptPoint { return keptPoint{ringTime(p.x), ringDelta(p.delta)} }
 
-// age returns how long before x the point came, us.
+// age returns how many us before x the point arrived.
 func (p keptPoint) age(x float64) float64 { return float64(int32(ringTime(x)-p.time)) * keptTime }
 
-// after returns how long after q the point came, us.
+// after returns how many us after q the point arrived.
 func (p keptPoint) after(q keptPoint) float64 { return float64(int32(p.time-q.time)) * keptTime }
 
-// above returns how far the point is above a delta, us.
+// above returns how many us the point is above a delta.
 func (p keptPoint) above(delta float64) float64 {
 	return float64(int32(p.delta-ringDelta(delta))) / keptDelta
 }
 
-// below reports whether the point is below the line of that slope through q.
+// below reports whether the point is below the line with that slope through q.
 func (p keptPoint) below(q keptPoint, slope float64) bool {
 	return float64(int32(p.delta-q.delta))/keptDelta < slope*p.after(q)
 }
 
-// restart drops the points at x: they speak of another level.
+// restart drops the points at x: the floor is at another level.
 func (p *points) restart(x float64) {
 	p.forgetPoints()
 	p.end, p.loweredBy = x, 0
 }
 
-// forgetPoints drops the points: they speak of another slope.
-func (p *points) forgetPoints() { p.n, p.hasBest, p.spacing = 0, false, bucketTime }
+// forgetPoints drops the points: the floor has another slope.
+func (p *points) forgetPoints() {
+	p.n = 0
+	p.hasBest = false
+	p.spacing = bucketTime
+}
 
-// add makes a datagram a candidate for the next point. The floor is steep by slope.
+// add takes a datagram that becomes the next point if no lower one follows. The floor has that slope.
 func (p *points) add(q point, slope float64) {
-	if k := q.kept(); !p.hasBest || k.below(p.best, slope) {
-		p.best, p.hasBest = k, true
+	k := q.kept()
+	if !p.hasBest || k.below(p.best, slope) {
+		p.best = k
+		p.hasBest = true
 	}
 }
 
-// span returns for how long, us, the points tell the slope at x.
+// span returns for how many us the points tell the slope at x.
 func (p *points) span(x float64) float64 {
 	if p.n == 0 {
 		return x - p.end
@@ -2585,9 +2591,11 @@ func (p *points) span(x float64) float64 {
 	return p.list[0].age(x)
 }
 
-// endSpan makes a point of the fastest datagram since the last one, and returns how long after that one it came.
+// endSpan makes a point of the fastest datagram of the span that ends at x. wait is how many us it
+// arrived after the point before; evicted says that older points went.
 func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wait float64) {
-	p.end, p.loweredBy = x, 0
+	p.end = x
+	p.loweredBy = 0
 	if !p.hasBest {
 		return false, false, 0
 	}
@@ -2607,22 +2615,26 @@ func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wai
 	return true, evicted, wait
 }
 
-// makeRoom drops points that are too old, or every second one, and reports whether any was too
-// old.
+// makeRoom drops points that are too old, or every second one. It reports whether any was too old.
 func (p *points) makeRoom(slope, resolution float64) (evicted bool) {
-	// Noise makes the slope wrong by about noise/window/points, which is noise*spacing/window^2, and a skew that
-	// drifts by 0.00125 ppm a second by that times the window. At the best window, cubed here, both are equal.
-	spacing := max(p.spacing, p.list[0].age(p.end)/float64(max(p.n, 1))) // reports come more seldom
+	// A long window averages noise, a short one follows drift. Noise makes the slope wrong by about
+	// noise/window/points, which is noise*spacing/window^2. A drift of 0.00125 ppm a second makes it
+	// wrong by that times the window. At the best window, cubed here, both are equal.
+	spacing := max(p.spacing, p.list[0].age(p.end)/float64(max(p.n, 1))) // reports may be rarer
 	best := 800 * max(p.meanResidual, resolution/2) * spacing * second * second
 	longer := func(t float64) bool { return t > congestedTime && (t > longestWindow || t*t*t > best) }
-	if p.n == maxPoints && !longer((maxPoints+fitPoints)*p.spacing) { // rule: spans double
-		p.spacing, p.n = 2*p.spacing, maxPoints/2
+	// Noise shrinks as the window grows, and the longer a span the closer its fastest datagram is.
+	// rule: spans double
+	if p.n == maxPoints && !longer((maxPoints+fitPoints)*p.spacing) {
+		p.spacing *= 2
+		p.n = maxPoints / 2
 		for i := range p.n {
-			a, b := p.list[2*i], p.list[2*i+1]
-			if b.below(a, slope) {
-				a = b
+			lower := p.list[2*i]
+			other := p.list[2*i+1]
+			if other.below(lower, slope) {
+				lower = other
 			}
-			p.list[i] = a
+			p.list[i] = lower
 		}
 	}
 	for p.n == maxPoints || p.n >= fitPoints && longer(p.list[0].age(p.end)) {
@@ -2632,13 +2644,14 @@ func (p *points) makeRoom(slope, resolution float64) (evicted bool) {
 	return evicted
 }
 
-// height returns how long a point was under way, as the clock stands.
+// height returns the one-way delay of a point, in us, as the clock stands.
 func (w *way) height(d int, c *clock, p keptPoint) float64 {
 	floor := w.level + sign(d)*(c.offset-c.skew*p.age(c.at))
 	return w.level + p.above(floor)
 }
 
-// heights are the points as the clock stands: x from the last one on, and how long each was under way.
+// heights returns the points as the clock stands: x relative to the last one, and the one-way delay
+// in place of the delta.
 func (w *way) heights(d int, c *clock, room *[maxPoints]point) []point {
 	heights := room[:w.n]
 	for i, p := range w.list[:w.n] {
@@ -2653,29 +2666,36 @@ func (w *way) slope(d int, c *clock, resolution float64) gaussian {
 	heights := w.heights(d, c, &room)
 	slope, span := secant(heights)
 	low, third, mean := residuals(heights, slope)
-	noise := max(max(2*(third-low), mean*4/5)+1<<(ts24Shift-1), resolution/2) // no fit removes half a unit of a stamp
-	if w.spacing == bucketTime {                                              // rule: the spread is noise at first
+	const halfUnit = 1 << (ts24Shift - 1) // of a stamp, which no fit removes
+	noise := max(max(2*(third-low), mean*4/5)+halfUnit, resolution/2)
+	// A few points may lie on a line by chance.
+	// rule: the spread is noise at first
+	if w.spacing == bucketTime {
 		noise = max(noise, 1.25*maxPoints*w.spread/float64(w.n))
 	}
 	return gaussian{c.skew + sign(d)*slope, noise * noise / (span * span)}
 }
 
-// turn lays the floor after the clock turned: below its points, or where these are few, which may all be late, through
-// the datagram that last touched it.
+// tilt lays the floor after the skew changed: below its points. If there are few, they may all be
+// late, and it goes through the datagram that last touched it.
 func (w *way) tilt(d int, c *clock, change float64) {
 	if w.n < fitPoints {
 		w.lay(sign(d) * change * (c.at - w.touched))
 		return
 	}
 	var room [maxPoints]point
-	low, lowest := infinite, w.best
+	low := infinite
+	lowest := w.best
 	for i, p := range w.heights(d, c, &room) {
 		if p.delta < low {
-			low, lowest = p.delta, w.list[i]
+			low = p.delta
+			lowest = w.list[i]
 		}
 	}
-	if best := w.height(d, c, w.best); w.hasBest && best < low {
-		low, lowest = best, w.best
+	best := w.height(d, c, w.best)
+	if w.hasBest && best < low {
+		low = best
+		lowest = w.best
 	}
 	w.touched = c.at - lowest.age(c.at)
 	w.lay(low - w.level)
@@ -2697,23 +2717,31 @@ func (w *way) learnTypical(d int, c *clock) {
 	}
 }
 
-// residuals returns how far the lowest and the third lowest point are above the line of that slope through 0, and the
-// mean distance of all points from the lowest.
+// residuals returns the heights of the lowest and the third lowest point above the line with that
+// slope through 0, and the mean height of all points above the lowest.
 func residuals(points []point, slope float64) (low, third, mean float64) {
-	low, mid, third, sum := infinite, infinite, infinite, 0.0
+	low = infinite
+	next := infinite
+	third = infinite
+	sum := 0.0
 	for _, p := range points {
 		y := p.delta - slope*p.x
-		low, mid, third, sum = min(low, y), min(mid, max(low, y)), min(third, max(mid, y)), sum+y
+		third = min(third, max(next, y))
+		next = min(next, max(low, y))
+		low = min(low, y)
+		sum += y
 	}
 	return low, third, sum/float64(len(points)) - low
 }
 
-// wobble returns the mean distance of the points from the chords of their neighbours: a clock that changes its rate bends
-// few.
+// wobble returns the mean distance of the points from the chords between their neighbours. A clock
+// that changes its rate bends few of them.
 func wobble(points []point) float64 {
 	sum := 0.0
 	for i := 1; i+1 < len(points); i++ {
-		p, q, r := points[i-1], points[i], points[i+1]
+		p := points[i-1]
+		q := points[i]
+		r := points[i+1]
 		sum += abs(q.delta - p.delta - (r.delta-p.delta)*(q.x-p.x)/(r.x-p.x))
 	}
 	return sum / float64(len(points)-2)
@@ -2723,25 +2751,38 @@ func wobble(points []point) float64 {
 func median(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }
 
 // secant returns the slope of the lower convex hull of the points over the middle half of
-// their span (Moon, Skelly, Towsley 1999, smoothed), and the span.
+// their span, and the span. The hull is that of Moon, Skelly and Towsley (1999); taking the middle
+// half smooths it.
 func secant(points []point) (slope, span float64) {
-	first, last := points[0].x, points[len(points)-1].x
+	first := points[0].x
+	last := points[len(points)-1].x
 	span = last - first
-	from, to := first+span/4, last-span/4
+	from := first + span/4
+	to := last - span/4
 	var lowFrom, lowTo float64 // the hull there
 	for p := 0; p < len(points)-1 && points[p].x <= to; {
-		x, y, next := points[p].x, points[p].delta, p+1 // the least slope from p; products are faster than quotients
-		run, fall := points[next].x-x, points[next].delta-y
+		// The next corner is the point with the least slope from p. Products compare slopes faster
+		// than quotients do.
+		x := points[p].x
+		y := points[p].delta
+		next := p + 1
+		run := points[next].x - x
+		fall := points[next].delta - y
 		for i := p + 2; i < len(points); i++ {
-			if dx, dy := points[i].x-x, points[i].delta-y; dy*run <= fall*dx {
-				next, run, fall = i, dx, dy
+			dx := points[i].x - x
+			dy := points[i].delta - y
+			if dy*run <= fall*dx {
+				next = i
+				run = dx
+				fall = dy
 			}
 		}
 		least := fall / run
 		if x <= from {
 			lowFrom = y + least*(from-x)
 		}
-		lowTo, p = y+least*(to-x), next
+		lowTo = y + least*(to-x)
+		p = next
 	}
 	return (lowTo - lowFrom) / (span / 2), span
 }
@@ -2750,40 +2791,43 @@ func secant(points []point) (slope, span float64) {
 
 const (
 	maxResolution = 16e3 // us: no system's clock is coarser
-	surelyCoarse  = 8    // so many differences in a row are hardly multiples of one number by chance
+	surelyCoarse  = 8    // differences in a row that are multiples of one number are hardly chance
 )
 
-// resolution learns of what deltas are multiples where both clocks are coarse.
+// resolution learns the unit of which deltas are multiples where both clocks are coarse.
 type resolution struct {
-	candidate uint16 // us: it may be that
-	hits      uint8  // differences that were multiples of it, at most longRun; one that is none halves them
+	guess uint16 // us: the unit may be this
+	hits  uint8  // differences that were multiples of it, at most longRun; any other halves them
 }
 
-// learn takes by how much two datagrams of about the same moment differ: by 0 or a multiple of the resolution, but for the
-// unit of stamps. Where a queue grows or a path flaps that is often the same, too: those are not to be told here.
+// learn takes the difference, in us, of two datagrams of about the same moment. Apart from the unit
+// of stamps it is 0 or a multiple of the resolution. Where a queue grows or a path flaps it is often
+// the same, too; the caller must not pass those.
 func (r *resolution) learn(d int64) {
 	const alike = 2<<ts24Shift + 2
-	if d = abs(d); d <= alike || d > maxResolution {
+	d = abs(d)
+	if d <= alike || d > maxResolution {
 		return
 	}
-	candidate := int64(r.candidate)
-	rest := d % max(candidate, 1)
+	guess := int64(r.guess)
+	rest := d % max(guess, 1)
 	switch {
-	case candidate > 6*alike && min(rest, candidate-rest) <= alike:
+	case guess > 6*alike && min(rest, guess-rest) <= alike:
 		r.hits = min(r.hits+1, longRun)
-	case r.hits >= surelyCoarse: // a clock that is steered or set as the two came
+	case r.hits >= surelyCoarse: // a clock was slewed or stepped just between the two
 		r.hits /= 2
 	default:
 		*r = resolution{uint16(d), 1}
 	}
 }
 
-// joint returns the resolution of both clocks together, us: 0 where one of them is not coarse.
+// joint returns the resolution of both clocks together, in us: 0 unless both are coarse.
 func (r *resolution) joint() float64 {
-	if r.hits < surelyCoarse || r.candidate <= hostJitter {
+	if r.hits < surelyCoarse || r.guess <= hostJitter {
 		return 0
 	}
-	return float64(r.candidate) // rule: both clocks may be coarse
+	// A coarse clock ticks between two datagrams, not with them: its deltas are off by up to a tick.
+	return float64(r.guess) // rule: both clocks may be coarse
 }
 
 // ---- What readers see ----
@@ -2791,24 +2835,32 @@ func (r *resolution) joint() float64 {
 // clockMap is how readers get from a local time to the remote one: four words, which the
 // compiler keeps in registers.
 type clockMap struct {
-	from  uint64 // local time, us: all that follows is as of then
-	whole uint64 // us: what readers add to it, rounded down; while no offset is known, what Anchor said
-	rates uint64 // 2^-32: rate of the offset, in the high half before from, in the low half later
-	rest  uint64 // high half: what is missing from whole, 2^-32 us; low half: slew, 2^-8 us, which they add at from, too, to be slewed away
+	// from is a local time in us. All that follows is as of then.
+	from uint64
+	// whole is what readers add to the local time, in us, rounded down. While no offset is known it
+	// is what Anchor said.
+	whole uint64
+	// rates are two rates of the offset in units of 2^-32: the high half holds before from, the low
+	// half from then on.
+	rates uint64
+	// rest has two parts. The high half is the fraction of whole, in 2^-32 us. The low half is a
+	// slew, in 2^-8 us: readers add it at from, too, and slew it away.
+	rest uint64
 }
 
-// view is a consistent state for readers: association.view makes it, and publish says from when on it holds.
+// view is one consistent state for readers. association.view makes it, and publish says from when
+// on it holds.
 type view struct {
 	clockMap
 	steps       uint32  // jumps of the remote time so far
 	delay       float32 // us: minimum one-way delay from the peer
 	toPeer      float32 // us: minimum one-way delay to the peer
-	bound       float32 // us: of the offset's error readerMargin before from, without slew
-	dispersion  float32 // by which bound grows in a microsecond, us
-	undisturbed float32 // us: since the last clock event, or the start
-	scatter     float32 // us: mean distance of fast datagrams from the floor
-	jitter      uint32  // 2^-jitterBits us: as the fast path counts it, whenever that was
-	state       uint32  // what is known: the bits unchecked, ambiguous, synced and disturbed
+	bound       float32 // us: error bound of the offset a readerMargin before from, without slew
+	dispersion  float32 // us per us: how fast bound grows
+	undisturbed float32 // us: time since the last clock step, or since the start
+	scatter     float32 // us: mean height of fast datagrams above the floor
+	jitter      uint32  // 2^-jitterBits us: from the last bucket, not from this view's time
+	state       uint32  // the bits unchecked, ambiguous, synced and disturbed
 }
 
 // slew returns what readers still add at from, 2^-32 us.
@@ -2828,8 +2880,8 @@ func (r clockMap) slewLeft(x int64) int64 {
 	return r.slew() - max(min(r.slew(), slewed), -slewed)
 }
 
-// offset returns what readers add x us after from, where the rate is skew, and the part of a
-// microsecond. Products wrap as offsets do, at any x.
+// offset returns what readers add x us after from, where the rate is skew, and the fraction of a
+// microsecond in 2^-32. Products wrap as offsets do, at any x.
 func (r clockMap) offset(x, skew int64) (whole uint64, part uint32) {
 	fine := int64(r.rest>>32) + skew*(x&math.MaxUint32)
 	if x < 2*maxSlew { // later nothing is left
@@ -2838,7 +2890,7 @@ func (r clockMap) offset(x, skew int64) (whole uint64, part uint32) {
 	return r.whole + uint64(skew*(x>>32)+fine>>32), uint32(fine)
 }
 
-// remote returns the remote clock.
+// remote returns the remote clock at a local time.
 func (r clockMap) remote(localUsec uint64) uint64 {
 	x := int64(localUsec - r.from)
 	whole, _ := r.offset(x, r.skewAt(x))
@@ -2848,27 +2900,34 @@ func (r clockMap) remote(localUsec uint64) uint64 {
 // ppm returns the skew in parts per million.
 func (r clockMap) ppm() float64 { return float64(int32(r.rates)) / (1 << 32) * 1e6 }
 
-// boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
-// The skew itself changes, too.
+// boundAt returns the error bound, in us, x us after from. It is at most half the ring of offsets,
+// and also contains what is left of the slew and the drift of the skew.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)+readerMargin), float64(abs(v.slewLeft(x)))
-	return min(float64(v.bound)+(float64(v.dispersion)+skewDrift/2*age)*age+rest/(1<<32)+1, maxOffset)
+	age := abs(float64(x) + readerMargin)
+	rest := float64(abs(v.slewLeft(x)))
+	widened := float64(v.bound) + (float64(v.dispersion)+skewDrift/2*age)*age
+	return min(widened+rest/(1<<32)+1, maxOffset)
 }
 
-// published is what readers see: a view, written by show and read by load, and counts.
+// published is what readers see: a view, which show writes and load reads, and counts.
 type published struct {
-	seq         atomic.Uint32    // counts views, by 2; odd while one is being written; the top bits are its state
-	queuedSpans atomic.Uint32    // buckets in which all datagrams queued
-	patience    atomic.Uint32    // ms: the age of the last report at which the peer is silent
-	datagrams   atomic.Uint64    // before the bucket under way; here, where a bucket's end writes anyway
+	// seq counts views by 2 and is odd while one is being written. Its top bits are view.state.
+	seq         atomic.Uint32
+	queuedSpans atomic.Uint32    // buckets in which every datagram queued
+	patience    atomic.Uint32    // ms: the age of the last report from which on the peer is silent
+	datagrams   atomic.Uint64    // without the bucket under way; the end of a bucket writes here anyway
 	words       [8]atomic.Uint64 // the view without its state
 	heard       atomic.Uint64    // local time, us, of the last report
 	report      ownReport
 }
 
-// The state of a view, the top bits of shown.seq: what is known was not checked since a silence or a clock step, the
-// multiple of 67.1 s is in doubt, the offset is known, there was a clock event.
-const unchecked, ambiguous, synced, disturbed = 1 << 28, 1 << 29, 1 << 30, 1 << 31
+// The bits of view.state.
+const (
+	unchecked = 1 << (28 + iota) // not confirmed since a silence or a clock step
+	ambiguous                    // the multiple of 67.1 s is in doubt
+	synced                       // the offset is known
+	disturbed                    // a clock step was detected
+)
 
 // show shows readers a view.
 func (s *published) show(v *view) {
@@ -2886,17 +2945,18 @@ func (s *published) show(v *view) {
 	s.seq.Store((seq+2)<<4>>4 | v.state)
 }
 
-// setJitter shows the jitter, which no view counts.
+// setJitter shows the jitter. It belongs to no view, since each bucket changes it.
 func (s *published) setJitter(jitter uint32) {
 	_, steps := split(s.words[4].Load())
 	s.words[4].Store(join(jitter, steps))
 }
 
-// load takes what is shown; ok is false while the offset is not known.
+// load reads the view that was shown last. ok is false while the offset is not known.
 func (s *published) load(v *view) (ok bool) {
 	for {
 		seq, r := s.clockMap()
-		v.clockMap, v.state = r, seq>>28<<28
+		v.clockMap = r
+		v.state = seq >> 28 << 28
 		v.jitter, v.steps = split(s.words[4].Load())
 		v.delay, v.toPeer = splitFloats(s.words[5].Load())
 		v.bound, v.dispersion = splitFloats(s.words[6].Load())
@@ -2907,7 +2967,7 @@ func (s *published) load(v *view) (ok bool) {
 	}
 }
 
-// clockMap returns the half of a view that readings need, and seq.
+// clockMap returns the half of a view that readings need, and the seq under which it was shown.
 func (s *published) clockMap() (seq uint32, r clockMap) {
 	for {
 		seq = s.seq.Load()
@@ -2918,25 +2978,27 @@ func (s *published) clockMap() (seq uint32, r clockMap) {
 	}
 }
 
-// ownReport is what MinDeltaTS24 tells: one word, so that any goroutine can take it, and say that it did.
+// ownReport is the report that MinDeltaTS24 returns. It is one word, so that any goroutine can read
+// it and mark it as read in one step:
 //
-//	high 32 bits  the delta, 2^-5 us, on its ring; once it is told, as it was told
-//	29 bits       local time as of which it is that, 2^12 us
+//	high 32 bits  the delta, 2^-5 us, on its ring; once it was read, as it was returned
+//	29 bits       local time as of which it holds, 2^12 us
 //	3 bits        its kind; 0: there is none
 type ownReport struct{ word atomic.Uint64 }
 
 const (
-	reportUnit  = 12          // bits: of its time
-	reportLives = 60 * minute // us: by then rates are known too badly to carry it on; or the local clock was set since
+	reportUnit  = 12          // bits: the unit of its time is 2^12 us
+	reportLives = 60 * minute // us: rates are not known well enough to carry it on for longer
 
 	// The kinds.
-	reportOnce  = 1 // it becomes told
-	reportTold  = 2 // it was told, and no datagram came since
-	reportAgain = 3 // an original is told it again and again, as of now
-	reportNone  = 4 // what came is of before a level shift
+	reportOnce  = 1 // whoever reads it makes it reportTold
+	reportTold  = 2 // it was read, and no datagram arrived since
+	reportAgain = 3 // an original gets it again and again, as of now
+	reportNone  = 4 // whatever arrived was measured before a level shift
 )
 
-// set sets the delta at localUsec. isNew says that a datagram came since the last one was told.
+// set sets the delta, in us, as of localUsec. again says that it may be read many times, isNew that
+// a datagram arrived since the last one was read.
 func (r *ownReport) set(delta float64, localUsec uint64, again, isNew bool) {
 	kind := uint64(reportOnce)
 	switch {
@@ -2951,26 +3013,31 @@ func (r *ownReport) set(delta float64, localUsec uint64, again, isNew bool) {
 	r.word.Store(uint64(fine)<<32 | uint64(uint32(localUsec>>reportUnit)<<3) | kind)
 }
 
-// isTold reports whether what was set last was told.
+// isTold reports whether a reader took what was set last.
 func (r *ownReport) isTold() bool { return r.word.Load()&7 == reportTold }
 
-// tell returns the report at localUsec.
+// tell returns the report as of localUsec, and marks it as read.
 func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, ok bool) {
 	for {
 		word := r.word.Load()
-		level, kind := uint32(word>>32), word&7
+		level := uint32(word >> 32)
+		kind := word & 7
 		age := int64(int32((uint32(localUsec>>reportUnit)<<3)-uint32(word)&^7)) >> 3 << reportUnit
+		isStale := age < -second || age > reportLives // the local clock was set, perhaps
 		switch {
 		case kind == 0:
 			return 0, false
-		case kind == reportNone, kind == reportTold && abs(age) > second:
+		case kind == reportNone:
 			return 0, true
-		case kind == reportOnce && (age < -second || age > reportLives): // no rate leads across a clock step
+		case kind == reportTold && abs(age) > second:
+			return 0, true
+		case kind == reportOnce && isStale:
 			return 0, true
 		case kind == reportTold:
 			return NewCounter24(uint64(level >> 8)), true
 		}
-		minDelta = rounded(level - uint32(int64(int32(clock.rates))*age>>deltaBits))
+		drift := uint32(int64(int32(clock.rates)) * age >> deltaBits)
+		minDelta = rounded(level - drift)
 		told := uint64(minDelta)<<40 | word&math.MaxUint32&^7 | reportTold
 		if kind == reportAgain || r.word.CompareAndSwap(word, told) {
 			return minDelta, true
@@ -2978,10 +3045,11 @@ func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, 
 	}
 }
 
-// rounded returns a delta of 2^-5 us as a report. One of ours is neither 0, which is none, nor of an original's remainder.
+// rounded returns a delta in 2^-5 us as a report. A report of ours is never 0, which means none, and
+// never has the remainder of an original's; the nearer neighbour takes its place.
 func rounded(level uint32) Counter24 {
-	minDelta := NewCounter24(uint64(level+1<<7) >> 8) // 24 of 32 bits
-	if minDelta%marks == originalMark {               // the neighbour that is nearer
+	minDelta := NewCounter24(uint64(level+1<<7) >> 8)
+	if minDelta%marks == originalMark {
 		above := int32(level - uint32(minDelta)<<8)
 		minDelta = minDelta.Dec()
 		if above > 0 {
