@@ -84,7 +84,7 @@ type TimeSynchronizer struct {
 	both      association
 	base      uint64 // local time, us, at which x is 0
 	published published
-	_         [32]byte // it ends a cache line: neighbours in a slice share none
+	_         [16]byte // it ends a cache line: neighbours in a slice share none
 }
 
 const (
@@ -1291,12 +1291,12 @@ func (a *association) since() float64 {
 // much: nothing but the clocks moved.
 func (a *association) slewed(d int, s sample) {
 	w, lack := &a.ways[d], a.lack()
-	w.late.add(s, w.residual, lack)
+	w.late.add(s, w.residual, lack, w.spread)
 	by, t := min(w.late.by, lack), max(w.late.lasted(), 2*second)
 	switch {
 	case lack < leastSlew+2*a.steps.joint(), a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
 		return
-	case w.late.by > 2*lack+4*w.spread || by > slewSkew*w.late.lasted(): // rule: a slew is late by what lacks, a queue by more
+	case by > slewSkew*w.late.lasted(): // no clock is slewed so fast
 		return
 	}
 	w.raise(by)
@@ -1787,8 +1787,9 @@ func (r *arbiter) matches(rise, before float64, l look, w *way) bool {
 	lack, most := before-l.roundTrip, rise/2
 	if r.warmingUp() {
 		most = rise / 4
-		queued := w.spreads == 0                               // all the time, perhaps
-		if queued || w.congestedFor < 5*second || w.hits < 2 { // rule: a clock is as late again, a queue by chance
+		queued := w.spreads == 0 // all the time, perhaps
+		again := w.hits >= 2     // a queue is as late as this by chance
+		if queued || w.congestedFor < 5*second || !again {
 			return false
 		}
 	}
@@ -1979,14 +1980,18 @@ func (o *outliers) endBucket() {
 type late struct {
 	by       float64 // us: at least so far
 	from, to float64 // x
+	queued   float64 // us: for so long they were later than a slew makes them
 }
 
 // add takes a sample that is so far above the floor. A run ends with one that is not late by most of what lacks.
-func (l *late) add(s sample, residual, lack float64) {
+func (l *late) add(s sample, residual, lack, spread float64) {
 	if l.to == l.from || l.by < lateShare*lack {
-		l.by, l.from = residual, s.from
+		*l = late{by: residual, from: s.from}
 	}
 	l.by, l.to = min(l.by, residual), s.to
+	if residual > 2*lack+4*spread { // rule: a slew is late by what lacks, a queue by more
+		l.queued += s.to - s.from
+	}
 }
 
 func (l *late) lasted() float64 { return l.to - l.from }
@@ -2033,7 +2038,7 @@ func (w *way) start(level, x float64) {
 // sum returns a number that is finite if all are.
 func (w *way) sum() float64 {
 	return w.level + float64(w.usual) + float64(w.gap) + w.lastNear + w.touched + w.spread + w.residual + w.least + w.congestedFor + w.plateau + w.late.by +
-		w.late.from + w.late.to + w.typical.height + w.typical.spacing + w.typical.depth + w.meanResidual + w.end + w.spacing +
+		w.late.from + w.late.to + w.late.queued + w.typical.height + w.typical.spacing + w.typical.depth + w.meanResidual + w.end + w.spacing +
 		w.loweredBy + w.rate.mean + w.rate.variance
 }
 
@@ -2080,7 +2085,10 @@ func (w *way) queue() float64 {
 // is usual over such a time, so many times.
 func (w *way) isLate(lack, depths float64) bool {
 	by, t := min(w.late.by, lack), w.late.lasted()
-	return by > lateShare*lack && by*t > depths*w.typical.depth && by > w.typical.height*min(w.typical.spacing/t, 1)
+	if by <= lateShare*lack || w.late.queued > t/2 {
+		return false
+	}
+	return by*t > depths*w.typical.depth && by > w.typical.height*min(w.typical.spacing/t, 1)
 }
 
 // shift moves the floor by d to another level at x.
