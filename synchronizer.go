@@ -98,7 +98,7 @@ type TimeSynchronizer struct {
 	both      association
 	base      uint64 // local time, us, at which x is 0
 	published published
-	_         [32]byte // pads to whole cache lines, so that neighbours in a slice share none
+	_         [16]byte // pads to whole cache lines, so that neighbours in a slice share none
 }
 
 const (
@@ -1460,18 +1460,14 @@ func (a *association) since() float64 {
 func (a *association) followSlew(d int, s sample) {
 	w := &a.ways[d]
 	lack := a.lack()
-	w.late.add(s, w.residual, lack)
+	w.late.add(s, w.residual, lack, w.spread)
 	lasted := w.late.lasted()
 	by := min(w.late.by, lack)
 	slewTime := max(lasted, 2*second)
 	isTooSmall := lack < leastSlew+2*a.resolution.joint()
-	// A queue has nothing to do with what the round trip lacks, and no clock is slewed faster than
-	// by slewSkew.
-	isQueue := w.late.by > 2*lack+4*w.spread || by > slewSkew*lasted
+	isTooFast := by > slewSkew*lasted // no daemon slews like that
 	switch {
-	case isTooSmall, a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
-		return
-	case isQueue: // rule: a slew is late by what lacks, a queue by more
+	case isTooSmall, isTooFast, a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
 		return
 	}
 	w.raise(by)
@@ -2055,7 +2051,8 @@ func (r *arbiter) matches(rise, before float64, l look, w *way) bool {
 	if r.warmingUp() {
 		most = rise / 4
 		maybeAlwaysQueued := w.spreads == 0
-		if maybeAlwaysQueued || w.congestedFor < 5*second {
+		isRepeated := w.hits >= 2 // a queue reaches the same height once, by chance
+		if maybeAlwaysQueued || w.congestedFor < 5*second || !isRepeated {
 			return false
 		}
 	}
@@ -2265,20 +2262,25 @@ func (o *outliers) endBucket() {
 
 // late is a run of samples of one way that were all above the floor.
 type late struct {
-	by   float64 // us: by at least this much
-	from float64 // x at which the run begins
-	to   float64 // x at which it ends
+	by     float64 // us: by at least this much
+	from   float64 // x at which the run begins
+	to     float64 // x at which it ends
+	queued float64 // us: for how long the samples were later than a slew makes them
 }
 
 // add takes a sample that is residual us above the floor. A sample that is not late by most of what
 // the round trip lacks ends the run.
-func (l *late) add(s sample, residual, lack float64) {
+func (l *late) add(s sample, residual, lack, spread float64) {
 	if l.to == l.from || l.by < lateShare*lack {
-		l.by = residual
-		l.from = s.from
+		*l = late{by: residual, from: s.from}
 	}
 	l.by = min(l.by, residual)
 	l.to = s.to
+	// A queue has nothing to do with what the round trip lacks.
+	// rule: a slew is late by what lacks, a queue by more
+	if residual > 2*lack+4*spread {
+		l.queued += s.to - s.from
+	}
 }
 
 func (l *late) lasted() float64 { return l.to - l.from }
@@ -2372,12 +2374,15 @@ func (w *way) queue() float64 {
 }
 
 // isLate reports whether the run of late samples is late by most of what the round trip lacks, and by
-// depths times more than is usual over such a time.
+// depths times more than is usual over such a time. A run that mostly queued says nothing.
 func (w *way) isLate(lack, depths float64) bool {
 	by := min(w.late.by, lack)
 	t := w.late.lasted()
+	if by <= lateShare*lack || w.late.queued > t/2 {
+		return false
+	}
 	usualHeight := w.typical.height * min(w.typical.spacing/t, 1)
-	return by > lateShare*lack && by*t > depths*w.typical.depth && by > usualHeight
+	return by*t > depths*w.typical.depth && by > usualHeight
 }
 
 // shift moves the floor by d us to another level at x.

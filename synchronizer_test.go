@@ -591,13 +591,17 @@ func TestMatches(t *testing.T) {
 	} {
 		r := newTrial(1, c.known)
 		l := look{roundTrip: r.reference - c.lack, deadBand: 250}
-		w := way{spread: 10, spreads: 1, congestedFor: c.congested}
+		w := way{spread: 10, spreads: 1, hits: 2, congestedFor: c.congested}
 		if got := r.matches(c.rise, r.reference, l, &w); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 		w.spreads = 0
 		if r.warmingUp() && r.matches(c.rise, r.reference, l, &w) {
 			t.Errorf("%s: the way may have queued since the start", c.name)
+		}
+		w.spreads, w.hits = 1, 1
+		if r.warmingUp() && r.matches(c.rise, r.reference, l, &w) {
+			t.Errorf("%s: it was as late only once", c.name)
 		}
 	}
 }
