@@ -446,7 +446,7 @@ const mutations = [
 	// The estimator.
 	{
 		rule: 'a clock that is set is not seen',
-		instead: 'const set = opens || isMatch;',
+		instead: 'const set = opens || arbiter.matches(by, arbiter.reference, look, w);',
 		say: 'const set = false;',
 	},
 	{

@@ -164,6 +164,13 @@ export function appendReply(request: Uint8Array, session: number, received: Usec
  * @property {Usec} sent the start of tick, by the server's clock
  */
 /**
+ * Says whether bytes are a tick message of another version, as of an older or newer server. Both
+ * ends need the same one.
+ * @param {Uint8Array} bytes
+ * @returns {boolean}
+ */
+export function isOtherTickVersion(bytes: Uint8Array): boolean;
+/**
  * Reads a Welcome, or returns null.
  * @param {Uint8Array} bytes
  * @returns {Welcome | null}
@@ -698,8 +705,11 @@ export class TickClient {
     steps: number;
     /** They may be changed. @type {BufferOptions} */
     buffers: BufferOptions;
+    /** Whether the server has sent messages of another version: then nothing will come of it. */
+    otherVersion: boolean;
     /**
-     * Takes a Welcome, and returns whether it counts.
+     * Takes a Welcome, and returns whether it counts. A server of another version is in
+     * otherVersion from then on.
      * @param {Uint8Array} bytes
      * @param {Usec} now when it arrived
      * @returns {boolean}

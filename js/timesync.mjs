@@ -1618,7 +1618,7 @@ class Association {
 		const gate = way.lowerGate(x, this.clock.sigma, this.resolution.joint());
 		let above = around(raw, this.delta(inward, x));
 		if (above < -gate) {
-			const by = this.outliers.add(x, above, gate);
+			const by = this.outliers.add(x, above, gate, x < warmUp);
 			if (by === null) {
 				return null;
 			}
@@ -1924,7 +1924,7 @@ class Association {
 		if (silence > longestWindow || silence > congestedTime && outlasts) {
 			this.forget(way); // the points are old
 			points.restart(x);
-			if (silence > longestWindow) { // so are the other way's, even if it is not heard of yet
+			if (silence > longestWindow) { // so are the other way's, even if it was not heard yet
 				this.forget(1 - way);
 				this.ways[1 - way].points.restart(x);
 			}
@@ -1983,10 +1983,8 @@ class Association {
 				by = Math.min(by, Math.max(this.arbiter.reference, 0) - look.roundTrip);
 			}
 			const {arbiter} = this;
-			const {reference, isWarmingUp} = arbiter;
-			const isMatch = !isWarmingUp && arbiter.matches(by, reference, look, w);
-			const set = opens || isMatch;
-			const isRecent = this.fellFrom > 0 && w.spreads > 0 && x - this.fellAt < settled;
+			const set = opens || arbiter.matches(by, arbiter.reference, look, w);
+			const isRecent = this.fellFrom > 0 && x - this.fellAt < settled;
 			const fell = isRecent && arbiter.matches(by, this.fellFrom, look, w);
 			if (by === 0 || !set && !fell) {
 				continue;
@@ -2589,7 +2587,8 @@ class Arbiter {
 		let most = rise / 2;
 		if (this.isWarmingUp) {
 			most = rise / 4;
-			if (way.congestedFor < 5 * second) {
+			const hasQueued = way.spreads === 0; // all the time, perhaps
+			if (hasQueued || way.congestedFor < 5 * second) {
 				return false;
 			}
 		}
@@ -2703,7 +2702,7 @@ class Interval {
 		if (gap <= 0) {
 			return news;
 		}
-		if (gap < slewedMost) { // nothing is left, but a slewed clock may be so far from where it was
+		if (gap < slewedMost) { // nothing is left, but a slewed clock may be so far off
 			this.slack[1 - way] += slewedMost;
 		} else { // a clock was set
 			this.clockStep(x);
@@ -2803,15 +2802,16 @@ class Outliers {
 	 * @param {number} x
 	 * @param {number} above us, below 0
 	 * @param {number} gate us by which the delays of outliers differ
+	 * @param {boolean} isFirst in the first seconds all count: nobody relies on what is known
 	 * @returns {number | null}
 	 */
-	add(x, above, gate) {
+	add(x, above, gate, isFirst) {
 		const wait = x - this.#x;
 		if (above < this.#above - wait - gate) {
 			this.row = 0; // rule: what was held up and arrives at once proves nothing
 		} else if (above > this.#above + second) {
 			this.row = 0; // more than jitter: those before were of something else
-		} else if (this.row > 0 && wait < apart) {
+		} else if (this.row > 0 && wait < apart && !isFirst) {
 			return null;
 		}
 		this.#x = x;
@@ -4466,8 +4466,10 @@ const stopLength = 250_000; // us: so far above the level comes what a stop held
 const stopAlone = 5 * second; // after the beginning of another stop one comes alone
 const stopLasts = 250_000; // us: a program may take some frames to catch up
 const batchLasts = second; // after its first one, things are held up together for so long
-const aimGain = 1 / 45; // by this part of what is asked a late one lowers the share that is aimed at,
-const heldGain = aimGain / 2; // and by this one that was held up together with it
+// By this part of what is asked a late one lowers the share that is aimed at, and one that was
+// held up together with it by half of that.
+const aimGain = 1 / 45;
+const heldGain = aimGain / 2;
 const aimLeast = 0.1;
 const aimMost = 1.3;
 const longestDelay = 24 * 3600 * second; // one that differs by more is of another clock
@@ -4858,6 +4860,7 @@ const debtAt = 34;
 const welcomeSize = 36;
 const kindHello = 3; // 1 and 2 were those of the first version
 const kindWelcome = 4;
+const kindMost = 16; // of all versions
 const flagHeard = 1;
 const flagPaused = 2;
 const flagInputs = 4;
@@ -4885,6 +4888,17 @@ const maxStart = 1n << 61n; // ns: 73 years
  *   below 0 late, -32768 if none came
  * @property {Usec} sent the start of tick, by the server's clock
  */
+
+/**
+ * Says whether bytes are a tick message of another version, as of an older or newer server. Both
+ * ends need the same one.
+ * @param {Uint8Array} bytes
+ * @returns {boolean}
+ */
+export function isOtherTickVersion(bytes) {
+	const kind = bytes[0];
+	return kind > 0 && kind <= kindMost && kind !== kindHello && kind !== kindWelcome;
+}
 
 /**
  * Reads a Welcome, or returns null.
@@ -5422,6 +5436,8 @@ export class TickClient {
 	steps = 0;
 	/** They may be changed. @type {BufferOptions} */
 	buffers;
+	/** Whether the server has sent messages of another version: then nothing will come of it. */
+	otherVersion = false;
 	#remote;
 	/** @type {Welcome | null} */
 	#welcome = null;
@@ -5445,12 +5461,14 @@ export class TickClient {
 	}
 
 	/**
-	 * Takes a Welcome, and returns whether it counts.
+	 * Takes a Welcome, and returns whether it counts. A server of another version is in
+	 * otherVersion from then on.
 	 * @param {Uint8Array} bytes
 	 * @param {Usec} now when it arrived
 	 * @returns {boolean}
 	 */
 	welcome(bytes, now) {
+		this.otherVersion ||= isOtherTickVersion(bytes);
 		const next = readWelcome(bytes);
 		const last = this.#welcome;
 		if (next === null) {

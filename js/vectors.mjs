@@ -151,6 +151,7 @@ export function run(ts, say = console.log) {
 				const w = ts.readWelcome(unhex(l.hex)),
 					early = (l.early ?? []).map(v => v ?? -32768);
 				check((w === null) === (l.error !== undefined), l, w);
+				check(ts.isOtherTickVersion(unhex(l.hex)) === (l.error === 'version'), l);
 				if (w) check(w.debt === Number(l.debt ?? 0), l, w.debt);
 				if (w)
 					check(

@@ -15,13 +15,10 @@ import (
 // A camera sends the capture time, on its own clock, in front of the picture. A forwarder puts its
 // view of that clock in front of both. So a relay that serves thousands does not touch the frame,
 // and a viewer that joins later has all it needs.
-const captureLen = 8
-
-// viewLen is the length of a view: each Snapshot travels with as many bytes.
-var viewLen = func() int {
-	b, _ := timesync.Snapshot{}.AppendBinary(nil) // which never fails
-	return len(b)
-}()
+const (
+	captureLen = 8
+	viewLen    = 63 // bytes that timesync.Snapshot.AppendBinary appends
+)
 
 // appendFrame appends a frame to b.
 func appendFrame(b []byte, captureUsec uint64, picture []byte) []byte {
