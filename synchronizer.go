@@ -129,7 +129,7 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 }
 
 // slowPath takes a datagram that ends the bucket or may change the floor.
-func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time.Duration, ok bool) {
+func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (time.Duration, bool) {
 	raw := deltaOf(stamp, localUsec)
 	if !s.both.begun() || !s.both.sane() {
 		s.start(raw, localUsec)
@@ -137,7 +137,7 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time
 	x := s.advance(localUsec)
 	b := &s.bucket
 	s.notice(x)
-	silence := x - b.from // since the bucket began: datagrams within it never come here
+	silence := x - b.from // the first datagram after 0.2 s ends a bucket
 	if silence >= bucketTime {
 		s.endBucket(x)
 		s.both.heardAgain(in, x, silence)
@@ -164,7 +164,8 @@ func (s *TimeSynchronizer) notice(x float64) {
 	if s.published.report.isTold() {
 		s.both.outgoing = outgoing{}
 	}
-	if b := &s.bucket; b.untold < math.MaxInt32 {
+	b := &s.bucket
+	if b.untold < math.MaxInt32 {
 		s.both.outgoing.note(s.both.delta(in, x)+float64(b.untold), x, s.both.clock.skew)
 		b.untold = math.MaxInt32
 	}
@@ -652,7 +653,7 @@ var (
 //
 //	ErrUnsynchronized  Known is false: nothing is known
 //	ErrSilent          Age is SilentAfter or more: the peer was silent for too long
-//	ErrAmbiguous       Ambiguous: an anchor contradicts what is known, or the round trip is 67.1 s or longer
+//	ErrAmbiguous       Ambiguous: an anchor disagrees, or the round trip is 67.1 s or longer
 //	ErrStepped         StepSeen, and SinceStep is less than SettleTime: a clock step
 //	ErrUnchecked       Unchecked: the peer was silent, and a clock step may have gone unseen
 //	ErrWide            ErrorBound is above tolerable; it is half the round trip at least
@@ -835,7 +836,8 @@ func (s Snapshot) Then(next Snapshot) Snapshot {
 	// The true reading of the second clock may be off from where next was asked by s.ErrorBound.
 	off := float64(s.ErrorBound) / 1000
 	skewProduct := s.Skew * next.Skew * 1e-6
-	skewErrorProduct := (s.SkewError*(abs(next.Skew)+next.SkewError) + next.SkewError*abs(s.Skew)) * 1e-6
+	skewErrorProduct := s.SkewError*(abs(next.Skew)+next.SkewError) + next.SkewError*abs(s.Skew)
+	skewErrorProduct *= 1e-6
 	both := Snapshot{
 		RemoteUsec:         next.RemoteUsec,
 		OffsetUsec:         s.OffsetUsec + next.OffsetUsec,
@@ -848,7 +850,7 @@ func (s Snapshot) Then(next Snapshot) Snapshot {
 		SinceStep:          min(s.SinceStep, next.SinceStep),
 		Skew:               s.Skew + next.Skew + skewProduct,
 		SkewError:          s.SkewError + next.SkewError + skewErrorProduct,
-		Steps:              31*s.Steps + next.Steps, // a sum would hide that one began anew as the other stepped
+		Steps:              31*s.Steps + next.Steps, // in a sum a restart could hide a step
 		StepSeen:           s.StepSeen,
 		Unchecked:          s.Unchecked || next.Unchecked,
 		Ambiguous:          s.Ambiguous || next.Ambiguous,
@@ -948,9 +950,10 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 // MarshalBinary returns what AppendBinary appends.
 func (s Snapshot) MarshalBinary() (data []byte, err error) { return s.AppendBinary(nil) }
 
-// UnmarshalBinary sets s to the Snapshot in data, which must be exactly what AppendBinary appended.
-// It returns ErrLength if data is not 63 bytes long, and another error if data is no Snapshot of a
-// known version; then s keeps its value. Whoever can forge data can move the clock, as with a stamp.
+// UnmarshalBinary sets s to the Snapshot in data, which must be exactly what AppendBinary
+// appended. It returns ErrLength if data is not 63 bytes long, and another error if data is no
+// Snapshot of a known version; then s keeps its value. Whoever can forge data can move the clock,
+// as with a stamp.
 func (s *Snapshot) UnmarshalBinary(data []byte) error {
 	if len(data) != snapshotLen {
 		return ErrLength
@@ -1261,8 +1264,8 @@ func (a *association) endSilence(x, silence, above float64) {
 	a.dirty = true
 }
 
-// heardAgain takes that way d was heard at x, and had not been for that long. If it was a silence, a
-// clock step may have gone unseen, and what is known must be checked.
+// heardAgain takes that way d was heard at x, and had not been for that long. If it was a silence,
+// a clock step may have gone unseen, and what is known must be checked.
 func (a *association) heardAgain(d int, x, silence float64) {
 	isSilence := a.ways[d].isSilence(silence)
 	if !isSilence || !a.peer.known || a.interval.since > x-silence {
@@ -1347,7 +1350,8 @@ func (a *association) take(d int, s sample) (congested bool) {
 	if !congested {
 		w.points.add(point{s.at, a.delta(d, s.at) + s.least}, sign(d)*a.clock.skew)
 	}
-	// A path has no queue of a second in which not one datagram is fast. A clock step has.
+	// A suspended or stepped clock makes every datagram late by seconds; a queue rarely does. Until
+	// it is clear which it is, the bound contains both.
 	// rule: what makes all datagrams so late is a clock
 	if w.leastOfTwo > second {
 		a.interval.slack[d] = max(a.interval.slack[d], a.delay(d)+w.leastOfTwo)
@@ -1366,8 +1370,8 @@ func (a *association) take(d int, s sample) (congested bool) {
 	return congested
 }
 
-// fall takes that the floor of way d fell by -by at x. Either the path became shorter or there was a
-// clock step. It was the clock if the round trip would become negative, which no path can do.
+// fall takes that the floor of way d fell by -by at x. Either the path became shorter or there was
+// a clock step. It was the clock if the round trip would become negative, which no path can do.
 func (a *association) fall(d int, x, by float64) {
 	roundTrip := a.roundTrip()
 	dead := a.deadBand()
@@ -1420,8 +1424,8 @@ func (a *association) stepClock(d int, x, by float64) {
 	}
 }
 
-// forget drops the rate that the points of way d showed, and keeps it as what was known before, if it
-// was believed.
+// forget drops the rate that the points of way d showed, and keeps it as what was known before, if
+// it was believed.
 func (a *association) forget(d int) {
 	w := &a.ways[d]
 	if !a.clock.rejected {
@@ -1430,7 +1434,8 @@ func (a *association) forget(d int) {
 	w.rate = gaussian{}
 }
 
-// limit limits the offset on the side of way d: the sample's delay was not negative.
+// limit limits the offset on the side of way d. The delay of the sample was not negative, so the
+// offset is wrong by at most that delay as it looks from here.
 func (a *association) limit(d int, s sample) {
 	if !a.peer.known {
 		return
@@ -1454,9 +1459,9 @@ func (a *association) since() float64 {
 	return a.peer.intervalStart
 }
 
-// followSlew raises the floor of way d by what the round trip lacks, if all its datagrams have been
-// late by as much for some time. A slew moves both floors in opposite directions. The falling one is
-// seen at once and shortens the round trip; the rising one just looks late.
+// followSlew raises the floor of way d by what the round trip lacks, if all its datagrams have
+// been late by as much for some time. A slew moves both floors in opposite directions. The falling
+// one is seen at once and shortens the round trip; the rising one just looks late.
 func (a *association) followSlew(d int, s sample) {
 	w := &a.ways[d]
 	lack := a.lack()
@@ -1481,8 +1486,8 @@ func (a *association) followSlew(d int, s sample) {
 	a.dirty = true
 }
 
-// fit ends the span of way d if it is time: its fastest datagram becomes a point, and the clock turns
-// to the rate that the points of both ways show.
+// fit ends the span of way d if it is time: its fastest datagram becomes a point, and the clock
+// turns to the rate that the points of both ways show.
 func (a *association) fit(d int, s sample) {
 	w := &a.ways[d]
 	c := &a.clock
@@ -1540,9 +1545,9 @@ func (a *association) fit(d int, s sample) {
 	w.learnTypical(d, c)
 }
 
-// matchStep looks for a way whose datagrams are all late by what the round trip became shorter. That
-// is a clock step: one floor fell, which was seen at once and taken for a shorter path, and the other
-// one rises by the same amount.
+// matchStep looks for a way whose datagrams are all late by what the round trip became shorter.
+// That is a clock step: one floor fell, which was seen at once and taken for a shorter path, and
+// the other one rises by the same amount.
 func (a *association) matchStep(x float64) {
 	for d := range a.ways {
 		w := &a.ways[d]
@@ -1635,7 +1640,7 @@ func (a *association) report(x float64, minDelta Counter24) {
 // sentAt returns the x at which a report was sent that arrives at x.
 func (a *association) sentAt(x float64) float64 { return x - min(max(a.delay(in), 0), second) }
 
-// minimum takes a report of an original: a minimum of ten seconds, y us above the floor so far.
+// minimum takes a report of an original: a minimum of ten seconds, y us above the floor known here.
 func (a *association) minimum(x, y float64) {
 	w := &a.ways[out]
 	if a.awaited == out+1 {
@@ -1690,7 +1695,8 @@ func (a *association) review(x float64) {
 	lack := a.arbiter.reference - l.roundTrip
 	mayBeClock := i.isLate(lack, suspectDepths) || o.isLate(lack, suspectDepths)
 	mayBeRate := lack < congestedTime*a.clock.sigma && !a.arbiter.warmingUp()
-	// A slew shortens the round trip until the late way has been followed, and so does a wrong rate.
+	// A slew shortens the round trip until the late way has been followed, and so does a wrong
+	// rate.
 	// rule: what lacks may be a clock's
 	if lack > 1 && (mayBeClock || mayBeRate) {
 		a.arbiter.age += dt
@@ -1718,8 +1724,8 @@ func (a *association) toReport(x float64) float64 {
 		return a.outgoing.at(x, a.clock.skew)
 	}
 	w := &a.ways[in]
-	// A suspended clock stands still, so after it all datagrams are late. Ours would take ten
-	// seconds to believe that; an original has forgotten what was before and is told at once.
+	// A suspended clock stands still, and then all datagrams are late. The floor rises only after
+	// ten seconds, but an original believes the last report as it is, so it gets the late delta.
 	// rule: an original forgets in a silence what was before
 	if w.unseen(x) > congestedTime && w.leastOfTwo > second {
 		return a.delta(in, x) + w.leastOfTwo
@@ -1835,8 +1841,8 @@ func (g gaussian) and(h gaussian) gaussian {
 	return gaussian{g.mean + w*(h.mean-g.mean), w * h.variance}
 }
 
-// differs reports whether two measurements can hardly be of one rate: they are 4 standard deviations
-// apart.
+// differs reports whether two measurements can hardly be of one rate: they are 4 standard
+// deviations apart.
 func (g gaussian) differs(h gaussian) bool {
 	d := g.mean - h.mean
 	return d*d > 4*4*(g.variance+h.variance)
@@ -1919,7 +1925,7 @@ func (c *clock) learn(i, o gaussian) (change float64) {
 
 const (
 	warmUp       = 6e6   // us: until then all datagrams may have queued
-	settledTime  = 15e6  // us: by then both ends have seen a step and told, even an original; SettleTime
+	settledTime  = 15e6  // us: SettleTime; by then both ends have seen a step and told each other
 	longestQueue = 220e6 // us: an asymmetry that was right is kept through a queue of 3.5 minutes
 )
 
@@ -2044,8 +2050,8 @@ func (r *arbiter) learn(dt float64, l look) {
 }
 
 // matches reports whether the round trip would be as before if the floor of w were higher by rise,
-// which is how a clock step looks. In warm-up a queue may have ended as another one came, so it asks
-// for more.
+// which is how a clock step looks. In warm-up a queue may have ended as another one came, so it
+// asks for more.
 func (r *arbiter) matches(rise, before float64, l look, w *way) bool {
 	most := rise / 2
 	if r.warmingUp() {
@@ -2134,7 +2140,7 @@ const (
 	gateSpreads   = 8     // spreads: exponential jitter exceeds 8 times its mean once in 3,000 times
 
 	leastSlew     = 20.0 // us: less may be rounding
-	lateShare     = 0.7  // of what lacks: two ways that both return from a shorter path share it by half
+	lateShare     = 0.7  // of what lacks: two ways that return from a shorter path are late by half
 	slewDepths    = 5    // depths (see typical): a way that is this late is late for sure
 	suspectDepths = 0.6  // depths: and a way that is this late may be
 )
@@ -2219,8 +2225,8 @@ type outliers struct {
 const apart = 5e3
 
 // add takes an early outlier that arrived at x, y us above the floor, and returns by how much the
-// floor fell if it is believed. gate is how far apart, in us, outliers of one level may be. At first
-// is the session so young that nobody relies on it; then datagrams of one moment count each.
+// floor fell if it is believed. gate is how far apart, in us, outliers of one level may be. At
+// first is the session so young that nobody relies on it; then datagrams of one moment count each.
 func (o *outliers) add(x, y, gate float64, first bool) (by float64, believed bool) {
 	wait := x - o.x
 	switch {
@@ -2285,8 +2291,8 @@ func (l *late) add(s sample, residual, lack, spread float64) {
 
 func (l *late) lasted() float64 { return l.to - l.from }
 
-// way is the floor of one way: the delay of a datagram that does not queue, as the clock stands, and
-// the points that tell how that moves against the clock.
+// way is the floor of one way: the delay of a datagram that does not queue, as the clock stands,
+// and the points that tell how that moves against the clock.
 //
 // The yardstick of all gates is the spread: how far apart the fastest datagrams are. Queues and
 // clocks are slow compared with it, and heavy tails do not touch it. It learns only from samples
@@ -2345,8 +2351,8 @@ func (w *way) unseen(x float64) float64 {
 	return max(x-w.lastNear-w.congestedFor, 0) // rule: what is congested opens no gate
 }
 
-// lowerGate returns how many us below the floor a datagram at x still counts as near: 12 scatters, not
-// the 8 spreads of the upper gate, since the first scatters may be small by chance.
+// lowerGate returns how many us below the floor a datagram at x still counts as near: 12 scatters,
+// not the 8 spreads of the upper gate, since the first scatters may be small by chance.
 func (w *way) lowerGate(x, sigma, resolution float64) float64 {
 	unseen := max(w.spacing, x-w.lastNear)
 	return hostJitter + resolution + 1.5*gateSpreads*w.scatter() + sigmas/2*sigma*unseen
@@ -2373,8 +2379,8 @@ func (w *way) queue() float64 {
 	return w.residual
 }
 
-// isLate reports whether the run of late samples is late by most of what the round trip lacks, and by
-// depths times more than is usual over such a time. A run that mostly queued says nothing.
+// isLate reports whether the run of late samples is late by most of what the round trip lacks, and
+// by depths times more than is usual over such a time. A run that mostly queued says nothing.
 func (w *way) isLate(lack, depths float64) bool {
 	by := min(w.late.by, lack)
 	t := w.late.lasted()
@@ -2579,7 +2585,8 @@ func (p *points) forgetPoints() {
 	p.spacing = bucketTime
 }
 
-// add takes a datagram that becomes the next point if no lower one follows. The floor has that slope.
+// add takes a datagram that becomes the next point if no lower one follows. The floor has that
+// slope.
 func (p *points) add(q point, slope float64) {
 	k := q.kept()
 	if !p.hasBest || k.below(p.best, slope) {
@@ -2622,9 +2629,9 @@ func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wai
 
 // makeRoom drops points that are too old, or every second one. It reports whether any was too old.
 func (p *points) makeRoom(slope, resolution float64) (evicted bool) {
-	// A long window averages noise, a short one follows drift. Noise makes the slope wrong by about
-	// noise/window/points, which is noise*spacing/window^2. A drift of 0.00125 ppm a second makes it
-	// wrong by that times the window. At the best window, cubed here, both are equal.
+	// A long window averages noise, a short one follows drift. Noise makes the slope wrong by
+	// about noise/window/points, which is noise*spacing/window^2. A drift of 0.00125 ppm a second
+	// makes it wrong by that times the window. At the best window, cubed here, both are equal.
 	spacing := max(p.spacing, p.list[0].age(p.end)/float64(max(p.n, 1))) // reports may be rarer
 	best := 800 * max(p.meanResidual, resolution/2) * spacing * second * second
 	longer := func(t float64) bool { return t > congestedTime && (t > longestWindow || t*t*t > best) }
@@ -2706,8 +2713,9 @@ func (w *way) tilt(d int, c *clock, change float64) {
 	w.lay(low - w.level)
 }
 
-// learnTypical learns how far above the floor datagrams usually come. What is late teaches nothing, nor does the curve of
-// a clock that changes its rate: the wobble of the points about it does.
+// learnTypical learns how far above the floor the points usually are. Samples that are late teach
+// nothing. The curve that a clock draws when it changes its rate does not count either, only the
+// wobble of the points about it.
 func (w *way) learnTypical(d int, c *clock) {
 	var room [maxPoints]point
 	heights := w.heights(d, c, &room)
@@ -2805,9 +2813,9 @@ type resolution struct {
 	hits  uint8  // differences that were multiples of it, at most longRun; any other halves them
 }
 
-// learn takes the difference, in us, of two datagrams of about the same moment. Apart from the unit
-// of stamps it is 0 or a multiple of the resolution. Where a queue grows or a path flaps it is often
-// the same, too; the caller must not pass those.
+// learn takes the difference, in us, of two datagrams of about the same moment. Apart from the
+// unit of stamps it is 0 or a multiple of the resolution. Where a queue grows or a path flaps it
+// is often the same, too; the caller must not pass those.
 func (r *resolution) learn(d int64) {
 	const alike = 2<<ts24Shift + 2
 	d = abs(d)
@@ -2831,7 +2839,8 @@ func (r *resolution) joint() float64 {
 	if r.hits < surelyCoarse || r.guess <= hostJitter {
 		return 0
 	}
-	// A coarse clock ticks between two datagrams, not with them: its deltas are off by up to a tick.
+	// A coarse clock ticks between two datagrams, not with them: its deltas are off by up to a
+	// tick.
 	return float64(r.guess) // rule: both clocks may be coarse
 }
 
@@ -2920,7 +2929,7 @@ type published struct {
 	seq         atomic.Uint32
 	queuedSpans atomic.Uint32    // buckets in which every datagram queued
 	patience    atomic.Uint32    // ms: the age of the last report from which on the peer is silent
-	datagrams   atomic.Uint64    // without the bucket under way; the end of a bucket writes here anyway
+	datagrams   atomic.Uint64    // without the bucket under way: only the end of a bucket writes here
 	words       [8]atomic.Uint64 // the view without its state
 	heard       atomic.Uint64    // local time, us, of the last report
 	report      ownReport
@@ -3050,8 +3059,8 @@ func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, 
 	}
 }
 
-// rounded returns a delta in 2^-5 us as a report. A report of ours is never 0, which means none, and
-// never has the remainder of an original's; the nearer neighbour takes its place.
+// rounded returns a delta in 2^-5 us as a report. A report of ours is never 0, which means none,
+// and never has the remainder of an original's; the nearer neighbour takes its place.
 func rounded(level uint32) Counter24 {
 	minDelta := NewCounter24(uint64(level+1<<7) >> 8)
 	if minDelta%marks == originalMark {
