@@ -226,7 +226,7 @@ func (s *TimeSynchronizer) prepare(localUsec uint64, x float64) {
 // in the second before: it looks as if the floor had risen.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
 	minDelta = NewCounter24(uint64(minDelta))
-	if !s.both.begun() {
+	if !s.both.begun() || !s.both.sane() {
 		if minDelta != 0 {
 			s.both.peer.last = minDelta
 			s.published.heard.Store(localRecvUsec)
@@ -994,14 +994,16 @@ func (a *association) start(level float64) {
 // begun reports whether a datagram has arrived.
 func (a *association) begun() bool { return a.ways[in].spacing > 0 }
 
-// sane reports whether the state is finite. Only memory that breaks makes it otherwise.
+// sane reports whether the state is one that can be. Only memory that breaks makes it otherwise.
 func (a *association) sane() bool {
 	i, o, c, r := &a.ways[in], &a.ways[out], &a.clock, &a.arbiter
 	sum := i.sum() + o.sum() + c.offset + c.at + c.skew + c.sigma + c.prior.mean + c.prior.variance +
 		r.reference + r.asymmetry + r.symmetric + r.age + r.candidate + r.candidateAge + r.expiry +
 		a.interval.slack[in] + a.interval.slack[out] + a.interval.event + a.peer.sent
 	delays := max(abs(i.level), abs(o.level), abs(r.reference), abs(r.symmetric), abs(r.asymmetry))
-	return sum-sum == 0 && i.n <= maxPoints && o.n <= maxPoints && delays < 1<<50
+	spreads := min(i.spread, o.spread, i.meanResidual, o.meanResidual)
+	counts := i.n <= maxPoints && o.n <= maxPoints && a.awaited <= out+1
+	return sum-sum == 0 && counts && spreads > -1 && abs(c.skew) <= maxSkew && delays < 1<<50
 }
 
 // advance carries the clock on to x. What is not known of its rate widens the interval.
