@@ -252,7 +252,7 @@ func (s *TimeSynchronizer) prepare(localUsec uint64, x float64) {
 // in the last second: it would look as if the floor had risen.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
 	minDelta = NewCounter24(uint64(minDelta))
-	if !s.both.begun() {
+	if !s.both.begun() || !s.both.sane() {
 		if minDelta != 0 {
 			s.both.peer.last = minDelta
 			s.published.heard.Store(localRecvUsec)
