@@ -11,34 +11,34 @@
 //
 // # Use
 //
-// Most programs need only package link: it puts all of this in front of the payload and takes it off
-// again. With a header of your own, do this:
+// Most programs need only package link, also those with a protocol and an encryption of their own: it
+// puts all of this in front of the payload and takes it off again. If your wire format cannot change, or
+// the peer runs the original, do this:
 //
 //  1. Keep one TimeSynchronizer for each peer. Times are readings of package clock: Received for the
 //     time at which a datagram arrived, Now for all others. Other monotonic clocks will do, too.
 //  2. Put the stamp LocalTimeToDatagramTS24(now) into each datagram, just before you send it.
 //  3. Put the report MinDeltaTS24(now), if it is ok, into one datagram every 0.5 s, after 20 s
-//     every second, and now itself, 8 bytes, beside it. Reading a report ends its interval: read it
-//     only to send it. Mark the datagrams that contain them, by a flag or by their length.
+//     every second, and now itself, 8 bytes, beside it. Read the report for a datagram that you send
+//     only. Mark the datagrams that contain them, by a flag or by their length.
 //  4. When an authenticated datagram arrives, pass its stamp and the time of receipt to
 //     OnAuthenticatedDatagramTimestamp. It returns the one-way delay.
-//  5. Pass its report, if there is one, to OnPeerMinDeltaTS24, but none that was sent before one that you
-//     passed in the second before. Just before, pass the 8 bytes to Anchor, unless step 4 says that this
-//     datagram took 16 s or more. Without Anchor, the peer's clock is known only modulo 67.1 s, and
-//     Within cannot tell. A sleep of more than 33.5 s loses the multiple again until the next Anchor.
-//  6. Read the peer's clock: RemoteTime, LocalTime and Snapshot for yourself, ToRemoteTime23 for a time
-//     in a payload, which the peer reads with FromLocalTime23. Send one only while Snapshot.Within is
-//     nil: it is as far off as your ErrorBound, which the peer does not see. Within fails 15 s after
-//     the last report: send one every 2 s even if there is nothing else to say.
+//  5. If it has a report, pass the 8 bytes to Anchor and then the report to OnPeerMinDeltaTS24, but
+//     neither if you passed a report that was sent later in the second before. Without Anchor, the
+//     peer's clock is known only modulo 67.1 s, and Within cannot tell.
+//  6. Read the peer's clock: RemoteTime, LocalTime and Snapshot for yourself, AppendEvent for the time
+//     of an event in a payload, which the peer reads with ReadEvent. AppendEvent appends that time only
+//     while Snapshot.Within is nil. Within fails 15 s after the last report: send one every 2 s even if
+//     there is nothing else to say.
 //  7. Draw a random number when the program starts, and put it into each datagram, with the one last
-//     heard from the peer. If the peer's changes, it has started anew: call Reset before you pass its
-//     stamp; where datagrams may overtake each other, at the third in a row. A report or a payload
-//     time beside a number that is not yours is for the program that was here before: drop it. An SSRC or
-//     a connection id that is drawn at each start is such a number, and that of the peer is needed only
-//     beside reports and payload times. Where a restart makes a new connection with new keys, take a new
-//     TimeSynchronizer instead.
+//     heard from the peer, the echo. Ignore a datagram whose echo is not your number: it is for the
+//     program that was here before, or somebody recorded it. If the peer's number changes in three
+//     datagrams in a row, it has started anew: call Reset before you pass the stamp of the third. An SSRC or
+//     a connection id that is drawn at each start is such a number. Where a restart makes a new
+//     connection with new keys, take a new TimeSynchronizer instead.
 //
-// Example_sevenSteps is such a program. It is in example_test.go, in the repository.
+// Example_sevenSteps is such a program, with all of these rules. It is in example_test.go, in the
+// repository.
 //
 // The package opens no socket and starts no goroutine. It reads a clock only in NowUsec.
 //

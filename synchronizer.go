@@ -12,60 +12,74 @@ import (
 	"time"
 )
 
-// This file reads from top to bottom, and each part calls only what stands below it:
+// This file reads from top to bottom. Each part calls only parts below it:
 //
 //	the synchronizer and its inputs
 //	its answers
 //	the association: both ways together
 //	reports: what the peer says, and what it is told
-//	the clock: offset, rate, and how well that is known
+//	the clock: offset, rate, and how well they are known
 //	the arbiter between path and clock
 //	the interval that contains the offset: the error bound
 //	the floor of one way: gates, level shifts
-//	the points below which the floor lies: level and slope
+//	the points above the floor: its level and slope
 //	coarse clocks
 //	what readers see
 //
 // # The model
 //
-// Times called x are microseconds of the local clock since the first datagram; all else is in
-// microseconds, too. "In" is the way from the peer, "out" the way to it.
+// A time called x is in microseconds of the local clock since the first datagram. All other
+// numbers are in microseconds, too, unless their comment says otherwise. "In" is the way from the
+// peer, "out" the way to it.
 //
-// There is one clock, with the offset r, remote minus local, which changes by the skew s. There are two
-// ways of one type. Each has a floor: the delay of a datagram that does not queue. What is measured:
+// There is one clock. Its offset r is the remote minus the local reading, and r changes by the
+// skew s. There are two ways of one type. Each way has a floor: the one-way delay of a datagram
+// that waits in no queue. Neither end can measure a one-way delay. What it can measure is a delta,
+// the time of receipt minus the stamp:
 //
-//	delta_in  = time of receipt - stamp   = delay_in + queue - r      each datagram
-//	delta_out = the same at the peer      = delay_out + queue + r     in reports
+//	delta_in  = delay_in  + queue - r    each datagram that arrives here
+//	delta_out = delay_out + queue + r    the same at the peer, which reports it
 //
-// A report is the least delta since the report before, a datagram that really was. So both ways are
-// told the same: samples, each the fastest datagram of some time. In samples are buckets of 0.2 s.
+// A report is the least delta since the previous report, so it stands for a datagram that really
+// arrived. Both ways are therefore fed with the same thing, a sample: the fastest datagram of a
+// span of time. Inwards the span is a bucket of 0.2 s, outwards it is the time between two reports.
 //
-//	take(way, sample):
-//	    the interval: no delay is negative, so the offset is at most so far off on this side
-//	    below the gate            the floor falls there: a clock, or a shorter path
-//	    near                      it is a candidate for the next point
-//	    far above, and for long   the floor rises: a longer path
-//	    the points' slope says how fast the clock runs, as this way sees it
+// One way alone learns this from a sample:
 //
-// What both ways say together decides between path and clock, since no clock is in the round trip, the
-// sum of both floors, and a clock moves both floors by the same in opposite directions:
+//	its height         no delay is negative: this limits the offset on one side
+//	below the gate     the floor falls to it: a clock step, or a shorter path
+//	near the floor     it may become a point; the slope of the points is the skew, as this
+//	                   way sees it
+//	far above, and     the floor rises to it: a longer path
+//	for long
 //
-//	their slopes agree             that is the skew
-//	they do not                    a path ramps: the skew is the middle one of both and what was known
-//	the round trip is another one  the offset moves no farther than half of the difference forces it to
-//	one way fell, and the other one is late by as much: a clock was set
-//	a round trip below zero        a clock was set, and the other way will show it
-//	the round trip lacks a little, and one way is late by that for longer than is usual: a clock is
-//	                               slewed. Its floor rises by that, and the skew bends
+// Both ways together tell a path from a clock. The sum of both floors is the round trip, which
+// contains no clock. A clock step moves both floors by the same amount in opposite directions:
 //
-// Floors are kept as delays, points as deltas. So a clock that turns moves no point, and a clock that is
-// set moves no floor.
+//	the slopes agree                  that is the skew
+//	the slopes disagree               a path is changing slowly: the skew is the median of both
+//	                                  and of what was known
+//	the round trip changed            a path changed: the offset moves by at most half of the change
+//	one floor fell, and the other     a clock step
+//	way is late by as much
+//	the round trip is negative        a clock step; the other way will show it soon
+//	the round trip is a little short, a clock is being slewed: the floor of the late way rises by
+//	and one way is late by that       what is missing, and the skew bends
 //
-// What is assumed: now and then a datagram hardly queues; s changes by 0.1 ppm a second at most, but
-// where a clock is set or slewed; a path stays as it is, but where it changes.
+// A floor is kept as a delay, a point as a delta. So a change of the skew moves no point, and a
+// clock step changes no floor.
 //
-// An original reports minima of ten seconds, and believes what it is told as it is. Beside one, its
-// reports are taken for the floor itself, and it is told our floor. docs/DESIGN.md derives each rule.
+// After a silence a clock step may have gone unseen. Then nothing is thrown away, but the answers
+// are marked unchecked until both ways have spoken, and the anchor, if there is one. The first
+// datagram widens the interval by its own lateness. Points that are too old are dropped.
+//
+// The model assumes that now and then a datagram hardly queues, that the skew drifts by at most
+// 0.1 ppm a second except where a clock is slewed, and that a path stays the same for a while
+// once it has changed.
+//
+// A C++ original (catid's TimeSync) reports the minimum of the last ten seconds, and believes the
+// last report as it is. So beside an original we take its reports for the floor itself, and report
+// our own floor. docs/DESIGN.md derives each rule.
 
 // ---- The synchronizer and its inputs ----
 
@@ -77,18 +91,18 @@ import (
 // OnPeerMinDeltaTS24, Anchor and Reset. All other methods may be called from any
 // goroutine at any time; they never block for long and see one consistent state.
 //
-// Times are readings of the local clock in microseconds. It may start anywhere and it
-// may wrap; it should be monotonic and must not be slewed or set on purpose.
+// Times are readings of the local clock in microseconds. The clock may start anywhere
+// and it may wrap. It should be monotonic, and nobody should slew or set it on purpose.
 type TimeSynchronizer struct {
 	bucket    bucket // under way
 	both      association
 	base      uint64 // local time, us, at which x is 0
 	published published
-	_         [16]byte // it ends a cache line: neighbours in a slice share none
+	_         [16]byte // pads to whole cache lines, so that neighbours in a slice share none
 }
 
 const (
-	second         = 1e6  // us: also the largest reordering of receive times, and more than any jitter
+	second         = 1e6  // us: also the most by which receive times may be reordered
 	longestSilence = 1e15 // us: 31 years; a local clock that is further ahead was set
 )
 
@@ -97,12 +111,11 @@ const (
 // offset is not known. Call it only for datagrams that are proven to come from the
 // peer: whoever can forge a stamp can move the clock.
 //
-// Datagrams may be lost, repeated and reordered, and receive times may go back, as
-// when two threads swap datagrams. Up to two datagrams in a row that are faster than the
-// path seems to allow change nothing, and owd is the shortest delay known, unless more come in each of the
-// spans, of a fifth of a second or until the next datagram, that the estimator judges at once.
+// Datagrams may be lost, repeated and reordered, and receive times may go back, as when two
+// threads swap datagrams. One or two implausibly early datagrams are ignored, and owd is then the
+// minimum delay. Three in a row, or one in each of four 0.2-second buckets, move the floor.
 func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
-	// Nearly all datagrams queue a little, within the bucket under way: they are done here.
+	// Nearly every datagram queues a little and falls into the bucket under way. It ends here.
 	b := &s.bucket
 	dx := localRecvUsec - b.at
 	y := wrap(dx*uint64(b.rate)>>31-uint64(remoteSendTS24)<<ts24Shift-b.origin, deltaBits)
@@ -115,8 +128,8 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 	return s.slowPath(remoteSendTS24, localRecvUsec)
 }
 
-// slowPath takes a datagram that ends the bucket or may change more.
-func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time.Duration, ok bool) {
+// slowPath takes a datagram that ends the bucket or may change the floor.
+func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (time.Duration, bool) {
 	raw := deltaOf(stamp, localUsec)
 	if !s.both.begun() || !s.both.sane() {
 		s.start(raw, localUsec)
@@ -124,7 +137,7 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time
 	x := s.advance(localUsec)
 	b := &s.bucket
 	s.notice(x)
-	silence := x - b.from
+	silence := x - b.from // the first datagram after 0.2 s ends a bucket
 	if silence >= bucketTime {
 		s.endBucket(x)
 		s.both.heardAgain(in, x, silence)
@@ -145,13 +158,14 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time
 	return time.Duration(int64(b.delay)+int64(above)) * time.Microsecond, true
 }
 
-// notice takes what readers and the fast path did since the slow path was last taken: whether the report was told, and
-// the fastest datagram.
+// notice collects what happened since the last call of the slow path: whether a reader took the
+// report, and which datagram was the fastest on the fast path.
 func (s *TimeSynchronizer) notice(x float64) {
 	if s.published.report.isTold() {
 		s.both.outgoing = outgoing{}
 	}
-	if b := &s.bucket; b.untold < math.MaxInt32 {
+	b := &s.bucket
+	if b.untold < math.MaxInt32 {
 		s.both.outgoing.note(s.both.delta(in, x)+float64(b.untold), x, s.both.clock.skew)
 		b.untold = math.MaxInt32
 	}
@@ -162,14 +176,14 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 	b := &s.bucket
 	s.published.setJitter(uint32(b.jitter))
 	if s.both.endBucket(x, b) {
-		s.published.late.Store(s.published.late.Load() + 1)
+		s.published.queuedSpans.Store(s.published.queuedSpans.Load() + 1)
 	}
 	s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
 	b.count = 1
 	b.begin(x)
 }
 
-// show shows readers, the sender and the fast path what is known at x.
+// show publishes what is known at x to readers, to the sender of reports and to the fast path.
 func (s *TimeSynchronizer) show(x float64) {
 	s.publish(x)
 	now := s.base + uint64(int64(x))
@@ -177,28 +191,35 @@ func (s *TimeSynchronizer) show(x float64) {
 	s.prepare(now, x)
 }
 
-// start begins with the first datagram, or anew where the state is one that cannot be.
+// start begins with the first datagram, or anew if memory broke. Readers keep the offset and the
+// number of steps that they saw, so neither goes back.
 func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 	var v view
 	if s.published.load(&v) {
 		v.whole = v.remote(localUsec) - localUsec
 	}
-	s.published.show(&view{clockMap: clockMap{whole: v.whole}, steps: v.steps})
-	waited, early := float64(int64(localUsec-s.published.heard.Load())), s.both.peer.last
+	kept := view{
+		clockMap: clockMap{whole: v.whole},
+		steps:    v.steps,
+	}
+	s.published.show(&kept)
+	earlyReport := s.both.peer.last
+	waited := float64(int64(localUsec - s.published.heard.Load()))
 	s.base = localUsec
 	s.both.start(float64(wrap(raw, deltaBits)))
 	s.bucket.begin(0)
-	if early != 0 { // it is as if it came now
-		s.both.report(min(max(-waited, -second), second), early)
+	if earlyReport != 0 {
+		// Its age may be anything: the local clock may have been set since.
+		s.both.report(min(max(-waited, -second), second), earlyReport)
 	}
 }
 
-// advance returns localUsec as microseconds since base, and moves base where the local clock was set.
+// advance returns localUsec as x. If the local clock was set it moves base, so that x goes on.
 func (s *TimeSynchronizer) advance(localUsec uint64) (x float64) {
 	x = float64(int64(localUsec - s.base))
-	if ahead := x - s.bucket.from; ahead < -second || ahead > longestSilence {
-		// The local clock was set. Times go on from where they were; by how much the
-		// offset changed, the deltas will show.
+	ahead := x - s.bucket.from
+	if ahead < -second || ahead > longestSilence {
+		// The deltas will show by how much the offset changed.
 		s.base += uint64(int64(ahead))
 		s.published.heard.Store(s.published.heard.Load() + uint64(int64(ahead)))
 		x = s.bucket.from
@@ -208,22 +229,27 @@ func (s *TimeSynchronizer) advance(localUsec uint64) (x float64) {
 	return x
 }
 
-// prepare readies the fast path: it says which datagrams need no more from now on.
+// prepare tells the fast path which datagrams it may handle from now on. It may handle none while
+// the offset is unknown, while an early outlier waits for the next datagram, or while readers wait
+// for a correction.
 func (s *TimeSynchronizer) prepare(localUsec uint64, x float64) {
 	b := &s.bucket
-	b.at, b.span = localUsec, 0
-	if s.both.peer.known && s.both.outliers.row == 0 && !s.both.dirty { // else readers are to hear as soon as may be
+	b.at = localUsec
+	b.span = 0
+	if s.both.peer.known && s.both.outliers.row == 0 && !s.both.dirty {
 		b.origin = uint64(int64(math.RoundToEven(s.both.delta(in, x)))) - localUsec
 		b.rate = uint32((1 + s.both.clock.skew) * (1 << 31))
 		b.span = uint32(max(bucketTime-(x-b.from), 0))
 	}
 }
 
-// OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
-// localRecvUsec. A report that comes before the first datagram counts from the first datagram on.
-// A report of 0 says that nothing has arrived there since the one before: it counts for Snapshot.Age
-// only. If your datagrams overtake each other, pass no report that was sent before one that you passed
-// in the second before: it looks as if the floor had risen.
+// OnPeerMinDeltaTS24 takes the peer's report, the result of its MinDeltaTS24, which arrived at
+// localRecvUsec in microseconds.
+//
+// A report that arrives before the first datagram counts when that datagram arrives. A report of 0
+// says that nothing arrived at the peer since the previous one; it counts for Snapshot.Age only.
+// If your datagrams can overtake each other, drop a report that was sent before one that you passed
+// in the last second: it would look as if the floor had risen.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
 	minDelta = NewCounter24(uint64(minDelta))
 	if !s.both.begun() || !s.both.sane() {
@@ -236,7 +262,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	x := s.advance(localRecvUsec)
 	s.published.heard.Store(localRecvUsec)
 	if minDelta == 0 {
-		s.both.peer.told = s.both.sentAt(x)
+		s.both.peer.sentAny = s.both.sentAt(x)
 		return
 	}
 	s.notice(x)
@@ -247,15 +273,18 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	s.show(x)
 }
 
-// Anchor says that the remote clock read remoteUsec, its full 64 bits, when the peer sent the
+// Anchor tells the full 64 bits of the remote clock: it read remoteUsec when the peer sent the
 // message that arrived at localUsec, up to 66 s later. Datagrams show the offset modulo 67.1 s
-// only: from the first Anchor on RemoteTime returns full readings. That one may come before the first
-// datagram. Later, call it for each report, after OnPeerMinDeltaTS24: a sleep or a set of more than 33.5 s
-// changes the multiple, and after a silence Within waits for an anchor.
+// only, and from the first Anchor on RemoteTime returns full readings. That first one may come
+// before any datagram.
 //
-// An anchor that contradicts what is known lets Within return ErrAmbiguous. It is taken at once if it is
-// ahead, since no message comes from the future. If it is behind, the message may have been held up: it
-// takes three of them in a row, over 2 s. Either is a step.
+// Later, call Anchor for each report, after OnPeerMinDeltaTS24. A sleep or a clock step of more
+// than 33.5 s changes the multiple of 67.1 s, and after a silence Within waits for an anchor.
+//
+// While an anchor contradicts what is known, Within returns ErrAmbiguous. An anchor that is ahead
+// is believed at once, since no message comes from the future. One that is behind may have been
+// delayed, so it takes three in a row over 2 s. Either way RemoteTime then jumps, which counts as
+// a step.
 func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 	a := &s.both.anchors
 	var v view
@@ -266,47 +295,54 @@ func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 		return
 	}
 	x := float64(int64(localUsec - s.base))
-	confirmed := a.confirmed
+	wasConfirmed := a.confirmed
 	behind := int64(v.remote(localUsec) - remoteUsec)
 	turns := a.take(x, behind, s.both.delay(in), s.both.outliers.row > 0)
 	if turns != 0 {
 		v.whole -= uint64(turns) << offsetBits
 		v.steps++
 		s.both.dirty = true
+		i := &s.both.interval
+		partOfLastStep := i.undisturbed(x) <= settledTime
+		if wasConfirmed && !partOfLastStep {
+			i.clockStep(x)
+		}
 	}
-	if i := &s.both.interval; turns != 0 && confirmed && i.undisturbed(x) > settledTime {
-		i.clockStep(x) // else this is part of the last one
-	}
-	if state := v.state&^(unchecked|ambiguous) | s.both.doubts(); turns != 0 || state != v.state {
+	state := v.state&^(unchecked|ambiguous) | s.both.trustState()
+	if turns != 0 || state != v.state {
 		v.state = state
 		s.published.show(&v)
 	}
 }
 
-// Reset forgets everything, as when the peer is replaced by another. Steps goes on; if the offset
-// was known, Reset counts as a step.
+// Reset forgets everything, for instance when another peer takes the place of this one.
+// Snapshot.Steps goes on counting; if the offset was known, Reset counts as a step.
 func (s *TimeSynchronizer) Reset() {
 	var v view
 	if s.published.load(&v) {
 		v.steps++
 	}
-	s.bucket, s.both, s.base = bucket{}, association{}, 0
+	s.bucket = bucket{}
+	s.both = association{}
+	s.base = 0
 	s.published.show(&view{steps: v.steps})
 	s.published.datagrams.Store(0)
-	s.published.late.Store(0)
+	s.published.queuedSpans.Store(0)
 	s.published.setJitter(0)
 	s.published.report.word.Store(0)
 }
 
 const (
-	maxSlew      = 50e3 // us: larger corrections are steps
-	readerMargin = 20e3 // us: so far may a reader be ahead of the last datagram, or behind it
+	maxSlew      = 50e3 // us: a larger correction is a step
+	readerMargin = 20e3 // us: a reader may be ahead of the last datagram, or behind it, by this much
+	settledStep  = 500  // us: soon after a clock step a correction above this is part of that step
 )
 
-// publish shows readers what is known, if it is news to them. A correction begins a readerMargin after
-// now, and waits until the one before has been over for as long, unless both come at the same
-// time: then what readers read within the readerMargin, before or after now, is final. A large one is a
-// step, at once.
+// publish shows readers what is known at x, if it is news to them.
+//
+// A correction begins a readerMargin from now, so that what readers read within the readerMargin,
+// before or after now, is final. It waits until the previous correction has been over for as long,
+// unless both come at the same time. A large correction is a step, at once.
 func (s *TimeSynchronizer) publish(x float64) {
 	if !s.both.dirty {
 		return
@@ -315,7 +351,8 @@ func (s *TimeSynchronizer) publish(x float64) {
 	var old view
 	known := s.published.load(&old)
 	since := int64(now - old.from)
-	waits := known && since > -readerMargin && since < abs(old.slew())>>31+readerMargin // slewing takes twice what is slewed
+	slewTime := abs(old.slew()) >> 31 // us: at half the speed of time
+	waits := known && since > -readerMargin && since < slewTime+readerMargin
 	from := now
 	if waits {
 		from = old.from
@@ -324,71 +361,82 @@ func (s *TimeSynchronizer) publish(x float64) {
 	}
 	var v view
 	s.both.view(&v, x+float64(int64(from-now)), old.whole)
-	v.from, v.steps = from, old.steps
+	v.from = from
+	v.steps = old.steps
 	began := int64(from - old.from)
 	whole, part := old.offset(began, old.skewAt(began))
 	excess := wrap((whole-v.whole)<<32+uint64(part)-v.rest>>32, offsetBits+32) // 2^-32 us
+	isLarge := abs(excess) > maxSlew<<32
+	isSettling := abs(excess) > settledStep<<32 && s.both.interval.undisturbed(x) < settledTime
 	s.both.dirty = false
 	switch {
-	case !known: // nothing to correct
-	case abs(excess) > maxSlew<<32 || abs(excess) > 500<<32 && s.both.interval.undisturbed(x) < settledTime: // 0.5 ms: a clock was set by so much
+	case !known:
+		// There is nothing to correct.
+	case isLarge || isSettling:
 		s.both.view(&v, x, whole)
-		v.from, v.steps = now, old.steps+1
+		v.from = now
+		v.steps = old.steps + 1
 	case waits:
 		s.both.dirty = true
 		v.clockMap = old.clockMap
-		v.bound += float32(abs(excess-old.slewLeft(began))) / (1 << 32) // readers go on to where the old one leads
+		// Readers still go where the old correction leads.
+		v.bound += float32(abs(excess-old.slewLeft(began))) / (1 << 32)
 	default:
-		left := excess / (1 << 24)
+		left := excess / (1 << 24) // 2^-8 us
 		fine := int64(part) - left<<24
-		v.whole, v.rest = whole+uint64(fine>>32), join(uint32(fine), uint32(left))
+		v.whole = whole + uint64(fine>>32)
+		v.rest = join(uint32(fine), uint32(left))
 		v.rates = join(uint32(old.skewAt(since)), uint32(v.rates))
 	}
-	s.bucket.delay = int32(v.delay) // as readers see it
+	s.bucket.delay = int32(v.delay) // the fast path and readers agree
 	s.published.show(&v)
 }
 
 // ---- Answers ----
 
-// IsSynchronized reports whether the offset is known: since the first datagram and
-// the first report.
+// IsSynchronized reports whether the offset is known, which it is from the first datagram and the
+// first report on.
 func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()&synced != 0 }
 
-// MinDeltaTS24 returns what to report to the peer at localUsec: the least receive time minus send
-// stamp of all datagrams since the last report, as of now, in units of 8 us modulo 2^24. Send it in the
-// next datagram. ok is false before the first datagram. A result of 0 with ok tells the peer that nothing
-// has come since.
+// MinDeltaTS24 returns the report to send to the peer at localUsec: the least receive time minus
+// send stamp of all datagrams since the last report, as of now, in units of 8 us modulo 2^24. Send
+// it in the next datagram. ok is false before the first datagram. A result of 0 with ok tells the
+// peer that nothing has arrived since the last report.
 //
-// Reading a report ends its interval, so read one only to send it. Each datagram counts in one report.
-// One that came in the last 0.2 s may count in the next report.
+// Reading a report ends its interval, so read one only to send it. Each datagram counts in one
+// report. One that arrived in the last 0.2 s may count in the next report.
 //
-//   - A repeated call returns the same number until another datagram counts, or from a second later
-//     on 0. The peer takes a number that comes twice within a second as one report. So several
-//     goroutines may read and send reports.
-//   - A report that is lost, or that is read and not sent, takes with it what was least in its own
-//     interval, and nothing else. Read it each second, and the peer misses one second.
+//   - A repeated call returns the same number until another datagram counts. After a second it
+//     returns 0. The peer takes a number that arrives twice within a second as one report, so
+//     several goroutines may read and send reports.
+//   - A report that is lost, or that is read and not sent, loses the least delta of its own
+//     interval and nothing else. If you read a report each second, the peer misses one second.
+//   - After the local clock was set back, or ahead by hours, the result is 0 until the next
+//     datagram, since nobody knows how old the last one is.
 //
-// Where the peer is an original, which believes the last report as it is, each call returns the
-// delay floor. The remainder of a report by 3 is 0 or 1. That of an original may be 2: one such report, and the peer
-// counts as an original until 64 reports, each unlike the one before, had another. A report is at most 13 us off.
+// A C++ original believes the last report as it is. Beside one each call returns the delay floor.
+// The remainder of our reports by 3 is 0 or 1; that of an original's may be 2. After one report of
+// remainder 2 the peer counts as an original until 64 reports, each unlike the one before, had
+// another remainder. A report is rounded by at most 13 us.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	_, r := s.published.clockMap()
 	return s.published.report.tell(localUsec, r)
 }
 
 // RemoteTime returns the remote clock, in microseconds, at the local time localUsec.
-// It counts from what Anchor was told. Without an Anchor the first offset is taken to be within
-// 33.5 s of 0, so the result may be off by a fixed multiple of 67.1 s; a negative result wraps to
-// near 2^64. ok is false while the offset is not known.
+// ok is false while the offset is not known. It may be called from any goroutine.
+//
+// RemoteTime counts from what Anchor was told. Without an Anchor the first offset is taken to be
+// within 33.5 s of 0, so the result may be off by a fixed multiple of 67.1 s; a negative result
+// wraps to near 2^64. A clock step of more than 33.5 s is followed modulo 67.1 s.
 //
 // For increasing local times the result never goes back except at a step, which
-// increments Snapshot.Steps: corrections of up to 50 ms are slewed at half the speed of
-// time, or of up to 0.5 ms after a clock was set. A clock that is set by more than 33.5 s
-// is followed modulo 67.1 s.
+// increments Snapshot.Steps. Corrections of up to 50 ms are no steps: they are slewed at half the
+// speed of time. In the 15 s after a clock step only corrections of up to 0.5 ms are slewed.
 //
 // A reading from 20 ms before the last datagram to 20 ms after it is final: only a step changes
-// it, or a datagram whose time of receipt goes back. An earlier time is extrapolated back at the rate
-// of that time.
+// it, or a datagram whose time of receipt goes back. For an earlier time the result is extrapolated
+// back at the rate that held then.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	seq, r := s.published.clockMap()
 	if seq&synced == 0 {
@@ -400,9 +448,11 @@ func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok b
 }
 
 // ToRemoteTime23 returns the peer's clock at the local time localUsec, for a payload. The peer
-// reads it with FromLocalTime23. The result is rounded to the nearest unit of 8 us, which adds at
-// most 4 us to the error of the offset. ok is false while the offset is not known. The result is as far
-// off as ErrorBound here, which the peer cannot see, so send it only while Snapshot.Within is nil.
+// reads it with FromLocalTime23. ok is false while the offset is not known.
+//
+// The result is rounded to the nearest unit of 8 us, which adds at most 4 us to the error of the
+// offset. It is as far off as ErrorBound here, which the peer cannot see. So send it only while
+// Snapshot.Within is nil.
 //
 // For increasing local times the result never goes back except at a step, which
 // increments Snapshot.Steps. It may be called from any goroutine.
@@ -412,32 +462,34 @@ func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bo
 }
 
 // ToRemoteTime16 returns the peer's clock at the local time localUsec, for a payload. The peer
-// reads it with FromLocalTime16. The result is rounded to the nearest unit of 512 us, which adds
-// at most 256 us to the error of the offset. ok is false while the offset is not known. The result is
-// as far off as ErrorBound here, which the peer cannot see, so send it only while Snapshot.Within is nil.
+// reads it with FromLocalTime16. ok is false while the offset is not known.
 //
-// It may be called from any goroutine.
+// The result is rounded to the nearest unit of 512 us, which adds at most 256 us to the error of
+// the offset. It is as far off as ErrorBound here, which the peer cannot see. So send it only while
+// Snapshot.Within is nil. It may be called from any goroutine.
 func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bool) {
 	remote, ok := s.RemoteTime(localUsec)
 	return NewCounter16((remote + 1<<(ts16Shift-1)) >> ts16Shift), ok // 0 is 0 in units, too
 }
 
-// LocalTime returns the local time, in microseconds, at which RemoteTime reaches remoteUsec:
-// the inverse, with the same promises. RemoteTime of the result is remoteUsec or 1 us more. For a
-// future time the answer may change with later datagrams. Without an Anchor, remoteUsec must be a
-// reading as RemoteTime gives them, as far off as they are. ok is false while the offset is not
-// known.
+// LocalTime returns the local time, in microseconds, at which RemoteTime reaches remoteUsec: it is
+// the inverse, with the same promises. RemoteTime of the result is remoteUsec or 1 us more.
+// ok is false while the offset is not known.
+//
+// For a future time the answer may change with later datagrams. Without an Anchor, remoteUsec must
+// be a reading as RemoteTime gives it, off by the same multiple of 67.1 s.
 func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
 	var v view
 	if !s.published.load(&v) {
 		return 0, false
 	}
 	localUsec = remoteUsec - v.whole
-	// Remote clocks run at half to one and a half times the local speed, so each round at least
-	// halves what is missing, and 64 rounds make nothing of anything.
+	// Remote clocks run at half to one and a half times the local speed. So each round at least
+	// halves what is missing, and 64 rounds end any 64-bit number.
 	for range 64 {
 		missing := int64(remoteUsec - v.remote(localUsec))
-		if localUsec += uint64(missing); missing >= -1 && missing <= 1 {
+		localUsec += uint64(missing)
+		if missing >= -1 && missing <= 1 {
 			break
 		}
 	}
@@ -450,8 +502,8 @@ func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bo
 	return localUsec, true
 }
 
-// MinimumOneWayDelay returns the shortest time that a datagram was recently under way, never
-// negative; at first half the round trip, because two ends cannot measure how unequal the ways
+// MinimumOneWayDelay returns how long the fastest datagrams from the peer took recently, never
+// negative. It begins as half the round trip, because two ends cannot measure how unequal the ways
 // are. A way that becomes longer shows after 10 s. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	var v view
@@ -459,20 +511,20 @@ func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	return micros(float64(v.delay)), ok
 }
 
-// MinimumDelayToPeer returns the shortest time that a datagram to the peer was recently under
-// way, never negative; at first half the round trip. MinimumOneWayDelay is the way from the peer.
-// Both delays together are the round trip. ok is false while the offset is not known.
+// MinimumDelayToPeer returns how long the fastest datagrams to the peer took recently, never
+// negative. It begins as half the round trip. Its sum with MinimumOneWayDelay, the way from the
+// peer, is the round trip. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 	var v view
 	ok = s.published.load(&v)
 	return micros(float64(v.toPeer)), ok
 }
 
-// Skew returns the rate of the remote clock minus that of the local clock, in parts
-// per million, at most 1000 either way. ok is false while it is not known to 25 ppm;
-// RemoteTime runs at the best guess until then. At 60 datagrams a second each way that takes
-// 3 s with 0.1 ms of jitter, 11 s with 3 ms and 21 s with 10 ms; at one a second 15, 103 and
-// 156 s (medians, docs/PRODUCTION.md). Snapshot.SkewError says how well it is known.
+// Skew returns the rate of the remote clock minus that of the local clock, in parts per million,
+// from -1000 to 1000. ok is false while it is not known to 25 ppm; RemoteTime runs at the best
+// guess until then. That takes 3 to 21 s at 60 datagrams a second each way, and 15 to 156 s at one
+// a second, depending on the jitter (docs/PRODUCTION.md). Snapshot.SkewError says how well it is
+// known.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	var v view
 	if !s.published.load(&v) || v.dispersion > priorSkew/4 {
@@ -481,46 +533,72 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	return v.ppm(), true
 }
 
-// ErrorBound returns how far RemoteTime may be off at localUsec, whatever the asymmetry of the
-// path, while no clock is set and their rates differ by at most 500 ppm: half the round trip, plus what
-// the clocks may have drifted apart since the last useful datagram and report. Stalls, short queues and
-// paths that become longer do not widen it. For up to SettleTime after a clock was set it may be wrong, or
-// longer if the path became another one at the same moment; Snapshot.SinceStep says when that was last
-// noticed. It is at most 33.6 s, since datagrams show the offset modulo 67.1 s. ok is false while the
-// offset is not known.
+// ErrorBound returns how far RemoteTime may be off at localUsec, however unequal the two ways are:
+// half the round trip, plus what the clocks may have drifted apart since the last useful datagram
+// and report. It holds while there is no clock step and the rates differ by at most 500 ppm.
+// Stalls, short queues and paths that become longer do not widen it. ok is false while the offset
+// is not known.
+//
+// For up to SettleTime after a clock step the bound may be wrong, and for longer if the path
+// changed at the same moment. Snapshot.SinceStep says when a step was last detected. The bound is
+// at most 33.6 s, since datagrams show the offset modulo 67.1 s.
 func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
 	snapshot, ok := s.Snapshot(localUsec)
 	return snapshot.ErrorBound, ok
 }
 
 // Snapshot is everything that is known at one local time, RemoteUsec-OffsetUsec, all from the
-// same state. It is also a mapping from the local to the remote clock that can be kept, asked for
-// other times, put together with the next one by Then, and sent to another machine by
+// same state. It is also a mapping from the local to the remote clock: keep it, ask it for other
+// times with At, chain it with another one with Then, or send it to another machine with
 // AppendBinary. The zero value knows nothing. A Snapshot is a value: it never changes.
 type Snapshot struct {
-	RemoteUsec         uint64        // the remote clock, see RemoteTime
-	OffsetUsec         int64         // remote minus local clock
-	ErrorBound         time.Duration // of the two, see TimeSynchronizer.ErrorBound; 0 in the zero value only
-	MinimumOneWayDelay time.Duration // shortest one-way delay recently, from the peer
-	MinimumDelayToPeer time.Duration // shortest one-way delay recently, to the peer
-	Jitter             time.Duration // interarrival jitter of RFC 3550, section 6.4.1; up to 0.2 s late
-	FloorScatter       time.Duration // mean distance of the fastest datagrams from the shortest delay; 0 until it is known
-	Age                time.Duration // since the last report
-	SilentAfter        time.Duration // the Age from which on the peer is silent: 15 s, or 4 usual times between two reports
-	SinceStep          time.Duration // since a clock step was last noticed, or since the first datagram
-	Skew               float64       // remote minus local rate, parts per million, however well it is known
-	SkewError          float64       // by how much Skew may be off, parts per million: 6 standard errors, and what rates change by
-	Steps              uint32        // jumps of the remote time so far, of which one event may make several; the first synchronization does not count
-	StepSeen           bool          // a clock step was noticed since the first datagram
-	Unchecked          bool          // since a silence or a clock step not enough has arrived to check what is known
-	Ambiguous          bool          // the multiple of 67.1 s is in doubt, see Anchor
-	Hops               uint8         // mappings that Then put behind the first one
+	// RemoteUsec is the remote clock, see TimeSynchronizer.RemoteTime.
+	RemoteUsec uint64
+	// OffsetUsec is the remote minus the local clock.
+	OffsetUsec int64
+	// ErrorBound is how far both may be off, see TimeSynchronizer.ErrorBound. Only the zero value
+	// has 0.
+	ErrorBound time.Duration
+	// MinimumOneWayDelay is the shortest recent one-way delay from the peer.
+	MinimumOneWayDelay time.Duration
+	// MinimumDelayToPeer is the shortest recent one-way delay to the peer.
+	MinimumDelayToPeer time.Duration
+	// Jitter is the interarrival jitter of RFC 3550, section 6.4.1. It lags by up to 0.2 s.
+	Jitter time.Duration
+	// FloorScatter is the mean distance of the fastest datagrams from the shortest delay, and 0
+	// until that is known.
+	FloorScatter time.Duration
+	// Age is the time since the last report.
+	Age time.Duration
+	// SilentAfter is the Age from which on the peer counts as silent: 15 s, or 4 times the usual
+	// time between two reports if that is longer.
+	SilentAfter time.Duration
+	// SinceStep is the time since a clock step was last detected, or since the first datagram.
+	SinceStep time.Duration
+	// Skew is the remote minus the local rate, in parts per million, however well it is known.
+	Skew float64
+	// SkewError is how far Skew may be off, in parts per million: 6 standard errors, plus the
+	// drift that rates may have.
+	SkewError float64
+	// Steps counts the jumps of the remote time. One event may cause several. The first
+	// synchronization does not count.
+	Steps uint32
+	// StepSeen says that a clock step was detected since the first datagram.
+	StepSeen bool
+	// Unchecked says that too little has arrived since a silence or a clock step to confirm what
+	// is known.
+	Unchecked bool
+	// Ambiguous says that the multiple of 67.1 s is in doubt, see TimeSynchronizer.Anchor.
+	Ambiguous bool
+	// Hops counts the mappings that Then put behind the first one.
+	Hops uint8
 }
 
 // Known reports whether the snapshot knows anything. The zero value does not.
-func (s Snapshot) Known() bool { return s.ErrorBound != 0 } // else it is more than that
+func (s Snapshot) Known() bool { return s.ErrorBound != 0 } // a known bound is at least 39 us
 
-// Snapshot returns what is known at localUsec. ok is false while the offset is not known.
+// Snapshot returns everything that is known at localUsec. ok is false while the offset is not
+// known. It may be called from any goroutine.
 func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok bool) {
 	var v view
 	if !s.published.load(&v) {
@@ -528,6 +606,9 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 	}
 	remote := v.remote(localUsec)
 	x := int64(localUsec - v.from)
+	age := float64(int64(localUsec - s.published.heard.Load()))
+	silentAfter := max(s.published.patience.Load(), settledTime/1000) // ms
+	drift := skewDrift * abs(float64(x)+readerMargin)                 // as boundAt has it
 	snapshot = Snapshot{
 		RemoteUsec:         remote,
 		OffsetUsec:         int64(remote - localUsec),
@@ -535,11 +616,11 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		MinimumOneWayDelay: micros(float64(v.delay)),
 		MinimumDelayToPeer: micros(float64(v.toPeer)),
 		Jitter:             time.Duration(v.jitter>>jitterBits) * time.Microsecond,
-		Age:                micros(max(float64(int64(localUsec-s.published.heard.Load())), 0)),
-		SilentAfter:        time.Duration(max(s.published.patience.Load(), settledTime/1000)) * time.Millisecond,
+		Age:                micros(max(age, 0)),
+		SilentAfter:        time.Duration(silentAfter) * time.Millisecond,
 		SinceStep:          micros(max(float64(v.undisturbed)+float64(x), 0)),
 		Skew:               v.ppm(),
-		SkewError:          (float64(v.dispersion) + skewDrift*abs(float64(x)+readerMargin)) * 1e6, // as fast as boundAt grows there
+		SkewError:          (float64(v.dispersion) + drift) * 1e6,
 		Steps:              v.steps,
 		StepSeen:           v.state&disturbed != 0,
 		Unchecked:          v.state&unchecked != 0,
@@ -551,11 +632,12 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 	return snapshot, true
 }
 
-// SettleTime is how long Within fails after a clock step was noticed: by then both ends have seen the
-// step and told each other. A peer that is silent for as long may have set its clock meanwhile.
+// SettleTime is how long Within fails after a clock step was detected. By then both ends have seen
+// the step and told each other. A peer that is silent for as long may have stepped its clock
+// meanwhile.
 const SettleTime = 15 * time.Second
 
-// What Within returns. Compare with errors.Is.
+// Within returns one of these. Compare with errors.Is.
 var (
 	ErrUnsynchronized = errors.New("timesync: the remote clock is not known yet")
 	ErrSilent         = errors.New("timesync: no report from the peer for 15 s or longer")
@@ -565,21 +647,21 @@ var (
 	ErrWide           = errors.New("timesync: the error bound is wider than tolerable")
 )
 
-// Within returns nil if RemoteUsec may be relied on to be at most tolerable from the truth, modulo
-// 67.1 s where Anchor is not called. Else the error says why not. It is the first that applies, in the
-// order in which a program can ask the fields:
+// Within returns nil if RemoteUsec is at most tolerable from the truth, modulo 67.1 s where Anchor
+// is not called. Otherwise the error says why nobody should rely on it. It is the first of these
+// that applies:
 //
 //	ErrUnsynchronized  Known is false: nothing is known
 //	ErrSilent          Age is SilentAfter or more: the peer was silent for too long
-//	ErrAmbiguous       Ambiguous: an anchor contradicts what is known, or the round trip is 67.1 s or longer
-//	ErrStepped         StepSeen, and SinceStep is less than SettleTime: a clock was set
-//	ErrUnchecked       Unchecked: the peer was silent, and a clock may have been set meanwhile
+//	ErrAmbiguous       Ambiguous: an anchor disagrees, or the round trip is 67.1 s or longer
+//	ErrStepped         StepSeen, and SinceStep is less than SettleTime: a clock step
+//	ErrUnchecked       Unchecked: the peer was silent, and a clock step may have gone unseen
 //	ErrWide            ErrorBound is above tolerable; it is half the round trip at least
 //
-// A clock step is noticed after the next datagram, or the next datagram and report: with package
-// link within 2.1 s, at four datagrams a second within 3 s, if none is lost. Until then Within answers
-// as before. After a silence Within does not: it waits for datagrams, reports and an anchor
-// that show whether a clock was set.
+// A clock step is detected after the next datagram, or the next datagram and report: with package
+// link within 2.1 s, at four datagrams a second within 3 s, if none is lost. Until then Within
+// answers as before. After a silence Within fails until datagrams, reports and an anchor have shown
+// whether there was a clock step.
 func (s Snapshot) Within(tolerable time.Duration) error {
 	switch {
 	case !s.Known():
@@ -598,37 +680,44 @@ func (s Snapshot) Within(tolerable time.Duration) error {
 	return nil
 }
 
-// silentAfter returns SilentAfter, also of a Snapshot that nobody filled in.
+// silentAfter returns SilentAfter, or 15 s for a Snapshot that a program built without it.
 func (s Snapshot) silentAfter() time.Duration { return max(s.SilentAfter, SettleTime) }
 
-// String returns the snapshot in a line for logs.
+// String returns the snapshot in one line for logs.
 func (s Snapshot) String() string {
 	if !s.Known() {
 		return "not synchronized"
 	}
-	scatter, since := "unknown", "the start"
+	scatter := "unknown"
 	if s.FloorScatter > 0 {
 		scatter = s.FloorScatter.String()
 	}
+	since := "the start"
 	if s.StepSeen {
 		since = "a clock was set"
 	}
-	silent, doubt := "", ""
+	silent := ""
 	if s.silentAfter() > SettleTime {
 		silent = fmt.Sprintf(" of at most %v", s.SilentAfter)
 	}
+	doubt := ""
 	if s.Unchecked {
 		doubt += ", unchecked"
 	}
 	if s.Ambiguous {
 		doubt += ", ambiguous"
 	}
-	return fmt.Sprintf("offset %d us +-%v, skew %.3f+-%.3f ppm, delay %v in, %v out, jitter %v, scatter %s, report %v ago%s, %v since %s, %d steps, %d hops%s",
-		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError, s.MinimumOneWayDelay, s.MinimumDelayToPeer, s.Jitter, scatter, s.Age, silent, s.SinceStep, since, s.Steps, s.Hops, doubt)
+	clock := fmt.Sprintf("offset %d us +-%v, skew %.3f+-%.3f ppm",
+		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError)
+	path := fmt.Sprintf("delay %v in, %v out, jitter %v, scatter %s",
+		s.MinimumOneWayDelay, s.MinimumDelayToPeer, s.Jitter, scatter)
+	trust := fmt.Sprintf("report %v ago%s, %v since %s, %d steps, %d hops%s",
+		s.Age, silent, s.SinceStep, since, s.Steps, s.Hops, doubt)
+	return clock + ", " + path + ", " + trust
 }
 
-// LogValue returns the snapshot for package log/slog: a group of always the same attributes. They are 0 where known
-// is false.
+// LogValue returns the snapshot for package log/slog: a group that always has the same attributes.
+// They are 0 where known is false.
 func (s Snapshot) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Bool("known", s.Known()),
@@ -659,19 +748,18 @@ func (s Snapshot) remote(x int64) uint64 {
 	return s.RemoteUsec + uint64(x) + uint64(int64(math.Floor(s.Skew*float64(x)/1e6)))
 }
 
-// widening returns by how much the error bound grows in the time away, both in us. The clocks of
-// each pair change their rate by themselves.
+// widening returns how much the error bound grows in the time away, both in us.
 func (s Snapshot) widening(away float64) float64 {
 	return (s.SkewError*1e-6 + s.skewDrift()/2*away) * away
 }
 
+// skewDrift returns how fast Skew may drift, per microsecond. Each pair of clocks drifts by itself.
 func (s Snapshot) skewDrift() float64 { return skewDrift * (1 + float64(s.Hops)) }
 
 // At returns what the snapshot says of another local time, later or earlier: RemoteUsec,
-// OffsetUsec, ErrorBound, Age, SinceStep and SkewError as of then. The remote time goes on at
-// the rate that Skew says. ErrorBound becomes wider in both directions, by SkewError and by the
-// most that rates change. Unlike a TimeSynchronizer it does not see what happens to the clocks
-// after it was taken.
+// OffsetUsec, ErrorBound, Age, SinceStep and SkewError as of then. The remote time runs at the rate
+// Skew. ErrorBound grows in both directions, by SkewError and by the fastest drift of a rate.
+// Unlike a TimeSynchronizer, a Snapshot does not see what happens to the clocks after it was taken.
 func (s Snapshot) At(localUsec uint64) Snapshot {
 	x := int64(localUsec - s.localUsec())
 	if !s.Known() || x == 0 {
@@ -682,26 +770,28 @@ func (s Snapshot) At(localUsec uint64) Snapshot {
 	s.OffsetUsec = int64(s.RemoteUsec - localUsec)
 	s.ErrorBound = wider(s.ErrorBound, s.widening(away)+1) // 1 us: the remote time is rounded
 	s.SkewError += s.skewDrift() * away * 1e6
-	s.Age, s.SinceStep = later(s.Age, x), later(s.SinceStep, x)
+	s.Age = later(s.Age, x)
+	s.SinceStep = later(s.SinceStep, x)
 	return s
 }
 
-// wider returns bound and us more, rounded up, at most the longest duration.
+// wider returns bound plus us, rounded up, at most the longest duration.
 func wider(bound time.Duration, us float64) time.Duration {
-	if us = math.Ceil(us); us < float64(math.MaxInt64-bound)/1000 {
+	us = math.Ceil(us)
+	if us < float64(math.MaxInt64-bound)/1000 {
 		return bound + time.Duration(us)*time.Microsecond
 	}
 	return math.MaxInt64
 }
 
-// later returns what age is x us later, from 0 to the longest duration.
+// later returns what age becomes x us later, from 0 to the longest duration.
 func later(age time.Duration, x int64) time.Duration {
 	return micros(max(float64(age)/1000+float64(x), 0))
 }
 
 // LocalTime returns the local time, in microseconds, at which the remote clock reads remoteUsec:
-// the first one at which At says so, or 1 us more. The result may be off by what
-// At(result).ErrorBound says. Of the zero value it is remoteUsec.
+// the first one at which At says so, or 1 us more. The result is off by at most
+// At(result).ErrorBound. The zero value returns remoteUsec.
 func (s Snapshot) LocalTime(remoteUsec uint64) (localUsec uint64) {
 	rate := s.Skew * 1e-6
 	d := int64(remoteUsec - s.RemoteUsec)
@@ -716,8 +806,8 @@ func (s Snapshot) LocalTime(remoteUsec uint64) (localUsec uint64) {
 }
 
 // Interval returns the first and the last remote time, in microseconds, that the error bound
-// allows; At(localUsec).Interval() does for another local time. Of the zero value they are 0 and
-// the largest number, for all times.
+// allows. For another local time use At(localUsec).Interval(). The zero value returns 0 and the
+// largest number: any time is possible.
 func (s Snapshot) Interval() (earliestUsec, latestUsec uint64) {
 	if !s.Known() {
 		return 0, math.MaxUint64
@@ -726,23 +816,28 @@ func (s Snapshot) Interval() (earliestUsec, latestUsec uint64) {
 	return s.RemoteUsec - bound, s.RemoteUsec + bound
 }
 
-// Then puts two mappings together: s leads from the local clock to a second one, next from that
-// one to a third. The result leads from the local clock to the third, at the local time of s, as
-// when a relay tells its receivers what it knows of a sender. next may have been taken earlier or
-// later; Then asks it At the time of s. It must be about the second clock that s is about: if the
-// second computer started anew, an earlier next is about another one.
+// Then chains two mappings: s leads from the local clock to a second one, next from the second one
+// to a third. The result leads from the local clock to the third, at the local time of s. A relay
+// uses it to tell its receivers what it knows of a sender.
 //
-// Offsets, rates, delays and jitters add up, and so do their errors. Age and SilentAfter are those of the one that is
-// nearer to being silent, SinceStep is the shorter one, and StepSeen says whether Within is to wait for that. Steps is no
-// count any more; it changes when one of both does. If one mapping is the zero value, so is the
-// result.
+// next may have been taken earlier or later; Then asks it At the time of s. It must be about the
+// second clock that s is about: if the second computer restarted, an earlier next is about another
+// clock.
+//
+// Offsets, rates, delays and jitters add up, and so do their errors. Age and SilentAfter are those
+// of the mapping that is closer to being silent. SinceStep is the shorter one, and StepSeen says
+// whether Within waits for a step. Steps is no longer a count, but it changes when either one does.
+// If either mapping is the zero value, so is the result.
 func (s Snapshot) Then(next Snapshot) Snapshot {
 	if !s.Known() || !next.Known() {
 		return Snapshot{}
 	}
 	next = next.At(s.RemoteUsec)
-	// The second clock may read something else by s.ErrorBound, and next is as wide as it is there.
+	// The true reading of the second clock may be off from where next was asked by s.ErrorBound.
 	off := float64(s.ErrorBound) / 1000
+	skewProduct := s.Skew * next.Skew * 1e-6
+	skewErrorProduct := s.SkewError*(abs(next.Skew)+next.SkewError) + next.SkewError*abs(s.Skew)
+	skewErrorProduct *= 1e-6
 	both := Snapshot{
 		RemoteUsec:         next.RemoteUsec,
 		OffsetUsec:         s.OffsetUsec + next.OffsetUsec,
@@ -753,19 +848,20 @@ func (s Snapshot) Then(next Snapshot) Snapshot {
 		Age:                s.Age,
 		SilentAfter:        s.silentAfter(),
 		SinceStep:          min(s.SinceStep, next.SinceStep),
-		Skew:               s.Skew + next.Skew + s.Skew*next.Skew*1e-6,
-		SkewError:          s.SkewError + next.SkewError + (s.SkewError*(abs(next.Skew)+next.SkewError)+next.SkewError*abs(s.Skew))*1e-6,
-		Steps:              31*s.Steps + next.Steps, // a sum would hide that one started anew, which is a step for the other
+		Skew:               s.Skew + next.Skew + skewProduct,
+		SkewError:          s.SkewError + next.SkewError + skewErrorProduct,
+		Steps:              31*s.Steps + next.Steps, // in a sum a restart could hide a step
 		StepSeen:           s.StepSeen,
 		Unchecked:          s.Unchecked || next.Unchecked,
 		Ambiguous:          s.Ambiguous || next.Ambiguous,
 		Hops:               uint8(min(int(s.Hops)+int(next.Hops)+1, math.MaxUint8)),
 	}
 	if next.Age-next.silentAfter() > s.Age-s.silentAfter() {
-		both.Age, both.SilentAfter = next.Age, next.silentAfter()
+		both.Age = next.Age
+		both.SilentAfter = next.silentAfter()
 	}
 	if next.SinceStep < s.SinceStep {
-		both.StepSeen = next.StepSeen // that one began later, or its clock was set later
+		both.StepSeen = next.StepSeen
 	}
 	for _, one := range [...]Snapshot{s, next} {
 		both.StepSeen = both.StepSeen || one.StepSeen && one.SinceStep < SettleTime
@@ -780,7 +876,7 @@ const snapshotLen = 63 // bytes: AppendBinary has the format
 
 var errSnapshot = errors.New("timesync: not a snapshot, or one of a version that is not known")
 
-// AppendBinary appends the 63 bytes of a Snapshot that travels. The error is always nil. Integers
+// AppendBinary appends the 63 bytes in which a Snapshot travels. The error is always nil. Integers
 // are little-endian:
 //
 //	version             1 byte: 1
@@ -789,22 +885,24 @@ var errSnapshot = errors.New("timesync: not a snapshot, or one of a version that
 //	local clock         8 bytes, us: when it was taken
 //	RemoteUsec          8 bytes
 //	ErrorBound          4 bytes, us, rounded up
-//	MinimumOneWayDelay  4 bytes, us, as the two that follow
-//	MinimumDelayToPeer  4 bytes
-//	Jitter              4 bytes
-//	FloorScatter        4 bytes
+//	MinimumOneWayDelay  4 bytes, us
+//	MinimumDelayToPeer  4 bytes, us
+//	Jitter              4 bytes, us
+//	FloorScatter        4 bytes, us
 //	Age                 4 bytes, ms, rounded up
 //	SilentAfter         4 bytes, ms
-//	SinceStep         4 bytes, ms, rounded down
+//	SinceStep           4 bytes, ms, rounded down
 //	Skew                4 bytes, 2^-32, signed
 //	SkewError           4 bytes, 2^-32, rounded up
 //	Steps               4 bytes
 //
-// Durations that do not fit become the longest ones that do. If the ErrorBound or the rates do not
-// fit, which is more than 71 minutes or a rate of half the time's, nothing is known: it travels as
-// the zero value, and that as a version and zeros.
+// A duration that does not fit becomes the longest one that does. An ErrorBound above 71 minutes or
+// a rate above one half does not fit either; such a snapshot travels as the zero value. The zero
+// value is the version and zeros.
 func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
-	down := func(d, unit time.Duration) uint32 { return uint32(min(max(d, 0)/unit, math.MaxUint32)) }
+	down := func(d, unit time.Duration) uint32 {
+		return uint32(min(max(d, 0)/unit, math.MaxUint32))
+	}
 	up := func(d, unit time.Duration) uint32 {
 		n := down(d, unit)
 		if d > time.Duration(n)*unit && n < math.MaxUint32 {
@@ -814,9 +912,13 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 	}
 	skew := s.Skew * (1 << 32) / 1e6
 	rate := math.Round(skew)
-	off := math.Ceil(s.SkewError*(1<<32)/1e6 + abs(skew-rate))
-	if !(abs(rate) <= math.MaxInt32 && off >= 0 && off <= math.MaxUint32 && s.ErrorBound > 0 && s.ErrorBound <= math.MaxUint32*time.Microsecond) {
-		s, rate, off = Snapshot{}, 0, 0
+	rateError := math.Ceil(s.SkewError*(1<<32)/1e6 + abs(skew-rate))
+	ratesFit := abs(rate) <= math.MaxInt32 && rateError >= 0 && rateError <= math.MaxUint32
+	boundFits := s.ErrorBound > 0 && s.ErrorBound <= math.MaxUint32*time.Microsecond
+	if !ratesFit || !boundFits {
+		s = Snapshot{}
+		rate = 0
+		rateError = 0
 	}
 	flags := byte(0)
 	for i, is := range [...]bool{s.StepSeen, s.Unchecked, s.Ambiguous} {
@@ -828,9 +930,17 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.LittleEndian.AppendUint64(b, s.localUsec())
 	b = binary.LittleEndian.AppendUint64(b, s.RemoteUsec)
 	for _, n := range [...]uint32{
-		up(s.ErrorBound, time.Microsecond), down(s.MinimumOneWayDelay, time.Microsecond), down(s.MinimumDelayToPeer, time.Microsecond),
-		down(s.Jitter, time.Microsecond), down(s.FloorScatter, time.Microsecond), up(s.Age, time.Millisecond), down(s.SilentAfter, time.Millisecond), down(s.SinceStep, time.Millisecond),
-		uint32(int32(rate)), uint32(off), s.Steps,
+		up(s.ErrorBound, time.Microsecond),
+		down(s.MinimumOneWayDelay, time.Microsecond),
+		down(s.MinimumDelayToPeer, time.Microsecond),
+		down(s.Jitter, time.Microsecond),
+		down(s.FloorScatter, time.Microsecond),
+		up(s.Age, time.Millisecond),
+		down(s.SilentAfter, time.Millisecond),
+		down(s.SinceStep, time.Millisecond),
+		uint32(int32(rate)),
+		uint32(rateError),
+		s.Steps,
 	} {
 		b = binary.LittleEndian.AppendUint32(b, n)
 	}
@@ -840,14 +950,17 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 // MarshalBinary returns what AppendBinary appends.
 func (s Snapshot) MarshalBinary() (data []byte, err error) { return s.AppendBinary(nil) }
 
-// UnmarshalBinary sets s to what AppendBinary appended, which must be all of data. The error is
-// ErrLength, or another one if data is no Snapshot; s is what it was then. Whoever could forge data
-// can move the clock, as with a stamp.
+// UnmarshalBinary sets s to the Snapshot in data, which must be exactly what AppendBinary
+// appended. It returns ErrLength if data is not 63 bytes long, and another error if data is no
+// Snapshot of a known version; then s keeps its value. Whoever can forge data can move the clock,
+// as with a stamp.
 func (s *Snapshot) UnmarshalBinary(data []byte) error {
 	if len(data) != snapshotLen {
 		return ErrLength
 	}
-	flags, local, remote := data[1], binary.LittleEndian.Uint64(data[3:]), binary.LittleEndian.Uint64(data[11:])
+	flags := data[1]
+	local := binary.LittleEndian.Uint64(data[3:])
+	remote := binary.LittleEndian.Uint64(data[11:])
 	var n [11]uint32
 	for i := range n {
 		n[i] = binary.LittleEndian.Uint32(data[19+4*i:])
@@ -879,10 +992,12 @@ func (s *Snapshot) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// Stats counts since the start or Reset. It is up to 5 s late, and where datagrams end, until the next one.
+// Stats counts since the start or Reset. The counts lag by up to 5 s, or until the next datagram.
 type Stats struct {
-	Datagrams   uint64 // taken
-	QueuedSpans uint32 // spans of 0.2 s or more in which all datagrams queued
+	// Datagrams counts all datagrams that were passed in.
+	Datagrams uint64
+	// QueuedSpans counts the spans of 0.2 s or more in which every datagram queued.
+	QueuedSpans uint32
 }
 
 // LogValue returns the counts for package log/slog: a group of always the same attributes.
@@ -893,9 +1008,9 @@ func (s Stats) LogValue() slog.Value {
 	)
 }
 
-// Stats returns what was counted.
+// Stats returns the counts so far. It may be called from any goroutine.
 func (s *TimeSynchronizer) Stats() Stats {
-	return Stats{Datagrams: s.published.datagrams.Load(), QueuedSpans: s.published.late.Load()}
+	return Stats{Datagrams: s.published.datagrams.Load(), QueuedSpans: s.published.queuedSpans.Load()}
 }
 
 // ---- Anchors ----
@@ -905,82 +1020,98 @@ const (
 	heldTime = 2 * second      // us: more than any round trip, after which a newer anchor comes
 )
 
-// anchors decide by how many turns the offset is off.
+// anchors decide by how many turns of the offset's ring RemoteTime is off.
 type anchors struct {
-	known     bool    // one has come
-	confirmed bool    // one has agreed since the offset is known
-	disagrees bool    // the last one contradicts what is known
-	row       uint8   // so many in a row are behind, by as much
-	behind    int64   // turns: by so much
-	from      float64 // x of the first of those
-	agreed    float64 // x of the last one that agreed
+	known       bool    // an anchor has arrived
+	confirmed   bool    // one has agreed since the offset is known
+	disagrees   bool    // the last one contradicts what is known
+	row         uint8   // anchors in a row that were behind by the same number of turns
+	behindTurns int64   // turns: that number
+	rowFrom     float64 // x of the first one in that row
+	agreedAt    float64 // x of the last one that agreed
 }
 
-// take takes an anchor at x, which is behind of the remote clock by so many us, and returns by how many turns that is
-// to be set back. A datagram on the floor is under way for delay; that of this anchor was too early for it, or not.
+// take takes an anchor that arrived at x, with a remote time that is behind by that many us of what
+// RemoteTime says, and returns by how many turns RemoteTime must be set back. delay is that of a
+// datagram on the floor. early says that an early outlier is waiting to be believed.
 func (a *anchors) take(x float64, behind int64, delay float64, early bool) (turns int64) {
 	a.known = true
 	turns = (behind + second) >> offsetBits
 	a.disagrees = turns != 0
 	late := float64(behind-turns<<offsetBits) - delay
+	// Where the rest is no plausible delay a clock step is the cause. Datagrams and reports must
+	// show it first.
+	mayBeStep := late < -second || late > turn/2
+	// An old message looks as a step backwards does.
+	mayBeDelayed := turns > 0 || late > second
 	switch {
 	case turns == 0:
-	case early: // a clock was set: datagrams and reports are to tell that first
+		// It agrees.
+	case early:
 		a.row = 0
 		return 0
-	case !a.confirmed: // nothing was known of the turns
-	case late < -second || late > turn/2: // a clock was set, as above
+	case !a.confirmed:
+		// Nothing was known of the turns, so there is nothing to contradict.
+	case mayBeStep:
 		a.row = 0
 		return 0
-	case (turns > 0 || late > second) && !a.inARow(x, turns): // it may have been held up, or a clock was set, as above
+	case mayBeDelayed && !a.inARow(x, turns):
 		return 0
 	}
-	a.confirmed, a.disagrees, a.row, a.agreed = true, false, 0, x
+	a.confirmed = true
+	a.disagrees = false
+	a.row = 0
+	a.agreedAt = x
 	return turns
 }
 
-// inARow counts an anchor that is behind, and reports whether it is to be believed.
+// inARow counts an anchor that is behind, and reports whether enough of them said the same.
 func (a *anchors) inARow(x float64, turns int64) bool {
-	if a.row == 0 || a.behind != turns {
-		a.row, a.behind, a.from = 0, turns, x
+	if a.row == 0 || a.behindTurns != turns {
+		a.row = 0
+		a.behindTurns = turns
+		a.rowFrom = x
 	}
 	a.row = min(a.row+1, longRun)
-	return a.row >= outliersInARow && x-a.from >= heldTime
+	return a.row >= outliersInARow && x-a.rowFrom >= heldTime
 }
 
+// ---- The association: both ways together ----
 // ---- The association: both ways together ----
 
 const (
 	in, out = 0, 1 // the ways: from the peer, to the peer
 
-	rounding = 13.0 // us: of a report or a stamp, at most
-	sigmas   = 6.0  // standard errors of a rate: a few points far from normal gave them
+	rounding = 13.0 // us: a report or a stamp is rounded by at most this
+	sigmas   = 6.0  // standard errors that a limit of a rate takes: the noise is not normal
 )
 
 var infinite = math.Inf(1)
 
-// sign is that of the offset in the deltas of way d.
+// sign is the sign with which the offset enters the deltas of way d: -1 in, +1 out.
 func sign(d int) float64 { return float64(2*d - 1) }
 
-// association puts both ways together. Only it knows the parts, which know nothing of each other.
+// association puts both ways together. Only the association knows its parts; they do not know each
+// other.
 type association struct {
-	ways     [2]way
-	clock    clock
-	arbiter  arbiter
-	interval interval
-	anchors  anchors
-	peer     peer
-	outgoing outgoing
-	outliers outliers
-	steps    resolution
-	awaited  uint8   // 1 + the way that is where the round trip of before a clock step puts it, until it is heard of; 0: none
-	before   float64 // us: that round trip
-	fellFrom float64 // us: the round trip until a floor fell in warm-up; 0: none
-	fellAt   float64 // x when it did
-	fellWay  uint8   // the way whose floor it was
-	awake    float64 // x when the last silence ended
-	drifted  float64 // us: how far the clocks may have run apart in it
-	dirty    bool    // readers are to be told something
+	ways         [2]way
+	clock        clock
+	arbiter      arbiter
+	interval     interval
+	anchors      anchors
+	peer         peer
+	outgoing     outgoing
+	outliers     outliers
+	resolution   resolution
+	awaited      uint8   // 1 + the way that has not shown the last clock step yet; 0: none
+	awaitedTrip  float64 // us: the round trip before that step, which holds until the way shows it
+	fellFrom     float64 // us: the round trip before a floor fell in warm-up; 0: none fell
+	fellAt       float64 // x of that fall
+	fellWay      uint8   // the way whose floor fell
+	silenceEnd   float64 // x at which the last silence ended
+	silenceDrift float64 // us: how far the clocks may have drifted apart in it
+	wokeLate     bool    // what ended it was over a second late: perhaps a clock step, not a silence
+	dirty        bool    // there is news for readers
 }
 
 // start begins with the level of the first datagram.
@@ -994,19 +1125,21 @@ func (a *association) start(level float64) {
 // begun reports whether a datagram has arrived.
 func (a *association) begun() bool { return a.ways[in].spacing > 0 }
 
-// sane reports whether the state is one that can be. Only memory that breaks makes it otherwise.
+// sane reports whether the numbers that all others derive from can be. Only broken memory makes them
+// anything else.
 func (a *association) sane() bool {
-	i, o, c, r := &a.ways[in], &a.ways[out], &a.clock, &a.arbiter
-	sum := i.sum() + o.sum() + c.offset + c.at + c.skew + c.sigma + c.prior.mean + c.prior.variance +
-		r.reference + r.asymmetry + r.symmetric + r.age + r.candidate + r.candidateAge + r.expiry +
-		a.interval.slack[in] + a.interval.slack[out] + a.interval.event + a.peer.sent
-	delays := max(abs(i.level), abs(o.level), abs(r.reference), abs(r.symmetric), abs(r.asymmetry))
+	c := &a.clock
+	r := &a.arbiter
+	i := &a.ways[in]
+	o := &a.ways[out]
+	sum := c.offset + c.skew + c.sigma + r.asymmetry + a.interval.slack[in] + a.interval.slack[out]
+	delays := abs(i.level) + abs(o.level) + abs(r.reference) + abs(r.symmetric)
 	spreads := min(i.spread, o.spread, i.meanResidual, o.meanResidual)
 	counts := i.n <= maxPoints && o.n <= maxPoints && a.awaited <= out+1
-	return sum-sum == 0 && counts && spreads > -1 && abs(c.skew) <= maxSkew && delays < 1<<50
+	return sum-sum == 0 && delays < 1<<50 && spreads > -1 && abs(c.skew) <= maxSkew && counts
 }
 
-// advance carries the clock on to x. What is not known of its rate widens the interval.
+// advance carries the clock on to x. The interval widens by how far the rate may be off.
 func (a *association) advance(x float64) {
 	dt := x - a.clock.at
 	if dt == 0 {
@@ -1017,30 +1150,30 @@ func (a *association) advance(x float64) {
 	a.clock.at = x
 }
 
-// delta returns that of a datagram on the floor of way d at x.
+// delta returns the delta, in us, of a datagram on the floor of way d at x.
 func (a *association) delta(d int, x float64) float64 {
 	return a.ways[d].level + sign(d)*a.clock.offsetAt(x)
 }
 
-// delay returns that of a datagram on the floor of way d.
+// delay returns the one-way delay, in us, of a datagram on the floor of way d.
 func (a *association) delay(d int) float64 { return ring(a.ways[d].level, offsetBits) }
 
-// roundTrip returns that of a datagram that does not queue. No clock is in it.
+// roundTrip returns the sum of both floors, us. It contains no clock.
 func (a *association) roundTrip() float64 {
 	return ring(a.ways[in].level+a.ways[out].level, deltaBits)
 }
 
-// lack returns by how much the round trip is shorter than the reference one.
+// lack returns by how many us the round trip is shorter than the reference one.
 func (a *association) lack() float64 { return a.arbiter.reference - a.roundTrip() }
 
-// deadBand is by how much two looks at the same round trip differ at most.
+// deadBand returns by how many us two looks at the same round trip may differ.
 func (a *association) deadBand() float64 {
 	noise := a.ways[in].scatter() + a.ways[out].scatter()
-	return 2*hostJitter + a.steps.joint() + gateSpreads/2*noise + a.stale(0)
+	return 2*hostJitter + a.resolution.joint() + gateSpreads/2*noise + a.stale(0)
 }
 
-// stale returns by how much the floor of the way to the peer may be above what an original reports: that is a
-// minimum of ten seconds. The rate may be another one by unknown.
+// stale returns by how many us a report of an original may be below its floor now. It is a minimum
+// of ten seconds, in which the floor may have risen at the skew, or at unknown more.
 func (a *association) stale(unknown float64) float64 {
 	if !a.peer.isOriginal() {
 		return 0
@@ -1048,7 +1181,7 @@ func (a *association) stale(unknown float64) float64 {
 	return (min(a.clock.at, congestedTime) + second) * max(unknown+a.clock.skew, 0)
 }
 
-// look returns what both ways say now.
+// look returns what both ways say together now.
 func (a *association) look() look {
 	return look{
 		roundTrip:  a.roundTrip(),
@@ -1064,18 +1197,22 @@ func (a *association) follow() {
 		return
 	}
 	if a.awaited > 0 {
-		a.ways[a.awaited-1].level += a.before - a.roundTrip()
+		a.ways[a.awaited-1].level += a.awaitedTrip - a.roundTrip()
 	}
 	l := a.look()
-	if a.arbiter.reference < -l.deadBand-priorSkew*min(a.clock.at, longestWindow) { // the first reports were from before
+	drifted := priorSkew * min(a.clock.at, longestWindow)
+	if a.arbiter.reference < -l.deadBand-drifted {
+		// No round trip is negative: the first reports were older than a clock step.
 		a.arbiter.restart(l.roundTrip)
 	}
 	d := a.arbiter.correct(l) - l.correction
-	a.arbiter.jumped = a.arbiter.jumped || abs(d) > l.deadBand && !a.arbiter.warmingUp()
+	jumps := abs(d) > l.deadBand && !a.arbiter.warmingUp()
+	a.arbiter.jumped = a.arbiter.jumped || jumps
 	a.adjust(d)
 }
 
-// adjust moves the offset by d. The interval stays where it is, and so do the deltas of both floors.
+// adjust moves the offset by d. The interval stays where it is, and so does what each way measured:
+// one delay grows by what the other one loses.
 func (a *association) adjust(d float64) {
 	if d == 0 {
 		return
@@ -1088,14 +1225,16 @@ func (a *association) adjust(d float64) {
 	a.dirty = true
 }
 
-// datagram takes a delta that arrived at x and returns how far it is above the floor, us.
+// datagram takes a delta that arrived at x and returns how many us it is above the floor. An early
+// outlier is not believed until more of them agree.
 func (a *association) datagram(x float64, raw uint64, b *bucket) (y float64, believed bool) {
 	a.advance(x)
 	w := &a.ways[in]
-	w.hurry(b)
+	w.learnFirstSpread(b)
 	y = around(raw, a.delta(in, x))
-	if gate := w.lowerGate(x, a.clock.sigma, a.steps.joint()); y < -gate {
-		by, isFall := a.outliers.add(x, y, gate)
+	gate := w.lowerGate(x, a.clock.sigma, a.resolution.joint())
+	if y < -gate {
+		by, isFall := a.outliers.add(x, y, gate, x < warmUp)
 		if !isFall {
 			return 0, false
 		}
@@ -1115,33 +1254,39 @@ func (a *association) datagram(x float64, raw uint64, b *bucket) (y float64, bel
 	return y, true
 }
 
-// endSilence takes that a datagram that is so far above the floor ended a silence, in which a clock may have been set: then
-// the truth is as far off as it is late.
+// endSilence takes that a silence ended with a datagram that was above the floor by that many us. A
+// clock step in the silence may be what made it late. Then the offset is off by as much, so the
+// interval allows for it.
 func (a *association) endSilence(x, silence, above float64) {
 	if !a.peer.known {
 		return
 	}
-	a.awake, a.drifted = x, a.dispersion()*silence
+	a.silenceEnd = x
+	a.silenceDrift = a.dispersion() * silence
+	a.wokeLate = above > second
 	a.interval.slack[in] = max(a.interval.slack[in], a.delay(in)+above)
 	a.dirty = true
 }
 
-// heardAgain takes that something came on way d at x, the first in a time. If that was a silence, a clock may have
-// been set in it: what is known is to be checked.
+// heardAgain takes that way d was heard at x, and had not been for that long. If it was a silence,
+// a clock step may have gone unseen, and what is known must be checked.
 func (a *association) heardAgain(d int, x, silence float64) {
-	if !a.ways[d].isSilence(silence) || !a.peer.known || a.interval.since > x-silence {
+	isSilence := a.ways[d].isSilence(silence)
+	if !isSilence || !a.peer.known || a.interval.since > x-silence {
 		return
 	}
 	a.interval.doubt(x)
-	a.outgoing = outgoing{} // it is from before
+	a.outgoing = outgoing{} // it was measured before the silence
 	a.dirty = true
 }
 
-// doubts returns whether what is known is unchecked, or ambiguous. It is checked if both ways have told something since the
-// last silence or clock step, and the anchor has, if there is one. A round trip below 0 is one of 67.1 s or longer, or a
-// clock was set.
-func (a *association) doubts() (state uint32) {
-	if !a.interval.checked() || a.anchors.known && a.anchors.agreed < a.interval.since {
+// trustState returns the bits unchecked and ambiguous. What is known is checked once both ways have
+// told something since the last silence or clock step, and the anchor, too, if there is one. It is
+// ambiguous if the anchor disagrees or the round trip is negative: then it is one of 67.1 s or
+// longer, or there was a clock step.
+func (a *association) trustState() (state uint32) {
+	anchorIsOld := a.anchors.known && a.anchors.agreedAt < a.interval.since
+	if !a.interval.checked() || anchorIsOld {
 		state |= unchecked
 	}
 	if a.anchors.disagrees || a.roundTrip() < -second {
@@ -1150,30 +1295,37 @@ func (a *association) doubts() (state uint32) {
 	return state
 }
 
-// learnResolution takes by how much the two fastest datagrams of a bucket differ.
+// learnResolution takes the difference of the two fastest datagrams of a bucket, us.
 func (a *association) learnResolution(d float64) {
-	was := a.steps.joint()
-	a.steps.learn(int64(d))
-	now := a.steps.joint()
-	if now <= was {
+	before := a.resolution.joint()
+	a.resolution.learn(int64(d))
+	now := a.resolution.joint()
+	if now <= before {
 		return
 	}
-	a.clock.doubt(priorSkew) // datagrams with the same delta told no slope
-	a.interval.widen(now)    // how far the clocks ran apart within it was not seen
+	// Datagrams with the same delta showed no slope, and hid how far the clocks drifted apart.
+	a.clock.doubt(priorSkew)
+	a.interval.widen(now)
 	if a.peer.known && abs(a.lack()) < 2*now {
 		a.arbiter.restart(a.roundTrip())
 	}
 	a.dirty = true
 }
 
-// endBucket ends the bucket of the way to here at x, and reports whether all of it was congested.
+// endBucket ends the bucket of the way in at x, and reports whether all its datagrams queued.
 func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 	a.advance(x)
 	a.outliers.endBucket()
 	if b.fastest == math.MaxInt32 {
-		return false // nothing but early outliers
+		return false // there were only early outliers
 	}
-	s := sample{from: b.from, to: x, at: b.from + bucketTime/2, least: float64(b.fastest), next: infinite}
+	s := sample{
+		from:  b.from,
+		to:    x,
+		at:    b.from + bucketTime/2,
+		least: float64(b.fastest),
+		next:  infinite,
+	}
 	if !b.single() {
 		s.next = float64(b.runnerUp)
 	}
@@ -1184,29 +1336,35 @@ func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 	return congested
 }
 
-// take takes the fastest datagram of some time on way d, and reports whether it queued.
+// take takes a sample of way d, and reports whether even its fastest datagram queued.
 func (a *association) take(d int, s sample) (congested bool) {
 	w := &a.ways[d]
 	if int(a.awaited) == d+1 {
 		a.awaited = 0
 	}
 	a.limit(d, s)
-	a.arbiter.jumped = a.arbiter.jumped || s.to-s.from > congestedTime // nobody watched
-	if lack := a.fellFrom - a.roundTrip(); d != int(a.fellWay) && s.from >= a.fellAt && s.least < lateShare*lack {
-		a.fellFrom = 0 // a clock would have made it late
+	unwatched := s.to-s.from > congestedTime
+	a.arbiter.jumped = a.arbiter.jumped || unwatched
+	fellBy := a.fellFrom - a.roundTrip()
+	sentAfter := s.from > a.fellAt+a.fellFrom // the fall, however the round trip is shared
+	if d != int(a.fellWay) && sentAfter && s.least < lateShare*fellBy {
+		a.fellFrom = 0 // it was the path: a clock step would have made this way late
 	}
-	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.steps.joint()))
+	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.resolution.joint()))
 	if !congested {
 		w.points.add(point{s.at, a.delta(d, s.at) + s.least}, sign(d)*a.clock.skew)
 	}
-	if w.least > second { // rule: what makes all datagrams so late is a clock
-		a.interval.slack[d] = max(a.interval.slack[d], a.delay(d)+w.least)
+	// A suspended or stepped clock makes every datagram late by seconds; a queue rarely does. Until
+	// it is clear which it is, the bound contains both.
+	// rule: what makes all datagrams so late is a clock
+	if w.leastOfTwo > second {
+		a.interval.slack[d] = max(a.interval.slack[d], a.delay(d)+w.leastOfTwo)
 		a.dirty = true
 	}
 	if by > 0 {
-		a.rise(d, s.to, by)
+		a.shift(d, s.to, by)
 	} else if a.peer.known && !a.peer.isOriginal() {
-		a.slewed(d, s)
+		a.followSlew(d, s)
 	}
 	a.fit(d, s)
 	if a.peer.known {
@@ -1216,62 +1374,78 @@ func (a *association) take(d int, s sample) (congested bool) {
 	return congested
 }
 
-// fall takes that the floor of way d fell to another level.
+// fall takes that the floor of way d fell by -by at x. Either the path became shorter or there was
+// a clock step. It was the clock if the round trip would become negative, which no path can do.
 func (a *association) fall(d int, x, by float64) {
-	before, dead := a.roundTrip(), a.deadBand()
-	if !a.peer.known || before+by > -dead || a.arbiter.reference < -dead {
-		if by < -dead && a.arbiter.warmingUp() { // rule: what passes for a shorter path may be a clock
-			a.fellFrom, a.fellAt, a.fellWay = before, x, uint8(d)
+	roundTrip := a.roundTrip()
+	dead := a.deadBand()
+	isPossible := roundTrip+by > -dead
+	wasNegative := a.arbiter.reference < -dead
+	if !a.peer.known || isPossible || wasNegative {
+		// In warm-up both floors may still be those of a queue, so a clock step hides in it.
+		// matchStep finds out when the other way becomes late.
+		// rule: what passes for a shorter path may be a clock
+		if by < -dead && a.arbiter.warmingUp() {
+			a.fellFrom = roundTrip
+			a.fellAt = x
+			a.fellWay = uint8(d)
 		}
 		a.shift(d, x, by)
 		return
 	}
-	if a.interval.stepped() && a.interval.undisturbed(x) < settledTime { // rule: what is set again and again is slewed
+	// A daemon that slews a clock moves it on and on; a step happens once.
+	// rule: what is set again and again is slewed
+	if a.interval.stepped() && a.interval.undisturbed(x) < settledTime {
 		a.clock.doubt(slewSkew)
 	}
+	// No datagram arrives before it was sent.
 	a.stepClock(d, x, by) // rule: a round trip shorter than nothing is a clock's
-	a.awaited, a.before = uint8(2-d), before
+	a.awaited = uint8(2 - d)
+	a.awaitedTrip = roundTrip
 }
 
-// rise takes that the floor of way d rose to another level.
-func (a *association) rise(d int, x, by float64) { a.shift(d, x, by) }
-
-// shift moves the floor of way d by so much.
+// shift moves the floor of way d by that many us, to another level.
 func (a *association) shift(d int, x, by float64) {
 	a.forget(d)
 	a.ways[d].shift(x, by)
 	if d == in {
-		a.outgoing = outgoing{} // it was of before
+		a.outgoing = outgoing{} // it was measured above the old level
 	}
 	a.dirty = true
 }
 
-// stepClock takes that a clock was set, by which the floor of way d moves by so much. Delays stay as they are.
+// stepClock takes that a clock step moved the deltas of way d by that many us. Delays stay as they
+// are.
 func (a *association) stepClock(d int, x, by float64) {
 	a.clock.offset += sign(d) * by
 	for k := range a.ways {
 		a.shift(k, x, 0)
 	}
-	if x-a.awake > warmUp || abs(by) > a.drifted { // rule: what clocks drift apart in a silence is no step
+	// Clocks go on drifting apart while nobody is heard.
+	// rule: what clocks drift apart in a silence is no step
+	if x-a.silenceEnd > warmUp || abs(by) > a.silenceDrift {
 		a.interval.clockStep(x)
 	}
 }
 
-// forget moves what the points of a way that are gone said of the rate to what was known before.
+// forget drops the rate that the points of way d showed, and keeps it as what was known before, if
+// it was believed.
 func (a *association) forget(d int) {
 	w := &a.ways[d]
-	if !a.clock.doubts {
+	if !a.clock.rejected {
 		a.clock.prior = a.clock.prior.and(w.rate)
 	}
 	w.rate = gaussian{}
 }
 
-// limit takes that the offset is at most so far off on the side of way d.
+// limit limits the offset on the side of way d. The delay of the sample was not negative, so the
+// offset is wrong by at most that delay as it looks from here.
 func (a *association) limit(d int, s sample) {
 	if !a.peer.known {
 		return
 	}
-	slack, from := a.ways[d].level+s.least+a.dispersion()*(a.clock.at-s.from), s.from
+	slack := a.ways[d].level + s.least + a.dispersion()*(a.clock.at-s.from)
+	from := s.from
 	if d == out {
 		slack += rounding + a.stale(sigmas/2*a.clock.sigma)
 		from = a.since()
@@ -1281,28 +1455,32 @@ func (a *association) limit(d int, s sample) {
 	}
 }
 
-// since returns x from which on the last report tells datagrams.
+// since returns the x from which on datagrams count in the last report.
 func (a *association) since() float64 {
 	if a.peer.isOriginal() {
 		return a.peer.sent - congestedTime - second
 	}
-	return a.peer.before
+	return a.peer.intervalStart
 }
 
-// slewed raises the floor of way d by what the round trip lacks, if for some time all its datagrams have been late by as
-// much: nothing but the clocks moved.
-func (a *association) slewed(d int, s sample) {
-	w, lack := &a.ways[d], a.lack()
+// followSlew raises the floor of way d by what the round trip lacks, if all its datagrams have
+// been late by as much for some time. A slew moves both floors in opposite directions. The falling
+// one is seen at once and shortens the round trip; the rising one just looks late.
+func (a *association) followSlew(d int, s sample) {
+	w := &a.ways[d]
+	lack := a.lack()
 	w.late.add(s, w.residual, lack, w.spread)
-	by, t := min(w.late.by, lack), max(w.late.lasted(), 2*second)
+	lasted := w.late.lasted()
+	by := min(w.late.by, lack)
+	slewTime := max(lasted, 2*second)
+	isTooSmall := lack < leastSlew+2*a.resolution.joint()
+	isTooFast := by > slewSkew*lasted // no daemon slews like that
 	switch {
-	case lack < leastSlew+2*a.steps.joint(), a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
-		return
-	case by > slewSkew*w.late.lasted(): // no clock is slewed so fast
+	case isTooSmall, isTooFast, a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
 		return
 	}
 	w.raise(by)
-	a.clock.bend(sign(d)*by, t)
+	a.clock.bend(sign(d)*by, slewTime)
 	for k := range a.ways {
 		a.ways[k].rate = gaussian{}
 		a.ways[k].forgetPoints()
@@ -1312,14 +1490,18 @@ func (a *association) slewed(d int, s sample) {
 	a.dirty = true
 }
 
-// fit makes a point of the fastest datagram of way d of late, if it is time, and turns the clock to what both ways say of
-// its rate.
+// fit ends the span of way d if it is time: its fastest datagram becomes a point, and the clock
+// turns to the rate that the points of both ways show.
 func (a *association) fit(d int, s sample) {
-	w, c, x := &a.ways[d], &a.clock, s.to
-	if silence := x - s.from; silence > longestWindow || silence > congestedTime && w.n >= fitPoints && silence > w.span(s.from) {
-		a.forget(d) // the points are old
+	w := &a.ways[d]
+	c := &a.clock
+	x := s.to
+	silence := x - s.from
+	outlastsPoints := silence > congestedTime && w.n >= fitPoints && silence > w.span(s.from)
+	if silence > longestWindow || outlastsPoints {
+		a.forget(d)
 		w.restart(x)
-		if silence > longestWindow { // so are those of the other way, even if it is not heard of yet
+		if silence > longestWindow { // the points of the other way are as old
 			a.forget(1 - d)
 			a.ways[1-d].restart(x)
 		}
@@ -1329,15 +1511,18 @@ func (a *association) fit(d int, s sample) {
 	if x-w.end < w.spacing {
 		return
 	}
-	if w.loweredBy > w.lowerGate(w.lastNear, c.sigma, a.steps.joint()) { // rule: a line that sinks starts anew
+	// A floor that had to be lowered by more than noise has another slope than its points.
+	// rule: a line that sinks starts anew
+	if w.loweredBy > w.lowerGate(w.lastNear, c.sigma, a.resolution.joint()) {
 		a.forget(d)
 		w.restart(x)
-		if a.peer.known && !a.peer.isOriginal() && a.lack() > 2*rounding { // it may be the clock
+		mayBeSlew := a.peer.known && !a.peer.isOriginal() && a.lack() > 2*rounding
+		if mayBeSlew {
 			a.forget(1 - d)
 			a.ways[1-d].forgetPoints()
 		}
 	}
-	added, evicted, wait := w.endSpan(x, sign(d)*c.skew, a.steps.joint())
+	added, evicted, wait := w.endSpan(x, sign(d)*c.skew, a.resolution.joint())
 	if !added {
 		return
 	}
@@ -1345,67 +1530,79 @@ func (a *association) fit(d int, s sample) {
 	if w.n < fitPoints {
 		return
 	}
-	w.rate = w.slope(d, c, a.steps.joint())
+	w.rate = w.slope(d, c, a.resolution.joint())
 	if evicted {
-		if !c.doubts {
+		// What the evicted point said stays in prior, with the weight of one of n points.
+		if !c.rejected {
 			c.prior = c.prior.and(gaussian{w.rate.mean, float64(w.n) * w.rate.variance})
 		}
 		drift := 4 * skewDrift * wait
 		c.prior.variance += drift * drift
 	}
-	turn := c.learn(a.ways[in].rate, a.ways[out].rate)
+	change := c.learn(a.ways[in].rate, a.ways[out].rate)
 	for k := range a.ways {
 		if k == out && a.peer.isOriginal() {
 			continue
 		}
-		a.ways[k].turn(k, c, turn)
+		a.ways[k].tilt(k, c, change)
 	}
-	w.learnUsual(d, c)
+	w.learnTypical(d, c)
 }
 
-// matchStep raises a floor if all its datagrams are late by what the round trip became shorter: then a clock was set.
+// matchStep looks for a way whose datagrams are all late by what the round trip became shorter.
+// That is a clock step: one floor fell, which was seen at once and taken for a shorter path, and
+// the other one rises by the same amount.
 func (a *association) matchStep(x float64) {
 	for d := range a.ways {
 		w := &a.ways[d]
-		by, l := w.lateness(), a.look()
-		opens := l.roundTrip < -l.deadBand && l.roundTrip+by > -l.deadBand
+		l := a.look()
+		by := w.lateness()
+		wasNegative := l.roundTrip < -l.deadBand
+		opens := wasNegative && l.roundTrip+by > -l.deadBand
 		if opens && !a.arbiter.warmingUp() {
 			by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
 		}
-		set := opens || a.arbiter.matches(by, a.arbiter.reference, l, w) // rule: a clock that is set moves both floors
-		fell := a.fellFrom > 0 && x-a.fellAt < settledTime && a.arbiter.matches(by, a.fellFrom, l, w)
-		if by == 0 || !set && !fell {
+		// A path changes one way only, or both in the same direction.
+		// rule: a clock that is set moves both floors
+		isStep := opens || a.arbiter.matches(by, a.arbiter.reference, l, w)
+		fellLately := a.fellFrom > 0 && x-a.fellAt < settledTime
+		isWarmUpStep := fellLately && a.arbiter.matches(by, a.fellFrom, l, w)
+		if by == 0 || !isStep && !isWarmUpStep {
 			continue
 		}
-		a.ways[1-d].level += by // it fell when that was seen
+		a.ways[1-d].level += by // what fell was no path
 		a.interval.slack[1-d] += by
 		a.stepClock(d, x, by)
-		a.clock.doubt(slewSkew) // it may be slewed
-		if fell {
+		a.clock.doubt(slewSkew) // it may go on as a slew
+		if isWarmUpStep {
 			a.arbiter.restart(a.roundTrip())
 		}
 		a.fellFrom = 0
 	}
 }
 
-// report takes the least delta of the way to the peer since the report before.
+// report takes a report that arrived at x: the least delta of the way out since the report before.
 func (a *association) report(x float64, minDelta Counter24) {
 	a.advance(x)
 	wasOriginal := a.peer.isOriginal()
 	repeated := a.peer.note(minDelta)
-	if a.peer.isOriginal() && !wasOriginal { // its minima were taken for datagrams
+	if a.peer.isOriginal() && !wasOriginal {
+		// Its minima of ten seconds were taken for single datagrams.
 		a.ways[out].restart(x)
 		a.ways[out].rate = gaussian{}
 		a.clock.doubt(priorSkew)
 	}
 	raw := uint64(minDelta) << ts24Shift
-	from, sent, told := a.peer.sent, a.sentAt(x), a.peer.told
-	a.peer.told = sent
-	if a.peer.known && repeated && abs(sent-from) < second && !a.peer.isOriginal() {
-		return // it was read twice, and tells nothing new
+	sent := a.sentAt(x)
+	previous := a.peer.sent
+	intervalStart := a.peer.sentAny
+	a.peer.sentAny = sent
+	if a.peer.known && repeated && abs(sent-previous) < second && !a.peer.isOriginal() {
+		return // it was read twice and tells nothing new
 	}
-	a.heardAgain(out, sent, sent-from)
-	a.peer.sent, a.peer.before = sent, told
+	a.heardAgain(out, sent, sent-previous)
+	a.peer.sent = sent
+	a.peer.intervalStart = intervalStart
 	if !a.peer.known {
 		a.firstReport(x, raw)
 		return
@@ -1416,10 +1613,16 @@ func (a *association) report(x float64, minDelta Counter24) {
 		a.minimum(x, y)
 		return
 	}
-	if a.awaited == out+1 && y < 0 && from < a.interval.event && a.interval.undisturbed(x) < 3*second {
-		return // it is from before the clock step
+	predatesStep := previous < a.interval.event && a.interval.undisturbed(x) < 3*second
+	if a.awaited == out+1 && y < 0 && predatesStep {
+		return // its least delta is from before the clock step
 	}
-	if gate := w.lowerGate(sent, a.clock.sigma, a.steps.joint()); y < -gate {
+	gate := w.lowerGate(sent, a.clock.sigma, a.resolution.joint())
+	predatesSilence := a.wokeLate && previous < a.silenceEnd
+	if predatesSilence && y < 0 && y >= -gate {
+		return // it may predate a clock step; the clocks did not drift apart for that long
+	}
+	if y < -gate {
 		a.fall(out, sent, y)
 		y = 0
 	} else if y < 0 {
@@ -1427,15 +1630,21 @@ func (a *association) report(x float64, minDelta Counter24) {
 		a.dirty = true
 		y = 0
 	}
-	at := max(from, sent-second)/2 + sent/2
-	a.take(out, sample{from: from, to: sent, at: at, least: y, next: infinite})
+	s := sample{
+		from:  previous,
+		to:    sent,
+		at:    max(previous, sent-second)/2 + sent/2,
+		least: y,
+		next:  infinite,
+	}
+	a.take(out, s)
 	a.review(x)
 }
 
-// sentAt returns x when a report was sent that arrives at x.
+// sentAt returns the x at which a report was sent that arrives at x.
 func (a *association) sentAt(x float64) float64 { return x - min(max(a.delay(in), 0), second) }
 
-// minimum takes what an original reports, y above its floor so far: a minimum of ten seconds.
+// minimum takes a report of an original: a minimum of ten seconds, y us above the floor known here.
 func (a *association) minimum(x, y float64) {
 	w := &a.ways[out]
 	if a.awaited == out+1 {
@@ -1450,38 +1659,50 @@ func (a *association) minimum(x, y float64) {
 	a.review(x)
 }
 
-// firstReport takes the first report. The offset is the midpoint: nothing else is known.
+// firstReport takes the first report. The offset becomes the midpoint, since nothing else is known.
 func (a *association) firstReport(x float64, raw uint64) {
-	i, o := &a.ways[in], &a.ways[out]
-	there, back := float64(wrap(raw, deltaBits)), a.delta(in, x)
-	half := ring(there+back, deltaBits) / 2
-	a.peer.known, a.dirty = true, true
-	a.clock.offset = half - back
+	i := &a.ways[in]
+	o := &a.ways[out]
+	deltaOut := float64(wrap(raw, deltaBits))
+	deltaIn := a.delta(in, x)
+	half := ring(deltaOut+deltaIn, deltaBits) / 2
+	a.peer.known = true
+	a.dirty = true
+	a.clock.offset = half - deltaIn
 	i.level = half
 	o.start(half, a.peer.sent)
-	o.spread, o.meanResidual = i.spread, i.meanResidual // until more is known
+	o.spread = i.spread
+	o.meanResidual = i.meanResidual
 	a.arbiter.restart(a.roundTrip())
 	a.arbiter.reviewed = x
 	a.interval.slack = [2]float64{half, maxOffset}
-	a.interval.fresh = [2]bool{true, true}                           // nothing was known before
-	a.limit(out, sample{from: min(a.peer.sent, 0), to: a.peer.sent}) // the datagram that it tells may be as old as the session
+	a.interval.fresh = [2]bool{true, true} // there is nothing older to compare with
+	// The datagram that it tells may be as old as the session.
+	a.limit(out, sample{from: min(a.peer.sent, 0), to: a.peer.sent})
 }
 
-// review lets the arbiter learn the round trip. It is asked once a report.
+// review lets the arbiter learn the round trip. It is called once a report.
 func (a *association) review(x float64) {
 	l := a.look()
 	dt := a.arbiter.since(x)
-	i, o := &a.ways[in], &a.ways[out]
+	i := &a.ways[in]
+	o := &a.ways[out]
 	if i.congestedFor > 0 || o.congestedFor > 0 {
 		l.roundTrip += i.queue() + o.queue()
-		if !a.arbiter.warmingUp() || l.roundTrip >= a.arbiter.reference-l.deadBand { // rule: a queue teaches no round trip
+		isShorter := l.roundTrip < a.arbiter.reference-l.deadBand
+		// A round trip with a queue in it is longer than the path.
+		// rule: a queue teaches no round trip
+		if !a.arbiter.warmingUp() || !isShorter {
 			return
 		}
 	}
 	lack := a.arbiter.reference - l.roundTrip
-	mayBeClock := i.isLate(lack, mayBeDepths) || o.isLate(lack, mayBeDepths)
+	mayBeClock := i.isLate(lack, suspectDepths) || o.isLate(lack, suspectDepths)
 	mayBeRate := lack < congestedTime*a.clock.sigma && !a.arbiter.warmingUp()
-	if lack > 1 && (mayBeClock || mayBeRate) { // rule: what lacks may be a clock's
+	// A slew shortens the round trip until the late way has been followed, and so does a wrong
+	// rate.
+	// rule: what lacks may be a clock's
+	if lack > 1 && (mayBeClock || mayBeRate) {
 		a.arbiter.age += dt
 		return
 	}
@@ -1489,8 +1710,8 @@ func (a *association) review(x float64) {
 	a.follow()
 }
 
-// dispersion returns by how much the interval widens in a microsecond, us: what is not known of the rate, and of its
-// changes.
+// dispersion returns how fast the interval widens, us per us: by what is not known of the rate, and
+// by its drift.
 func (a *association) dispersion() float64 {
 	t := max(a.interval.undisturbed(a.clock.at), second)
 	scatter := a.ways[in].scatter()
@@ -1503,77 +1724,90 @@ func (a *association) dispersion() float64 {
 
 // toReport returns the delta that the next report tells, as of x.
 func (a *association) toReport(x float64) float64 {
-	if a.peer.isOriginal() { // it believes the last report as it is
-		w := &a.ways[in]
-		if w.unseen(x) > congestedTime && w.least > second { // rule: an original forgets in a silence what was before
-			return a.delta(in, x) + w.least // a clock stood still in it, and the peer is told so at once
-		}
-		return a.delta(in, x)
+	if !a.peer.isOriginal() {
+		return a.outgoing.at(x, a.clock.skew)
 	}
-	return a.outgoing.at(x, a.clock.skew)
+	w := &a.ways[in]
+	// A suspended clock stands still, and then all datagrams are late. The floor rises only after
+	// ten seconds, but an original believes the last report as it is, so it gets the late delta.
+	// rule: an original forgets in a silence what was before
+	if w.unseen(x) > congestedTime && w.leastOfTwo > second {
+		return a.delta(in, x) + w.leastOfTwo
+	}
+	return a.delta(in, x)
 }
 
-// view sets v to what readers are to see at x. The offset is the one nearest to near.
+// view sets v to what readers see at x. Of all offsets modulo 67.1 s it takes the one nearest to
+// near.
 func (a *association) view(v *view, x float64, near uint64) {
 	*v = view{clockMap: clockMap{whole: near}}
-	v.undisturbed, v.scatter = float32(a.interval.undisturbed(x)), float32(a.ways[in].meanResidual)
+	v.undisturbed = float32(a.interval.undisturbed(x))
+	v.scatter = float32(a.ways[in].meanResidual)
 	skew := uint32(int32(a.clock.skew * (1 << 32)))
 	v.rates = join(skew, skew)
 	if a.interval.stepped() {
 		v.state |= disturbed
 	} else {
-		v.undisturbed -= settledTime // where it began, for the estimator
+		v.undisturbed -= settledTime // the interval begins as if a step were settled
 	}
 	if !a.peer.known {
 		return
 	}
-	v.state |= synced | a.doubts()
-	offset := ring(a.clock.offsetAt(x), offsetBits) + 1./4 // or rounding down could take a whole one
+	v.state |= synced | a.trustState()
+	offset := ring(a.clock.offsetAt(x), offsetBits) + 1./4 // or rounding down might lose a whole us
 	fine := int64(math.Floor(offset * (1 << 32)))
-	v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
-	v.delay, v.toPeer = float32(max(a.delay(in), 0)), float32(max(a.delay(out), 0))
+	v.whole = nearest(uint64(fine>>32), near)
+	v.rest = uint64(fine) << 32
+	v.delay = float32(max(a.delay(in), 0))
+	v.toPeer = float32(max(a.delay(out), 0))
 	dispersion := a.dispersion()
-	wrong := max(-a.roundTrip(), min(a.lack(), slewed), 0) // what lacks may be a slew, of which 2 s are not known yet
-	v.bound = float32(a.interval.bound() + wrong + dispersion*max(x-readerMargin-a.clock.at, 0))
+	// What the round trip lacks may be a slew that the late way has not shown yet.
+	wrong := max(-a.roundTrip(), min(a.lack(), unseenSlew), 0)
+	ahead := dispersion * max(x-readerMargin-a.clock.at, 0)
+	v.bound = float32(a.interval.bound() + wrong + ahead)
 	v.dispersion = float32(dispersion)
 }
 
 // ---- Reports: what the peer says, and what it is told ----
 
 const (
-	unproven = 4  // reports of other remainder: of five originals one sends so many without remainder 2
-	longRun  = 64 // reports in a row without that remainder that no original sends; buckets that the spread is a mean over
+	// longRun is how many reports in a row an original never sends without its remainder. It also
+	// caps counters and is the number of buckets that the spread is a mean over.
+	longRun = 64
 )
 
 // peer is what is known of the reports of the other end.
 type peer struct {
-	sent   float64   // x when it sent the last one, but for those of 0
-	told   float64   // x when it sent the last one of all
-	before float64   // x when it sent the one before the last one that was not 0
-	last   Counter24 // report, 0 at first; it may come before the first datagram
-	minima uint8     // reports until it counts as one of ours: it starts as an original
-	known  bool      // a report has come, so the offset is known
+	sent          float64   // x at which it sent the last report that was not 0
+	sentAny       float64   // x at which it sent the last report, 0 or not
+	intervalStart float64   // x at which the interval of the last report that was not 0 began
+	last          Counter24 // the last report; 0: none yet; it may come before the first datagram
+	minima        uint8     // reports until an original counts as one of ours; 0: it does
+	known         bool      // a report has arrived, so the offset is known
 }
 
-// isOriginal reports whether the peer is an original, or may be one.
+// isOriginal reports whether the peer is a C++ original, or may be one.
 func (p *peer) isOriginal() bool { return p.minima > 0 }
 
-// note takes a report and reports whether it is the same as the one before.
+// note takes a report and returns whether it equals the one before.
 func (p *peer) note(minDelta Counter24) (repeated bool) {
 	repeated = minDelta == p.last
 	p.last = minDelta
-	if minDelta%marks == originalMark { // rule: originals are told apart
+	// Ours never have this remainder, and one in three of an original's has it.
+	// rule: originals are told apart
+	if minDelta%marks == originalMark {
 		p.minima = longRun
-	} else if p.minima > 0 && !repeated { // an original repeats a minimum for long
+	} else if p.minima > 0 && !repeated { // an original repeats one minimum for up to ten seconds
 		p.minima--
 	}
 	return repeated
 }
 
-// outgoing is the least delta since the last report.
+// outgoing is the least delta since the last report was read.
 type outgoing struct {
-	delta, x float64 // it was that at x
-	some     bool    // there is one
+	delta float64 // us, as of x
+	x     float64
+	some  bool // there is one
 }
 
 // note takes the delta of a datagram, as of x.
@@ -1583,23 +1817,23 @@ func (o *outgoing) note(delta, x, skew float64) {
 	}
 }
 
-// at returns the least delta as of x: the clocks ran apart since.
+// at returns the least delta as of x. The clocks have run apart since it was measured.
 func (o *outgoing) at(x, skew float64) float64 { return o.delta - skew*(x-o.x) }
 
 // ---- The clock ----
 
 const (
-	priorSkew = 100e-6         // two crystals of 50 ppm
-	slewSkew  = 500e-6         // NTP's fastest slew
-	slewed    = 2e6 * slewSkew // us: so far from where it was is a clock until the next report, at most
-	maxSkew   = 1000e-6        // no computer's clock is as wrong
-	skewDrift = 0.1e-6 / 1e6   // a skew changes so fast, per microsecond: temperature
+	priorSkew  = 100e-6         // two crystals, each up to 50 ppm off
+	slewSkew   = 500e-6         // NTP slews no faster
+	unseenSlew = 2e6 * slewSkew // us: a slew goes this far in the 2 s until a report shows it
+	maxSkew    = 1000e-6        // no computer's clock is as far off
+	skewDrift  = 0.1e-6 / 1e6   // per us: temperature changes a skew this fast
 )
 
-// gaussian is what is known of a rate. A variance of 0: nothing.
+// gaussian is what is known of a rate. A variance of 0 means that nothing is known.
 type gaussian struct{ mean, variance float64 }
 
-// and returns what is known if both are.
+// and puts two independent measurements of one rate together.
 func (g gaussian) and(h gaussian) gaussian {
 	switch {
 	case h.variance == 0:
@@ -1611,7 +1845,8 @@ func (g gaussian) and(h gaussian) gaussian {
 	return gaussian{g.mean + w*(h.mean-g.mean), w * h.variance}
 }
 
-// differs reports whether two rates are hardly the same one: they are 4 standard deviations apart.
+// differs reports whether two measurements can hardly be of one rate: they are 4 standard
+// deviations apart.
 func (g gaussian) differs(h gaussian) bool {
 	d := g.mean - h.mean
 	return d*d > 4*4*(g.variance+h.variance)
@@ -1619,99 +1854,119 @@ func (g gaussian) differs(h gaussian) bool {
 
 // clock is the remote clock as the local one sees it. Both ways see the same one.
 type clock struct {
-	at     float64  // x at which the offset is that
-	offset float64  // us: remote minus local clock
-	skew   float64  // by which it changes
-	sigma  float64  // standard deviation of that
-	prior  gaussian // what was known of the skew before the points of both ways
-	agreed gaussian // what both ways last agreed on
-	doubts bool     // the points were not believed
+	at       float64  // x at which offset holds
+	offset   float64  // us: remote minus local clock
+	skew     float64  // the rate at which offset changes, us per us
+	sigma    float64  // standard deviation of skew
+	prior    gaussian // what was known of skew before the points that both ways hold now
+	agreed   gaussian // the skew on which both ways last agreed
+	rejected bool     // the points were not believed
 }
 
 func (c *clock) offsetAt(x float64) float64 { return c.offset + c.skew*(x-c.at) }
 
-// doubt says that what was known of the skew may be wrong by sigma.
+// doubt says that the skew may be wrong by sigma.
 func (c *clock) doubt(sigma float64) {
-	c.sigma, c.prior, c.agreed = sigma, gaussian{c.skew, sigma * sigma}, gaussian{}
+	c.sigma = sigma
+	c.prior = gaussian{c.skew, sigma * sigma}
+	c.agreed = gaussian{}
 }
 
-// bend takes that the offset has run away by so much in the time t: the rate has changed by some of that.
+// bend takes that the offset ran away by so many us in the time t, because a slew began or ended.
+// The rate has changed by that, or by less if the slew is over: half is the best guess.
 func (c *clock) bend(by, t float64) {
 	change := by / t
 	c.skew = min(max(c.skew+change/2, -maxSkew), maxSkew)
 	c.doubt(math.Sqrt(change*change + c.sigma*c.sigma))
 }
 
-// learn takes what both ways say of the skew, and returns by how much it turned.
-func (c *clock) learn(i, o gaussian) (turn float64) {
+// learn takes what the points of both ways say of the skew, and returns by how much the skew
+// changed.
+func (c *clock) learn(i, o gaussian) (change float64) {
 	both := i.variance > 0 && o.variance > 0
-	was := c.skew
-	if both && i.differs(o) { // rule: no clock makes a round trip longer: a path ramps
+	before := c.skew
+	// Both ways see the same clock, so where they differ a path is changing slowly.
+	// rule: no clock makes a round trip longer: a path ramps
+	if both && i.differs(o) {
 		if c.agreed.variance > 0 {
 			c.prior = c.agreed
 		}
-		c.agreed, c.doubts = gaussian{}, true
-		c.skew, c.sigma = median(c.prior.mean, i.mean, o.mean), math.Sqrt(c.prior.variance)
+		c.agreed = gaussian{}
+		c.rejected = true
+		c.skew = median(c.prior.mean, i.mean, o.mean)
+		c.sigma = math.Sqrt(c.prior.variance)
 	} else {
 		points := i.and(o)
-		c.doubts = false
-		// At first only what most crystals do is known, and a clock may be further off, but none so far.
-		known := c.prior.variance < priorSkew*priorSkew/2 || abs(points.mean) > 1.1*maxSkew
-		if known && points.differs(c.prior) {
+		c.rejected = false
+		// At the start prior is only what most crystals do. A clock may be worse than that, but
+		// none is worse than maxSkew.
+		isKnown := c.prior.variance < priorSkew*priorSkew/2 || abs(points.mean) > 1.1*maxSkew
+		if isKnown && points.differs(c.prior) {
 			d := points.mean - c.prior.mean
-			if both && abs(median(0, i.mean-c.prior.mean, o.mean-c.prior.mean)) > abs(d)/2 { // rule: what both ways say is the clock
+			// A path changes one way, a clock both.
+			common := median(0, i.mean-c.prior.mean, o.mean-c.prior.mean)
+			// rule: what both ways say is the clock
+			if both && abs(common) > abs(d)/2 {
 				c.prior.variance = d * d
 			} else {
-				points.variance, c.doubts = d*d, true
+				points.variance = d * d
+				c.rejected = true
 			}
 		}
 		g := c.prior.and(points)
-		c.skew, c.sigma = g.mean, math.Sqrt(g.variance)
+		c.skew = g.mean
+		c.sigma = math.Sqrt(g.variance)
 		if both {
 			c.agreed = g
 		}
 	}
 	c.prior.mean = min(max(c.prior.mean, -maxSkew), maxSkew)
 	c.skew = min(max(c.skew, -maxSkew), maxSkew)
-	return c.skew - was
+	return c.skew - before
 }
 
 // ---- The arbiter between path and clock ----
 
 const (
-	warmUp       = 6e6   // us: the first datagrams may all have queued
-	settledTime  = 15e6  // us: by then both ends have seen and told, be the other an original; SettleTime
-	longestQueue = 220e6 // us: an asymmetry that was right is kept through a queue of three minutes and a half
+	warmUp       = 6e6   // us: until then all datagrams may have queued
+	settledTime  = 15e6  // us: SettleTime; by then both ends have seen a step and told each other
+	longestQueue = 220e6 // us: an asymmetry that was right is kept through a queue of 3.5 minutes
 )
 
-// arbiter decides whether the path or a clock has changed. It sees no datagram: only the round trip,
-// in which no clock is, and how far the offset is from the midpoint.
+// arbiter decides whether the path or a clock has changed. It sees no datagrams, only the round
+// trip, which contains no clock, and how far the offset is from the midpoint.
 type arbiter struct {
-	reference    float64 // us: the round trip that is trusted, of late
+	reference    float64 // us: the round trip that is trusted now
 	asymmetry    float64 // us: offset minus midpoint while the round trip is the reference one
 	symmetric    float64 // us: the reference round trip when the asymmetry was last 0
-	expiry       float64 // us: until the asymmetry decays
+	expiry       float64 // us: time left until the asymmetry decays
 	age          float64 // us: for how long the round trip has been the reference one
-	candidate    float64 // us: another round trip that lasts
-	candidateAge float64 // us: for how long it has
-	reviewed     float64 // x when that was last asked
-	jumped       bool    // the offset did: what is taken for an asymmetry may be a clock that was set
+	candidate    float64 // us: another round trip, which may become the reference
+	candidateAge float64 // us: for how long the round trip has been that
+	reviewed     float64 // x of the last review
+	jumped       bool    // the offset jumped, so what looks like an asymmetry may be a clock step
 }
 
-// look is what both ways say at one time.
+// look is what both ways say together at one time.
 type look struct {
 	roundTrip  float64 // us
 	correction float64 // us: offset minus midpoint
 	deadBand   float64 // us: two looks at the same round trip differ by less
-	original   bool    // the peer tells late that its floor rose
+	original   bool    // the peer is an original, which shows late that its floor rose
 }
 
-// restart takes the round trip for the reference. It is taken to be symmetric.
+// restart takes the round trip for the reference, with equal ways.
 func (r *arbiter) restart(roundTrip float64) {
-	*r = arbiter{reference: roundTrip, symmetric: roundTrip, expiry: r.expiry, reviewed: r.reviewed}
+	*r = arbiter{
+		reference: roundTrip,
+		symmetric: roundTrip,
+		expiry:    r.expiry,
+		reviewed:  r.reviewed,
+	}
 }
 
-// since returns the time since it was last asked. It says little about what a long one spans.
+// since returns the time since the last review, at most 2 s: one review tells little of a longer
+// time.
 func (r *arbiter) since(x float64) (dt float64) {
 	dt = min(x-r.reviewed, 2*second)
 	r.reviewed = x
@@ -1728,12 +1983,14 @@ func (r *arbiter) warmingUp() bool { return r.age < warmUp }
 // isEarly reports whether the round trip is not known well yet.
 func (r *arbiter) isEarly() bool { return r.age < 2*settledTime }
 
-// asymmetryBound returns how far the midpoint may be off where the round trip is d longer than it was. At first, and
-// beside an original, which tells rises late, a shorter one is right.
+// asymmetryBound returns by how much the asymmetry may have changed when the round trip became d
+// longer: by half of d, if one way took all of it.
 func (r *arbiter) asymmetryBound(d float64, l look) float64 {
 	switch {
 	case d < 0 && (r.warmingUp() || l.original):
+		// The shorter round trip is the right one: there were queues, or an original told late.
 		return 0
+	// A long time has shown the shortest round trip, so a slightly longer one is another path.
 	case d > 0 && !r.isEarly(): // rule: a round trip that is well known is not a little longer
 	case abs(d) < l.deadBand:
 		return 0
@@ -1741,8 +1998,8 @@ func (r *arbiter) asymmetryBound(d float64, l look) float64 {
 	return abs(d) / 2
 }
 
-// correct returns how far the offset is to be from the midpoint: as it is, or as near to that as
-// both round trips that are known allow.
+// correct returns how far the offset should be from the midpoint: as far as it is, or as close to
+// that as both round trips that are known allow.
 func (r *arbiter) correct(l look) float64 {
 	d := r.asymmetryBound(l.roundTrip-r.reference, l)
 	c := min(max(l.correction, r.asymmetry-d), r.asymmetry+d)
@@ -1750,51 +2007,66 @@ func (r *arbiter) correct(l look) float64 {
 	return min(max(c, -d), d)
 }
 
-// learn learns the reference round trip from one that lasted dt.
+// learn learns the reference round trip from one that lasted for dt.
 func (r *arbiter) learn(dt float64, l look) {
 	d := l.roundTrip - r.reference
 	switch {
-	case l.roundTrip < -l.deadBand: // a clock was set, and not everybody has told
+	case l.roundTrip < -l.deadBand:
+		// There was a clock step, and one way has not shown it yet.
+	// Queues end, and what they leave is the path.
 	case r.warmingUp() && d < 0: // rule: a shorter round trip is taken at once in warm-up
 		if abs(d) < l.deadBand {
-			r.age, r.candidateAge = r.age+dt, 0
+			r.age += dt
+			r.candidateAge = 0
 		}
 		r.reference = l.roundTrip
 	case abs(d) < l.deadBand:
 		r.reference += d * min(dt/congestedTime, 1)
-		r.age, r.candidateAge = r.age+dt, 0
+		r.age += dt
+		r.candidateAge = 0
 	case abs(l.roundTrip-r.candidate) >= l.deadBand:
-		r.candidate, r.candidateAge = l.roundTrip, 0
+		r.candidate = l.roundTrip
+		r.candidateAge = 0
 	default:
-		if r.candidateAge += dt; r.candidateAge > settledTime { // rule: another round trip that lasts is learnt
+		r.candidateAge += dt
+		// No queue keeps its height for so long.
+		// rule: another round trip that lasts is learnt
+		if r.candidateAge > settledTime {
 			if r.asymmetry == 0 {
 				r.expiry = longestQueue
 			}
-			r.asymmetry, r.reference, r.candidateAge = l.correction, l.roundTrip, 0
+			r.asymmetry = l.correction
+			r.reference = l.roundTrip
+			r.candidateAge = 0
 		}
 	}
-	if r.expiry < 0 { // rule: asymmetries decay
+	// Nothing shows an asymmetry, so equal ways become the better guess the longer a path lasts.
+	// rule: asymmetries decay
+	if r.expiry < 0 {
 		r.symmetric += (r.reference - r.symmetric) * min(4*dt/congestedTime, 1)
 	}
 	d = r.asymmetryBound(r.reference-r.symmetric, l)
 	r.asymmetry = min(max(r.asymmetry, -d), d)
-	if abs(r.asymmetry) < 1 { // it decays for ever
-		r.asymmetry, r.symmetric = 0, r.reference
+	if abs(r.asymmetry) < 1 { // an exponential decay has no end
+		r.asymmetry = 0
+		r.symmetric = r.reference
 	}
 }
 
-// matches reports whether the round trip is that of before if the floor w is higher by rise. In warm-up one queue may
-// have ended as another came.
+// matches reports whether the round trip would be as before if the floor of w were higher by rise,
+// which is how a clock step looks. In warm-up a queue may have ended as another one came, so it
+// asks for more.
 func (r *arbiter) matches(rise, before float64, l look, w *way) bool {
-	lack, most := before-l.roundTrip, rise/2
+	most := rise / 2
 	if r.warmingUp() {
 		most = rise / 4
-		queued := w.spreads == 0 // all the time, perhaps
-		again := w.hits >= 2     // a queue is as late as this by chance
-		if queued || w.congestedFor < 5*second || !again {
+		maybeAlwaysQueued := w.spreads == 0
+		isRepeated := w.hits >= 2 // a queue reaches the same height once, by chance
+		if maybeAlwaysQueued || w.congestedFor < 5*second || !isRepeated {
 			return false
 		}
 	}
+	lack := before - l.roundTrip
 	miss := abs(lack - rise)
 	return lack > l.deadBand && miss < l.deadBand+gateSpreads*w.spread && miss < most
 }
@@ -1803,28 +2075,28 @@ func (r *arbiter) matches(rise, before float64, l look, w *way) bool {
 
 const maxOffset = 1 << (offsetBits - 1) // us: half the ring, where all offsets are
 
-// interval contains the true offset while no clock is set: no delay is negative, so each datagram limits the offset
-// on one side, and each report on the other.
+// interval contains the true offset while there is no clock step. No delay is negative, so each
+// datagram limits the offset on one side, and each report on the other.
 type interval struct {
-	slack [2]float64 // us: the truth is at most so far below the offset, as the way in says, and above, as the way out says
-	fresh [2]bool    // so since then:
-	since float64    // x of the last clock step, or of the end of a silence: what came before counts no more
+	slack [2]float64 // us: the truth is at most this far below the offset (in) and above it (out)
+	fresh [2]bool    // that way has said something since
+	since float64    // x of the last clock step or end of a silence: older limits may be wrong
 	event float64    // x of the last clock step; at the start -settledTime
 }
 
-// doubt says that a clock may have been set before x.
+// doubt says that there may have been a clock step before x.
 func (i *interval) doubt(x float64) { i.since, i.fresh = x, [2]bool{} }
 
 // checked reports whether both ways have told something since.
 func (i *interval) checked() bool { return i.fresh[in] && i.fresh[out] }
 
-// clockStep says that a clock was set at x, or seems to have been.
+// clockStep says that a clock step was detected at x.
 func (i *interval) clockStep(x float64) {
 	i.event = x
 	i.doubt(x)
 }
 
-// stepped reports whether a clock was ever set.
+// stepped reports whether a clock step was ever detected.
 func (i *interval) stepped() bool { return i.event > -settledTime }
 
 // undisturbed returns the time at x since the last clock step, us.
@@ -1833,26 +2105,30 @@ func (i *interval) undisturbed(x float64) float64 { return x - i.event }
 // bound returns how far the offset may be off, us.
 func (i *interval) bound() float64 { return max(i.slack[in], i.slack[out], 0) + 3*rounding }
 
-// widen says that the truth may be farther off, on both sides.
+// widen says that the truth may be d us farther off, on both sides.
 func (i *interval) widen(d float64) {
 	for w := range i.slack {
 		i.slack[w] = min(max(i.slack[w]+d, -maxOffset), maxOffset)
 	}
 }
 
-// take takes what way d has said since from: at x the truth is at most so far off. It reports whether a clock was set, or
-// more is known after one was.
+// take takes a limit of way d: at x the truth is at most slack us off on its side. The datagrams
+// behind it arrived after from. It reports whether that is news for readers: a clock step, or the
+// first limit after one.
 func (i *interval) take(d int, from, x, slack float64) (news bool) {
-	if !i.fresh[d] && from >= i.since { // after a clock step another one counts, even if wider
-		i.slack[d], i.fresh[d], news = slack, true, true
+	if !i.fresh[d] && from >= i.since { // it replaces the old limit even if it is wider
+		i.slack[d] = slack
+		i.fresh[d] = true
+		news = true
 	}
 	i.slack[d] = min(i.slack[d], slack)
-	switch gap := -i.slack[in] - i.slack[out]; {
+	gap := -i.slack[in] - i.slack[out]
+	switch {
 	case gap <= 0:
 		return news
-	case gap < slewed: // nothing is left, but one slewed clock may be so far from where it was
-		i.slack[1-d] += slewed
-	default: // a clock was set
+	case gap < unseenSlew: // the interval is empty: a slew moved the truth out of it
+		i.slack[1-d] += unseenSlew
+	default: // no slew moves it that far
 		i.clockStep(x)
 		i.slack[1-d] = maxOffset
 	}
@@ -1862,56 +2138,61 @@ func (i *interval) take(d int, from, x, slack float64) (news bool) {
 // ---- The floor of one way ----
 
 const (
-	bucketTime    = 0.2e6 // us: datagrams are judged by the fastest of so long
-	congestedTime = 10e6  // us: what lasts so long is no queue
-	hostJitter    = 100.0 // us: hosts add so much, whatever the path
-	gateSpreads   = 8     // spreads: exponential jitter exceeds 8 times its mean in e^-8 of the cases
+	bucketTime    = 0.2e6 // us: datagrams are judged by the fastest of this span
+	congestedTime = 10e6  // us: what makes all datagrams late for longer is no queue
+	hostJitter    = 100.0 // us: what hosts add, whatever the path
+	gateSpreads   = 8     // spreads: exponential jitter exceeds 8 times its mean once in 3,000 times
 
-	leastSlew   = 20.0 // us: less may be rounding
-	lateShare   = 0.7  // of what lacks: two ways that come back from a shorter path are late by half of it
-	slewDepths  = 5    // depths: late by more is late for sure
-	mayBeDepths = 0.6  // depths: and by so much perhaps
+	leastSlew     = 20.0 // us: less may be rounding
+	lateShare     = 0.7  // of what lacks: two ways that return from a shorter path are late by half
+	slewDepths    = 5    // depths (see typical): a way that is this late is late for sure
+	suspectDepths = 0.6  // depths: and a way that is this late may be
 )
 
-// bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch this
-// cache line only.
+// bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch only this
+// cache line.
 type bucket struct {
-	at       uint64  // local time, us: a datagram that arrives dx later is rate*dx - stamp - origin above the floor
-	origin   uint64  // us: the floor then, on the ring of deltas, minus that time
-	from     float64 // x when the bucket began
+	at       uint64  // local time, us: dx later a datagram is rate*dx - stamp - origin above the floor
+	origin   uint64  // us: the floor at that time, on the ring of deltas, minus that time
+	from     float64 // x at which the bucket began
 	rate     uint32  // 2^-31: 1 minus the slope of the floor
-	fastest  int32   // us: the fastest datagram is so far above the floor
-	runnerUp int32   // us: the second fastest
-	untold   int32   // us: the fastest since the slow path was last taken, which readers of the report do not know
-	span     uint32  // us: from at until the bucket ends; 0: every datagram takes the slow path
+	fastest  int32   // us: height of the fastest datagram above the floor
+	runnerUp int32   // us: height of the second fastest
+	untold   int32   // us: height of the fastest one that the outgoing report does not contain yet
+	span     uint32  // us: time from at to the end of the bucket; 0: the fast path is closed
 	delay    int32   // us: minimum one-way delay
 	count    uint32  // datagrams
-	last     int32   // us: the last datagram was so far above the floor
-	jitter   int32   // 2^-jitterBits us: mean difference of two datagrams in a row
+	last     int32   // us: height of the last datagram
+	jitter   int32   // 2^-jitterBits us: mean difference of two successive datagrams
 }
 
 const jitterBits = 4 // RFC 3550: the jitter moves by a sixteenth of each difference
 
 // begin begins a bucket at x.
 func (b *bucket) begin(x float64) {
-	b.from, b.fastest, b.runnerUp, b.untold = x, math.MaxInt32, math.MaxInt32, math.MaxInt32
+	b.from = x
+	b.fastest = math.MaxInt32
+	b.runnerUp = math.MaxInt32
+	b.untold = math.MaxInt32
 }
 
-// add adds a datagram that is y above the floor.
+// add adds a datagram that is y us above the floor.
 func (b *bucket) add(y int32) {
 	first := b.fastest
-	b.fastest, b.runnerUp = min(first, y), min(b.runnerUp, max(first, y))
+	b.fastest = min(first, y)
+	b.runnerUp = min(b.runnerUp, max(first, y))
 	b.jitter += min(abs(y-b.last), second) - (b.jitter+1<<(jitterBits-1))>>jitterBits
 	b.last = y
 }
 
-// single reports whether less than two datagrams came.
+// single reports whether fewer than two datagrams arrived.
 func (b *bucket) single() bool { return b.runnerUp == math.MaxInt32 }
 
-// many reports whether so many datagrams came that the two fastest differ little even where a path flaps.
+// many reports whether enough datagrams arrived that the two fastest differ little, even where a
+// path flaps.
 func (b *bucket) many() bool { return b.count > fitPoints+1 }
 
-// rise says that the floor rose by d.
+// rise says that the floor rose by d us.
 func (b *bucket) rise(d float64) {
 	b.last = int32(min(max(float64(b.last)-d, math.MinInt32/2), math.MaxInt32/2))
 	for _, y := range []*int32{&b.fastest, &b.runnerUp, &b.untold} {
@@ -1921,48 +2202,57 @@ func (b *bucket) rise(d float64) {
 	}
 }
 
-// sample is the fastest datagram of some time.
+// sample is the fastest datagram of a span of time.
 type sample struct {
-	from, to float64 // x
-	at       float64 // x: about when it came
-	least    float64 // us: so far is it above the floor
-	next     float64 // us: the second fastest; infinite if it is not known
+	from  float64 // x at which the span begins
+	to    float64 // x at which it ends
+	at    float64 // x: about when the datagram arrived
+	least float64 // us: its height above the floor
+	next  float64 // us: the height of the second fastest; infinite if that is not known
 }
 
-const outliersInARow = 3 // so many are believed: two may be nuisances
+const outliersInARow = 3 // this many are believed: two may be a pair of swapped receive times
 
-// outliers are datagrams below the lower gate, faster than the path seems to allow. A clock that was set makes all
-// datagrams early, a path that was not taken before some, and swapped times of receipt one or two.
+// outliers are datagrams below the lower gate, implausibly early for the path. A clock step makes
+// all datagrams early, a new path some, and swapped receive times one or two.
 type outliers struct {
-	x, y    float64 // when the last one came that counts, and how far above the floor, us
-	least   float64 // us: of those in a row, below 0
-	row     uint8   // so many in a row
-	buckets uint8   // buckets in a row in which some came
-	now     bool    // one came in the bucket under way
+	x            float64 // at which the last one that counts arrived
+	y            float64 // us: its height above the floor
+	least        float64 // us: the lowest height of those in a row, below 0
+	row          uint8   // how many count in a row
+	buckets      uint8   // buckets in a row that had some
+	inThisBucket bool    // the bucket under way has some
 }
 
-// apart is how far apart, us, datagrams arrive at least that count as several: more than a program takes for one
-// that waited in its socket.
+// apart is the time, in us, between two datagrams that count as two: more than a program takes for
+// one that waited in its socket.
 const apart = 5e3
 
-// add takes one that arrives at x, y above the floor, and returns by how much the floor fell if it is believed. gate is
-// by how much their delays differ.
-func (o *outliers) add(x, y, gate float64) (by float64, believed bool) {
+// add takes an early outlier that arrived at x, y us above the floor, and returns by how much the
+// floor fell if it is believed. gate is how far apart, in us, outliers of one level may be. At
+// first is the session so young that nobody relies on it; then datagrams of one moment count each.
+func (o *outliers) add(x, y, gate float64, first bool) (by float64, believed bool) {
 	wait := x - o.x
 	switch {
+	// Datagrams that a stall held up all arrive at its end, each earlier than the last by the time
+	// between their stamps. They say nothing new about the floor.
 	case y < o.y-wait-gate: // rule: what was held up and arrives at once proves nothing
 		o.row = 0
-	case y > o.y+second: // more than jitter: those before were of something else
+	case y > o.y+second: // no jitter is that large: the ones before had another cause
 		o.row = 0
-	case o.row > 0 && wait < apart:
+	case o.row > 0 && wait < apart && !first:
 		return 0, false
 	}
-	if o.row++; o.row == 1 || y < o.least {
+	o.row++
+	if o.row == 1 || y < o.least {
 		o.least = y
 	}
-	o.x, o.y = x, y
-	o.now = true
-	if o.row < outliersInARow && o.buckets < 4 { // rule: outliers come neither three times, nor in each bucket
+	o.x = x
+	o.y = y
+	o.inThisBucket = true
+	// An accident makes one or two datagrams early, a clock step or a path keeps making them early.
+	// rule: outliers come neither three times, nor in each bucket
+	if o.row < outliersInARow && o.buckets < 4 {
 		return 0, false
 	}
 	by = o.least
@@ -1970,112 +2260,122 @@ func (o *outliers) add(x, y, gate float64) (by float64, believed bool) {
 	return by, true
 }
 
+// endBucket counts buckets in a row that had outliers.
 func (o *outliers) endBucket() {
-	if !o.now {
+	if !o.inThisBucket {
 		o.buckets = 0
 		return
 	}
-	o.buckets, o.now = o.buckets+1, false
+	o.buckets++
+	o.inThisBucket = false
 }
 
-// late is a run of samples of a way that all were above the floor.
+// late is a run of samples of one way that were all above the floor.
 type late struct {
-	by       float64 // us: at least so far
-	from, to float64 // x
-	queued   float64 // us: for so long they were later than a slew makes them
+	by     float64 // us: by at least this much
+	from   float64 // x at which the run begins
+	to     float64 // x at which it ends
+	queued float64 // us: for how long the samples were later than a slew makes them
 }
 
-// add takes a sample that is so far above the floor. A run ends with one that is not late by most of what lacks.
+// add takes a sample that is residual us above the floor. A sample that is not late by most of what
+// the round trip lacks ends the run.
 func (l *late) add(s sample, residual, lack, spread float64) {
 	if l.to == l.from || l.by < lateShare*lack {
 		*l = late{by: residual, from: s.from}
 	}
-	l.by, l.to = min(l.by, residual), s.to
-	if residual > 2*lack+4*spread { // rule: a slew is late by what lacks, a queue by more
+	l.by = min(l.by, residual)
+	l.to = s.to
+	// A queue has nothing to do with what the round trip lacks.
+	// rule: a slew is late by what lacks, a queue by more
+	if residual > 2*lack+4*spread {
 		l.queued += s.to - s.from
 	}
 }
 
 func (l *late) lasted() float64 { return l.to - l.from }
 
-// way is the floor of one way: the delay of a datagram that does not queue, as the clock stands, and the points that
-// tell how it moves against the clock.
+// way is the floor of one way: the delay of a datagram that does not queue, as the clock stands,
+// and the points that tell how that moves against the clock.
 //
-// The yardstick of all gates is the spread: how far apart the fastest datagrams come. Queues and clocks are slow
-// against it, and heavy tails do not touch it. It learns only from what comes near: what sets a gate must not learn
-// from what the gate refuses.
+// The yardstick of all gates is the spread: how far apart the fastest datagrams are. Queues and
+// clocks are slow compared with it, and heavy tails do not touch it. It learns only from samples
+// near the floor: whatever sets a gate must not learn from what the gate refuses.
 type way struct {
-	level        float64 // us
-	lastNear     float64 // x of the last sample that came near, or of a level shift
-	touched      float64 // x of the datagram on which it lies
-	spread       float64 // us: how far apart the fastest datagrams come; at the start 1 s
-	residual     float64 // us: the last sample was so far above the floor
-	least        float64 // us: the last two were
-	congestedFor float64 // us: for how long samples have been congested, of each a second at most
-	plateau      float64 // us: the least residual after the first 5 s of that
+	level        float64 // us: the floor, as a delay
+	lastNear     float64 // x of the last sample near the floor, or of a level shift
+	touched      float64 // x of the datagram on which the floor lies
+	spread       float64 // us: how far apart the fastest datagrams are; 1 s at the start
+	residual     float64 // us: height of the last sample above the floor
+	leastOfTwo   float64 // us: the lower height of the last two samples
+	congestedFor float64 // us: for how long samples have been congested; each counts for 1 s at most
+	plateau      float64 // us: the lowest height after the first 5 s of that
 	late         late
 	typical      typical
 	spreads      uint8   // samples that the spread is a mean over
 	hits         uint8   // congested samples near the plateau, at most longRun
-	usual        float32 // us: mean time between datagrams or reports, each counted for as long as it is
-	gap          float32 // us: the last one
+	usualGap     float32 // us: mean time between datagrams or reports, weighted by that time
+	lastGap      float32 // us: the last such time
 	points
 }
 
-// typical is how far above the floor the fastest datagrams usually come.
+// typical is how far above the floor the fastest datagrams usually are.
 type typical struct {
-	height  float64 // us: mean distance of the points from the floor
-	spacing float64 // us: time between them
-	depth   float64 // us*us: both multiplied: over so long a time the fastest comes so much nearer
+	height  float64 // us: mean height of the points above the floor
+	spacing float64 // us: time between the points
+	depth   float64 // us*us: height times spacing. In twice the time the fastest is half as high
 }
 
 // start begins with a datagram at x.
 func (w *way) start(level, x float64) {
-	*w = way{level: level, lastNear: x, touched: x, spread: second, residual: second}
+	*w = way{
+		level:    level,
+		lastNear: x,
+		touched:  x,
+		spread:   second,
+		residual: second,
+	}
 	w.meanResidual = second
-	w.typical.depth = second * second // nothing is late before it is known what is usual
+	w.typical.depth = second * second // nothing is late until the usual height is known
 	w.points.restart(x)
 }
 
-// sum returns a number that is finite if all are.
-func (w *way) sum() float64 {
-	return w.level + float64(w.usual) + float64(w.gap) + w.lastNear + w.touched + w.spread + w.residual + w.least + w.congestedFor + w.plateau + w.late.by +
-		w.late.from + w.late.to + w.late.queued + w.typical.height + w.typical.spacing + w.typical.depth + w.meanResidual + w.end + w.spacing +
-		w.loweredBy + w.rate.mean + w.rate.variance
-}
-
-// scatter returns how far the fastest datagrams lie apart.
+// scatter returns how far apart, in us, the fastest datagrams are, as is known so far.
 func (w *way) scatter() float64 { return min(w.meanResidual, w.spread) }
 
-// upperGate returns how far above the floor the fastest datagram of a sample that ends at x may be.
+// upperGate returns how many us above the floor a sample that ends at x still counts as near.
 func (w *way) upperGate(x, sigma, resolution float64) float64 {
 	return hostJitter + 2*resolution + gateSpreads*w.spread + sigmas/2*sigma*w.unseen(x)
 }
 
-// unseen returns for how long nothing near the floor came at x, and nothing congested either.
+// unseen returns for how long, in us, the floor may have drifted unseen at x: since the last sample
+// near the floor, without the time for which all datagrams queued.
 func (w *way) unseen(x float64) float64 {
+	// The gate opens as clocks drift apart. If a queue opened it, too, the queue would pass it.
 	return max(x-w.lastNear-w.congestedFor, 0) // rule: what is congested opens no gate
 }
 
-// lowerGate returns how far below the floor a datagram may be at x: 12 scatters, not 8 spreads as above it,
-// since the first ones may be small by chance.
+// lowerGate returns how many us below the floor a datagram at x still counts as near: 12 scatters,
+// not the 8 spreads of the upper gate, since the first scatters may be small by chance.
 func (w *way) lowerGate(x, sigma, resolution float64) float64 {
 	unseen := max(w.spacing, x-w.lastNear)
 	return hostJitter + resolution + 1.5*gateSpreads*w.scatter() + sigmas/2*sigma*unseen
 }
 
-// lateness returns how late all datagrams are: those of the last congested sample, or of the last two where they came near.
+// lateness returns by how many us even the fastest datagrams are late: those of the last congested
+// sample, or of the last two samples near the floor.
 func (w *way) lateness() float64 {
 	switch {
 	case w.congestedFor > 0:
 		return w.residual
-	case w.least >= 2*w.spread: // rule: what is near may be late
-		return w.least // less may be chance
+	// A small clock step stays within the gate. Twice the spread, twice, is hardly chance.
+	case w.leastOfTwo >= 2*w.spread: // rule: what is near may be late
+		return w.leastOfTwo
 	}
 	return 0
 }
 
-// queue returns how long all datagrams queue.
+// queue returns for how long, in us, even the fastest datagrams queue.
 func (w *way) queue() float64 {
 	if w.congestedFor == 0 {
 		return 0
@@ -2083,91 +2383,102 @@ func (w *way) queue() float64 {
 	return w.residual
 }
 
-// isLate reports whether all datagrams of late came above the floor by most of what the round trip lacks, and by more than
-// is usual over such a time, so many times.
+// isLate reports whether the run of late samples is late by most of what the round trip lacks, and
+// by depths times more than is usual over such a time. A run that mostly queued says nothing.
 func (w *way) isLate(lack, depths float64) bool {
-	by, t := min(w.late.by, lack), w.late.lasted()
+	by := min(w.late.by, lack)
+	t := w.late.lasted()
 	if by <= lateShare*lack || w.late.queued > t/2 {
 		return false
 	}
-	return by*t > depths*w.typical.depth && by > w.typical.height*min(w.typical.spacing/t, 1)
+	usualHeight := w.typical.height * min(w.typical.spacing/t, 1)
+	return by*t > depths*w.typical.depth && by > usualHeight
 }
 
-// shift moves the floor by d to another level at x.
+// shift moves the floor by d us to another level at x.
 func (w *way) shift(x, d float64) {
 	w.lay(d)
 	w.restart(x)
 	w.near(x)
-	w.late, w.touched = late{}, x
+	w.late = late{}
+	w.touched = x
 }
 
 const minute = 60 * second
 
-// isSilence takes the time since the last datagram or report, and reports whether that is a silence: longer than 15 s and
-// than four usual ones. One that is as long as the one before it is usual.
+// isSilence takes the time since the last datagram or report, in us, and reports whether that was a
+// silence: longer than 15 s and than four usual gaps. A gap like the one before it is usual.
 func (w *way) isSilence(gap float64) bool {
-	usual := max(w.usual, min(w.gap, float32(gap)))
+	usual := max(w.usualGap, min(w.lastGap, float32(gap)))
 	limit := max(settledTime, 4*usual)
-	w.gap = float32(gap)
-	counts := min(w.gap, limit)
-	w.usual += (counts - w.usual) * counts / (counts + minute)
+	w.lastGap = float32(gap)
+	counts := min(w.lastGap, limit)
+	w.usualGap += (counts - w.usualGap) * counts / (counts + minute)
 	return float32(gap) > limit
 }
 
-// patience returns after what time without one more it is silent, us.
-func (w *way) patience() float32 { return max(settledTime, 4*w.usual) }
+// patience returns for how many us this way may send nothing before it counts as silent.
+func (w *way) patience() float32 { return max(settledTime, 4*w.usualGap) }
 
-// near takes that datagrams come near the floor.
+// near takes that the floor was seen at x.
 func (w *way) near(x float64) {
-	w.congestedFor, w.least, w.lastNear = 0, 0, x
+	w.congestedFor = 0
+	w.leastOfTwo = 0
+	w.lastNear = x
 }
 
-// raise moves the floor up by d where it was not seen that the clock was slewed.
+// raise moves the floor up by d us: a slew did so unseen.
 func (w *way) raise(d float64) {
 	w.lay(d)
-	w.congestedFor, w.least = 0, 0
+	w.congestedFor = 0
+	w.leastOfTwo = 0
 }
 
-// lower moves the floor down by d, to a datagram at x.
+// lower moves the floor down by d us, to a datagram at x.
 func (w *way) lower(x, d float64) {
 	w.lay(-d)
 	w.touched = x
 	w.loweredBy += d
 }
 
-// lay moves the floor up by d.
+// lay moves the floor up by d us, and all that is measured from it.
 func (w *way) lay(d float64) {
 	w.level += d
 	w.residual -= d
 	w.late.by -= d
 }
 
-// hurry makes a spread of the first bucket before it is over.
-func (w *way) hurry(b *bucket) {
-	if w.spreads == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
+// learnFirstSpread takes a first spread from the bucket under way.
+func (w *way) learnFirstSpread(b *bucket) {
+	// Until there is a spread the gates are too wide to see a clock step.
+	// rule: the first bucket need not be over
+	if w.spreads == 0 && b.count >= fitPoints {
 		w.spread = min(float64(b.runnerUp-b.fastest), second/2)
 	}
 }
 
-// take takes a sample, and returns by how much the floor rises and whether all of the sample was congested.
+// take takes a sample, and returns by how many us the floor rises and whether even the fastest
+// datagram queued.
 func (w *way) take(s sample, gate float64) (by float64, congested bool) {
 	before := w.residual
 	w.residual = s.least
-	w.least = min(s.least, before)
+	w.leastOfTwo = min(s.least, before)
 	if s.least > gate {
 		return w.congest(s)
 	}
 	w.learnSpread(s, before-s.least)
-	w.congestedFor, w.lastNear = 0, s.from
+	w.congestedFor = 0
+	w.lastNear = s.from
 	return 0, false
 }
 
-// congest takes a sample of which all datagrams were late. A path that is longer comes back to the same height, a queue
-// hardly; and it may last for 30 s.
+// congest takes a sample whose datagrams were all late. A path that became longer comes back to the
+// same height again and again; a queue hardly does, and it may last for 30 s.
 func (w *way) congest(s sample) (by float64, congested bool) {
 	w.congestedFor += min(s.to-s.from, second)
 	if w.congestedFor < congestedTime/2 {
-		w.plateau, w.hits = s.least, 0
+		w.plateau = s.least
+		w.hits = 0
 	}
 	if abs(s.least-w.plateau) < hostJitter+gateSpreads*w.spread {
 		w.hits = min(w.hits+1, longRun)
@@ -2175,63 +2486,72 @@ func (w *way) congest(s sample) (by float64, congested bool) {
 		w.hits = 1
 	}
 	w.plateau = min(w.plateau, s.least)
-	if w.congestedFor > congestedTime && w.hits >= 3 || w.congestedFor > 3*congestedTime { // rule: what lasts is no queue
-		w.spreads = min(w.spreads, fitPoints) // a longer path may have more jitter
+	isPlateau := w.congestedFor > congestedTime && w.hits >= 3
+	isEndless := w.congestedFor > 3*congestedTime
+	// Congestion control empties a queue; a longer path stays.
+	// rule: what lasts is no queue
+	if isPlateau || isEndless {
+		w.spreads = min(w.spreads, fitPoints) // learn faster: a longer path may have more jitter
 		return w.plateau, true
 	}
 	return 0, true
 }
 
-// learnSpread learns the spread from a sample that was faster than the one before by fall: half of what its two fastest
-// lie apart, plus fall, since these two may share their delay, as those of a frame do. If fall is negative, a queue may
-// have begun. Then it does not count, except where a single datagram is known: there is no more to learn from.
-// A sample counts for little more than the mean so far, or a few that queued would make it large.
+// learnSpread learns the spread from a sample that was faster than the one before by fall.
+//
+// The sample says half of what its two fastest are apart, plus fall, since these two may share
+// their delay, as two datagrams of one frame do. If fall is negative a queue may have begun, so
+// fall does not count then; except where only one datagram is known, as there is nothing else to
+// learn from. A sample counts for little more than the mean so far, or a few that queued would
+// spoil it.
 func (w *way) learnSpread(s sample, fall float64) {
-	spread, most := (s.next-s.least)/2+max(fall, 0), 1.5*w.spread
+	spread := (s.next-s.least)/2 + max(fall, 0)
+	most := 1.5 * w.spread
 	if s.next == infinite {
-		spread, most = abs(fall), 2.5*w.spread
+		spread = abs(fall)
+		most = 2.5 * w.spread
 	}
 	if spread > second/2 {
-		return // there was none before, or a clock was set between the two
+		return // there was no sample before, or a clock step between the two
 	}
 	w.spreads = min(w.spreads+1, longRun)
 	w.spread += (min(spread, most+hostJitter/2) - w.spread) / float64(w.spreads)
 }
 
-// ---- The points below which the floor lies ----
+// ---- The points above the floor ----
 
 const (
-	maxPoints     = 12    // fastest datagrams of doubling spans that the floor lies below
-	fitPoints     = 4     // the fewest that show both a slope and noise
+	maxPoints     = 12    // the span doubles when there are more
+	fitPoints     = 4     // fewer do not show both a slope and noise
 	longestWindow = 130e6 // us: oscillators keep no rate for longer
 )
 
-// points are the fastest datagrams of spans of time.
+// points are the fastest datagrams of successive spans of time. The floor lies below them.
 type points struct {
-	end          float64 // x of the end of the last span
-	spacing      float64 // us: time between points; it doubles when there are too many
-	loweredBy    float64 // us: by which the floor was lowered since end
-	meanResidual float64 // us: mean distance of the points from the floor, at the start 1 s
+	end          float64 // x at which the last span ended
+	spacing      float64 // us: length of a span; it doubles when there are too many points
+	loweredBy    float64 // us: by how much the floor was lowered since end
+	meanResidual float64 // us: mean height of the points above the floor; 1 s at the start
 	rate         gaussian
-	best         keptPoint // the fastest since end
-	some         bool      // there is a best
-	n            uint8
+	best         keptPoint // the fastest datagram since end
+	hasBest      bool      // there is one
+	n            uint8     // points in list
 	list         [maxPoints]keptPoint
 }
 
-// point is a datagram that queued least.
+// point is the fastest datagram of a span.
 type point struct {
-	x     float64 // about when it came
+	x     float64 // about when it arrived
 	delta float64 // us
 }
 
 const (
-	keptTime  = 256 // us: unit of its time. A rate moves a delta by a quarter of a microsecond in it, at most
-	keptDelta = 32  // a microsecond has so many units of its delta
+	keptTime  = 256 // us: unit of its time, in which a rate moves a delta by 1/4 us at most
+	keptDelta = 32  // units of its delta in a microsecond
 )
 
-// keptPoint is a point as it is kept, on rings: times in 12.7 days, longer than any window, deltas in the ring of all
-// deltas.
+// keptPoint is a point as it is kept: the time on a ring of 12.7 days, longer than any window, and
+// the delta on the ring of all deltas.
 type keptPoint struct{ time, delta uint32 }
 
 func ringTime(x float64) uint32 { return uint32(int64(x / keptTime)) }
@@ -2240,39 +2560,46 @@ func ringDelta(delta float64) uint32 { return uint32(int64(delta * keptDelta)) }
 
 func (p point) kept() keptPoint { return keptPoint{ringTime(p.x), ringDelta(p.delta)} }
 
-// age returns how long before x the point came, us.
+// age returns how many us before x the point arrived.
 func (p keptPoint) age(x float64) float64 { return float64(int32(ringTime(x)-p.time)) * keptTime }
 
-// after returns how long after q the point came, us.
+// after returns how many us after q the point arrived.
 func (p keptPoint) after(q keptPoint) float64 { return float64(int32(p.time-q.time)) * keptTime }
 
-// above returns how far the point is above a delta, us.
+// above returns how many us the point is above a delta.
 func (p keptPoint) above(delta float64) float64 {
 	return float64(int32(p.delta-ringDelta(delta))) / keptDelta
 }
 
-// below reports whether the point is below the line of that slope through q.
+// below reports whether the point is below the line with that slope through q.
 func (p keptPoint) below(q keptPoint, slope float64) bool {
 	return float64(int32(p.delta-q.delta))/keptDelta < slope*p.after(q)
 }
 
-// restart drops the points at x: they speak of another level.
+// restart drops the points at x: the floor is at another level.
 func (p *points) restart(x float64) {
 	p.forgetPoints()
 	p.end, p.loweredBy = x, 0
 }
 
-// forgetPoints drops the points: they speak of another slope.
-func (p *points) forgetPoints() { p.n, p.some, p.spacing = 0, false, bucketTime }
+// forgetPoints drops the points: the floor has another slope.
+func (p *points) forgetPoints() {
+	p.n = 0
+	p.hasBest = false
+	p.spacing = bucketTime
+}
 
-// add makes a datagram a candidate for the next point. The floor is steep by slope.
+// add takes a datagram that becomes the next point if no lower one follows. The floor has that
+// slope.
 func (p *points) add(q point, slope float64) {
-	if k := q.kept(); !p.some || k.below(p.best, slope) {
-		p.best, p.some = k, true
+	k := q.kept()
+	if !p.hasBest || k.below(p.best, slope) {
+		p.best = k
+		p.hasBest = true
 	}
 }
 
-// span returns for how long, us, the points tell the slope at x.
+// span returns for how many us the points tell the slope at x.
 func (p *points) span(x float64) float64 {
 	if p.n == 0 {
 		return x - p.end
@@ -2280,13 +2607,15 @@ func (p *points) span(x float64) float64 {
 	return p.list[0].age(x)
 }
 
-// endSpan makes a point of the fastest datagram since the last one, and returns how long after that one it came.
+// endSpan makes a point of the fastest datagram of the span that ends at x. wait is how many us it
+// arrived after the point before; evicted says that older points went.
 func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wait float64) {
-	p.end, p.loweredBy = x, 0
-	if !p.some {
+	p.end = x
+	p.loweredBy = 0
+	if !p.hasBest {
 		return false, false, 0
 	}
-	p.some = false
+	p.hasBest = false
 	if p.n > 0 && p.best.after(p.list[p.n-1]) <= 0 { // receive times went back
 		if p.list[p.n-1].age(x) < 0 {
 			p.forgetPoints()
@@ -2302,22 +2631,26 @@ func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wai
 	return true, evicted, wait
 }
 
-// makeRoom drops points that are too old, or every second one, and reports whether any was too
-// old.
+// makeRoom drops points that are too old, or every second one. It reports whether any was too old.
 func (p *points) makeRoom(slope, resolution float64) (evicted bool) {
-	// Noise makes the slope wrong by about noise/window/points, which is noise*spacing/window^2, and a skew that
-	// drifts by 0.00125 ppm a second by that times the window. At the best window, cubed here, both are equal.
-	spacing := max(p.spacing, p.list[0].age(p.end)/float64(max(p.n, 1))) // reports come more seldom
+	// A long window averages noise, a short one follows drift. Noise makes the slope wrong by
+	// about noise/window/points, which is noise*spacing/window^2. A drift of 0.00125 ppm a second
+	// makes it wrong by that times the window. At the best window, cubed here, both are equal.
+	spacing := max(p.spacing, p.list[0].age(p.end)/float64(max(p.n, 1))) // reports may be rarer
 	best := 800 * max(p.meanResidual, resolution/2) * spacing * second * second
 	longer := func(t float64) bool { return t > congestedTime && (t > longestWindow || t*t*t > best) }
-	if p.n == maxPoints && !longer((maxPoints+fitPoints)*p.spacing) { // rule: spans double
-		p.spacing, p.n = 2*p.spacing, maxPoints/2
+	// Noise shrinks as the window grows, and the longer a span the closer its fastest datagram is.
+	// rule: spans double
+	if p.n == maxPoints && !longer((maxPoints+fitPoints)*p.spacing) {
+		p.spacing *= 2
+		p.n = maxPoints / 2
 		for i := range p.n {
-			a, b := p.list[2*i], p.list[2*i+1]
-			if b.below(a, slope) {
-				a = b
+			lower := p.list[2*i]
+			other := p.list[2*i+1]
+			if other.below(lower, slope) {
+				lower = other
 			}
-			p.list[i] = a
+			p.list[i] = lower
 		}
 	}
 	for p.n == maxPoints || p.n >= fitPoints && longer(p.list[0].age(p.end)) {
@@ -2327,13 +2660,14 @@ func (p *points) makeRoom(slope, resolution float64) (evicted bool) {
 	return evicted
 }
 
-// height returns how long a point was under way, as the clock stands.
+// height returns the one-way delay of a point, in us, as the clock stands.
 func (w *way) height(d int, c *clock, p keptPoint) float64 {
 	floor := w.level + sign(d)*(c.offset-c.skew*p.age(c.at))
 	return w.level + p.above(floor)
 }
 
-// heights are the points as the clock stands: x from the last one on, and how long each was under way.
+// heights returns the points as the clock stands: x relative to the last one, and the one-way delay
+// in place of the delta.
 func (w *way) heights(d int, c *clock, room *[maxPoints]point) []point {
 	heights := room[:w.n]
 	for i, p := range w.list[:w.n] {
@@ -2348,37 +2682,45 @@ func (w *way) slope(d int, c *clock, resolution float64) gaussian {
 	heights := w.heights(d, c, &room)
 	slope, span := secant(heights)
 	low, third, mean := residuals(heights, slope)
-	noise := max(max(2*(third-low), mean*4/5)+1<<(ts24Shift-1), resolution/2) // no fit removes half a unit of a stamp
-	if w.spacing == bucketTime {                                              // rule: the spread is noise at first
+	const halfUnit = 1 << (ts24Shift - 1) // of a stamp, which no fit removes
+	noise := max(max(2*(third-low), mean*4/5)+halfUnit, resolution/2)
+	// A few points may lie on a line by chance.
+	// rule: the spread is noise at first
+	if w.spacing == bucketTime {
 		noise = max(noise, 1.25*maxPoints*w.spread/float64(w.n))
 	}
 	return gaussian{c.skew + sign(d)*slope, noise * noise / (span * span)}
 }
 
-// turn lays the floor after the clock turned: below its points, or where these are few, which may all be late, through
-// the datagram that last touched it.
-func (w *way) turn(d int, c *clock, turn float64) {
+// tilt lays the floor after the skew changed: below its points. If there are few, they may all be
+// late, and it goes through the datagram that last touched it.
+func (w *way) tilt(d int, c *clock, change float64) {
 	if w.n < fitPoints {
-		w.lay(sign(d) * turn * (c.at - w.touched))
+		w.lay(sign(d) * change * (c.at - w.touched))
 		return
 	}
 	var room [maxPoints]point
-	low, lowest := infinite, w.best
+	low := infinite
+	lowest := w.best
 	for i, p := range w.heights(d, c, &room) {
 		if p.delta < low {
-			low, lowest = p.delta, w.list[i]
+			low = p.delta
+			lowest = w.list[i]
 		}
 	}
-	if best := w.height(d, c, w.best); w.some && best < low {
-		low, lowest = best, w.best
+	best := w.height(d, c, w.best)
+	if w.hasBest && best < low {
+		low = best
+		lowest = w.best
 	}
 	w.touched = c.at - lowest.age(c.at)
 	w.lay(low - w.level)
 }
 
-// learnUsual learns how far above the floor datagrams usually come. What is late teaches nothing, nor does the curve of
-// a clock that changes its rate: the wobble of the points about it does.
-func (w *way) learnUsual(d int, c *clock) {
+// learnTypical learns how far above the floor the points usually are. Samples that are late teach
+// nothing. The curve that a clock draws when it changes its rate does not count either, only the
+// wobble of the points about it.
+func (w *way) learnTypical(d int, c *clock) {
 	var room [maxPoints]point
 	heights := w.heights(d, c, &room)
 	_, _, w.meanResidual = residuals(heights, 0)
@@ -2392,23 +2734,31 @@ func (w *way) learnUsual(d int, c *clock) {
 	}
 }
 
-// residuals returns how far the lowest and the third lowest point are above the line of that slope through 0, and the
-// mean distance of all points from the lowest.
+// residuals returns the heights of the lowest and the third lowest point above the line with that
+// slope through 0, and the mean height of all points above the lowest.
 func residuals(points []point, slope float64) (low, third, mean float64) {
-	low, mid, third, sum := infinite, infinite, infinite, 0.0
+	low = infinite
+	next := infinite
+	third = infinite
+	sum := 0.0
 	for _, p := range points {
 		y := p.delta - slope*p.x
-		low, mid, third, sum = min(low, y), min(mid, max(low, y)), min(third, max(mid, y)), sum+y
+		third = min(third, max(next, y))
+		next = min(next, max(low, y))
+		low = min(low, y)
+		sum += y
 	}
 	return low, third, sum/float64(len(points)) - low
 }
 
-// wobble returns the mean distance of the points from the chords of their neighbours: a clock that changes its rate bends
-// few.
+// wobble returns the mean distance of the points from the chords between their neighbours. A clock
+// that changes its rate bends few of them.
 func wobble(points []point) float64 {
 	sum := 0.0
 	for i := 1; i+1 < len(points); i++ {
-		p, q, r := points[i-1], points[i], points[i+1]
+		p := points[i-1]
+		q := points[i]
+		r := points[i+1]
 		sum += abs(q.delta - p.delta - (r.delta-p.delta)*(q.x-p.x)/(r.x-p.x))
 	}
 	return sum / float64(len(points)-2)
@@ -2418,25 +2768,38 @@ func wobble(points []point) float64 {
 func median(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }
 
 // secant returns the slope of the lower convex hull of the points over the middle half of
-// their span (Moon, Skelly, Towsley 1999, smoothed), and the span.
+// their span, and the span. The hull is that of Moon, Skelly and Towsley (1999); taking the middle
+// half smooths it.
 func secant(points []point) (slope, span float64) {
-	first, last := points[0].x, points[len(points)-1].x
+	first := points[0].x
+	last := points[len(points)-1].x
 	span = last - first
-	from, to := first+span/4, last-span/4
+	from := first + span/4
+	to := last - span/4
 	var lowFrom, lowTo float64 // the hull there
 	for p := 0; p < len(points)-1 && points[p].x <= to; {
-		x, y, next := points[p].x, points[p].delta, p+1 // the least slope from p; products are faster than quotients
-		run, fall := points[next].x-x, points[next].delta-y
+		// The next corner is the point with the least slope from p. Products compare slopes faster
+		// than quotients do.
+		x := points[p].x
+		y := points[p].delta
+		next := p + 1
+		run := points[next].x - x
+		fall := points[next].delta - y
 		for i := p + 2; i < len(points); i++ {
-			if dx, dy := points[i].x-x, points[i].delta-y; dy*run <= fall*dx {
-				next, run, fall = i, dx, dy
+			dx := points[i].x - x
+			dy := points[i].delta - y
+			if dy*run <= fall*dx {
+				next = i
+				run = dx
+				fall = dy
 			}
 		}
 		least := fall / run
 		if x <= from {
 			lowFrom = y + least*(from-x)
 		}
-		lowTo, p = y+least*(to-x), next
+		lowTo = y + least*(to-x)
+		p = next
 	}
 	return (lowTo - lowFrom) / (span / 2), span
 }
@@ -2445,40 +2808,44 @@ func secant(points []point) (slope, span float64) {
 
 const (
 	maxResolution = 16e3 // us: no system's clock is coarser
-	surelyCoarse  = 8    // so many differences in a row are hardly multiples of one number by chance
+	surelyCoarse  = 8    // differences in a row that are multiples of one number are hardly chance
 )
 
-// resolution learns of what deltas are multiples where both clocks are coarse.
+// resolution learns the unit of which deltas are multiples where both clocks are coarse.
 type resolution struct {
-	candidate uint16 // us: it may be that
-	hits      uint8  // differences that were multiples of it, at most longRun; one that is none halves them
+	guess uint16 // us: the unit may be this
+	hits  uint8  // differences that were multiples of it, at most longRun; any other halves them
 }
 
-// learn takes by how much two datagrams of about the same moment differ: by 0 or a multiple of the resolution, but for the
-// unit of stamps. Where a queue grows or a path flaps that is often the same, too: those are not to be told here.
+// learn takes the difference, in us, of two datagrams of about the same moment. Apart from the
+// unit of stamps it is 0 or a multiple of the resolution. Where a queue grows or a path flaps it
+// is often the same, too; the caller must not pass those.
 func (r *resolution) learn(d int64) {
 	const alike = 2<<ts24Shift + 2
-	if d = abs(d); d <= alike || d > maxResolution {
+	d = abs(d)
+	if d <= alike || d > maxResolution {
 		return
 	}
-	candidate := int64(r.candidate)
-	rest := d % max(candidate, 1)
+	guess := int64(r.guess)
+	rest := d % max(guess, 1)
 	switch {
-	case candidate > 6*alike && min(rest, candidate-rest) <= alike:
+	case guess > 6*alike && min(rest, guess-rest) <= alike:
 		r.hits = min(r.hits+1, longRun)
-	case r.hits >= surelyCoarse: // a clock that is steered or set as the two came
+	case r.hits >= surelyCoarse: // a clock was slewed or stepped just between the two
 		r.hits /= 2
 	default:
 		*r = resolution{uint16(d), 1}
 	}
 }
 
-// joint returns the resolution of both clocks together, us: 0 where one of them is not coarse.
+// joint returns the resolution of both clocks together, in us: 0 unless both are coarse.
 func (r *resolution) joint() float64 {
-	if r.hits < surelyCoarse || r.candidate <= hostJitter {
+	if r.hits < surelyCoarse || r.guess <= hostJitter {
 		return 0
 	}
-	return float64(r.candidate) // rule: both clocks may be coarse
+	// A coarse clock ticks between two datagrams, not with them: its deltas are off by up to a
+	// tick.
+	return float64(r.guess) // rule: both clocks may be coarse
 }
 
 // ---- What readers see ----
@@ -2486,24 +2853,32 @@ func (r *resolution) joint() float64 {
 // clockMap is how readers get from a local time to the remote one: four words, which the
 // compiler keeps in registers.
 type clockMap struct {
-	from  uint64 // local time, us: all that follows is as of then
-	whole uint64 // us: what readers add to it, rounded down; while no offset is known, what Anchor said
-	rates uint64 // 2^-32: rate of the offset, in the high half before from, in the low half later
-	rest  uint64 // high half: what is missing from whole, 2^-32 us; low half: slew, 2^-8 us, which they add at from, too, to be slewed away
+	// from is a local time in us. All that follows is as of then.
+	from uint64
+	// whole is what readers add to the local time, in us, rounded down. While no offset is known it
+	// is what Anchor said.
+	whole uint64
+	// rates are two rates of the offset in units of 2^-32: the high half holds before from, the low
+	// half from then on.
+	rates uint64
+	// rest has two parts. The high half is the fraction of whole, in 2^-32 us. The low half is a
+	// slew, in 2^-8 us: readers add it at from, too, and slew it away.
+	rest uint64
 }
 
-// view is a consistent state for readers: association.view makes it, and publish says from when on it holds.
+// view is one consistent state for readers. association.view makes it, and publish says from when
+// on it holds.
 type view struct {
 	clockMap
 	steps       uint32  // jumps of the remote time so far
 	delay       float32 // us: minimum one-way delay from the peer
 	toPeer      float32 // us: minimum one-way delay to the peer
-	bound       float32 // us: of the offset's error readerMargin before from, without slew
-	dispersion  float32 // by which bound grows in a microsecond, us
-	undisturbed float32 // us: since the last clock event, or the start
-	scatter     float32 // us: mean distance of fast datagrams from the floor
-	jitter      uint32  // 2^-jitterBits us: as the fast path counts it, whenever that was
-	state       uint32  // what is known: the bits unchecked, ambiguous, synced and disturbed
+	bound       float32 // us: error bound of the offset a readerMargin before from, without slew
+	dispersion  float32 // us per us: how fast bound grows
+	undisturbed float32 // us: time since the last clock step, or since the start
+	scatter     float32 // us: mean height of fast datagrams above the floor
+	jitter      uint32  // 2^-jitterBits us: from the last bucket, not from this view's time
+	state       uint32  // the bits unchecked, ambiguous, synced and disturbed
 }
 
 // slew returns what readers still add at from, 2^-32 us.
@@ -2523,8 +2898,8 @@ func (r clockMap) slewLeft(x int64) int64 {
 	return r.slew() - max(min(r.slew(), slewed), -slewed)
 }
 
-// offset returns what readers add x us after from, where the rate is skew, and the part of a
-// microsecond. Products wrap as offsets do, at any x.
+// offset returns what readers add x us after from, where the rate is skew, and the fraction of a
+// microsecond in 2^-32. Products wrap as offsets do, at any x.
 func (r clockMap) offset(x, skew int64) (whole uint64, part uint32) {
 	fine := int64(r.rest>>32) + skew*(x&math.MaxUint32)
 	if x < 2*maxSlew { // later nothing is left
@@ -2533,7 +2908,7 @@ func (r clockMap) offset(x, skew int64) (whole uint64, part uint32) {
 	return r.whole + uint64(skew*(x>>32)+fine>>32), uint32(fine)
 }
 
-// remote returns the remote clock.
+// remote returns the remote clock at a local time.
 func (r clockMap) remote(localUsec uint64) uint64 {
 	x := int64(localUsec - r.from)
 	whole, _ := r.offset(x, r.skewAt(x))
@@ -2543,27 +2918,34 @@ func (r clockMap) remote(localUsec uint64) uint64 {
 // ppm returns the skew in parts per million.
 func (r clockMap) ppm() float64 { return float64(int32(r.rates)) / (1 << 32) * 1e6 }
 
-// boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
-// The skew itself changes, too.
+// boundAt returns the error bound, in us, x us after from. It is at most half the ring of offsets,
+// and also contains what is left of the slew and the drift of the skew.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)+readerMargin), float64(abs(v.slewLeft(x)))
-	return min(float64(v.bound)+(float64(v.dispersion)+skewDrift/2*age)*age+rest/(1<<32)+1, maxOffset)
+	age := abs(float64(x) + readerMargin)
+	rest := float64(abs(v.slewLeft(x)))
+	widened := float64(v.bound) + (float64(v.dispersion)+skewDrift/2*age)*age
+	return min(widened+rest/(1<<32)+1, maxOffset)
 }
 
-// published is what readers see: a view, written by show and read by load, and counts.
+// published is what readers see: a view, which show writes and load reads, and counts.
 type published struct {
-	seq       atomic.Uint32    // counts views, by 2; odd while one is being written; the top bits are its state
-	late      atomic.Uint32    // buckets in which all datagrams queued
-	patience  atomic.Uint32    // ms: the age of the last report at which the peer is silent
-	datagrams atomic.Uint64    // before the bucket under way; here, where a bucket's end writes anyway
-	words     [8]atomic.Uint64 // the view without its state
-	heard     atomic.Uint64    // local time, us, of the last report
-	report    ownReport
+	// seq counts views by 2 and is odd while one is being written. Its top bits are view.state.
+	seq         atomic.Uint32
+	queuedSpans atomic.Uint32    // buckets in which every datagram queued
+	patience    atomic.Uint32    // ms: the age of the last report from which on the peer is silent
+	datagrams   atomic.Uint64    // without the bucket under way: only the end of a bucket writes here
+	words       [8]atomic.Uint64 // the view without its state
+	heard       atomic.Uint64    // local time, us, of the last report
+	report      ownReport
 }
 
-// The state of a view, the top bits of shown.seq: what is known was not checked since a silence or a clock step, the
-// multiple of 67.1 s is in doubt, the offset is known, there was a clock event.
-const unchecked, ambiguous, synced, disturbed = 1 << 28, 1 << 29, 1 << 30, 1 << 31
+// The bits of view.state.
+const (
+	unchecked = 1 << (28 + iota) // not confirmed since a silence or a clock step
+	ambiguous                    // the multiple of 67.1 s is in doubt
+	synced                       // the offset is known
+	disturbed                    // a clock step was detected
+)
 
 // show shows readers a view.
 func (s *published) show(v *view) {
@@ -2581,17 +2963,18 @@ func (s *published) show(v *view) {
 	s.seq.Store((seq+2)<<4>>4 | v.state)
 }
 
-// setJitter shows the jitter, which no view counts.
+// setJitter shows the jitter. It belongs to no view, since each bucket changes it.
 func (s *published) setJitter(jitter uint32) {
 	_, steps := split(s.words[4].Load())
 	s.words[4].Store(join(jitter, steps))
 }
 
-// load takes what is shown; ok is false while the offset is not known.
+// load reads the view that was shown last. ok is false while the offset is not known.
 func (s *published) load(v *view) (ok bool) {
 	for {
 		seq, r := s.clockMap()
-		v.clockMap, v.state = r, seq>>28<<28
+		v.clockMap = r
+		v.state = seq >> 28 << 28
 		v.jitter, v.steps = split(s.words[4].Load())
 		v.delay, v.toPeer = splitFloats(s.words[5].Load())
 		v.bound, v.dispersion = splitFloats(s.words[6].Load())
@@ -2602,7 +2985,7 @@ func (s *published) load(v *view) (ok bool) {
 	}
 }
 
-// clockMap returns the half of a view that readings need, and seq.
+// clockMap returns the half of a view that readings need, and the seq under which it was shown.
 func (s *published) clockMap() (seq uint32, r clockMap) {
 	for {
 		seq = s.seq.Load()
@@ -2613,24 +2996,27 @@ func (s *published) clockMap() (seq uint32, r clockMap) {
 	}
 }
 
-// ownReport is what MinDeltaTS24 tells: one word, so that any goroutine can take it, and say that it did.
+// ownReport is the report that MinDeltaTS24 returns. It is one word, so that any goroutine can read
+// it and mark it as read in one step:
 //
-//	high 32 bits  the delta, 2^-5 us, on its ring; once it is told, as it was told
-//	29 bits       local time as of which it is that, 2^12 us
+//	high 32 bits  the delta, 2^-5 us, on its ring; once it was read, as it was returned
+//	29 bits       local time as of which it holds, 2^12 us
 //	3 bits        its kind; 0: there is none
 type ownReport struct{ word atomic.Uint64 }
 
 const (
-	reportUnit = 12 // bits: of its time
+	reportUnit  = 12          // bits: the unit of its time is 2^12 us
+	reportLives = 60 * minute // us: rates are not known well enough to carry it on for longer
 
 	// The kinds.
-	reportOnce  = 1 // it becomes told
-	reportTold  = 2 // it was told, and no datagram came since
-	reportAgain = 3 // an original is told it again and again, as of now
-	reportNone  = 4 // what came is of before a level shift
+	reportOnce  = 1 // whoever reads it makes it reportTold
+	reportTold  = 2 // it was read, and no datagram arrived since
+	reportAgain = 3 // an original gets it again and again, as of now
+	reportNone  = 4 // whatever arrived was measured before a level shift
 )
 
-// set sets the delta at localUsec. isNew says that a datagram came since the last one was told.
+// set sets the delta, in us, as of localUsec. again says that it may be read many times, isNew that
+// a datagram arrived since the last one was read.
 func (r *ownReport) set(delta float64, localUsec uint64, again, isNew bool) {
 	kind := uint64(reportOnce)
 	switch {
@@ -2645,24 +3031,31 @@ func (r *ownReport) set(delta float64, localUsec uint64, again, isNew bool) {
 	r.word.Store(uint64(fine)<<32 | uint64(uint32(localUsec>>reportUnit)<<3) | kind)
 }
 
-// isTold reports whether what was set last was told.
+// isTold reports whether a reader took what was set last.
 func (r *ownReport) isTold() bool { return r.word.Load()&7 == reportTold }
 
-// tell returns the report at localUsec.
+// tell returns the report as of localUsec, and marks it as read.
 func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, ok bool) {
 	for {
 		word := r.word.Load()
-		level, kind := uint32(word>>32), word&7
+		level := uint32(word >> 32)
+		kind := word & 7
 		age := int64(int32((uint32(localUsec>>reportUnit)<<3)-uint32(word)&^7)) >> 3 << reportUnit
+		isStale := age < -second || age > reportLives // the local clock was set, perhaps
 		switch {
 		case kind == 0:
 			return 0, false
-		case kind == reportNone, kind == reportTold && abs(age) > second:
+		case kind == reportNone:
+			return 0, true
+		case kind == reportTold && abs(age) > second:
+			return 0, true
+		case kind == reportOnce && isStale:
 			return 0, true
 		case kind == reportTold:
 			return NewCounter24(uint64(level >> 8)), true
 		}
-		minDelta = rounded(level - uint32(int64(int32(clock.rates))*age>>deltaBits))
+		drift := uint32(int64(int32(clock.rates)) * age >> deltaBits)
+		minDelta = rounded(level - drift)
 		told := uint64(minDelta)<<40 | word&math.MaxUint32&^7 | reportTold
 		if kind == reportAgain || r.word.CompareAndSwap(word, told) {
 			return minDelta, true
@@ -2670,10 +3063,11 @@ func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, 
 	}
 }
 
-// rounded returns a delta of 2^-5 us as a report. One of ours is neither 0, which is none, nor of an original's remainder.
+// rounded returns a delta in 2^-5 us as a report. A report of ours is never 0, which means none,
+// and never has the remainder of an original's; the nearer neighbour takes its place.
 func rounded(level uint32) Counter24 {
-	minDelta := NewCounter24(uint64(level+1<<7) >> 8) // 24 of 32 bits
-	if minDelta%marks == originalMark {               // the neighbour that is nearer
+	minDelta := NewCounter24(uint64(level+1<<7) >> 8)
+	if minDelta%marks == originalMark {
 		above := int32(level - uint32(minDelta)<<8)
 		minDelta = minDelta.Dec()
 		if above > 0 {

@@ -402,6 +402,30 @@ func TestReports(t *testing.T) {
 	told(delta + 90)
 }
 
+// TestReportAfterClockStep: after the local clock was set back, or ahead by hours, there is no report until a datagram
+// comes, since it would be carried on by a rate for a time that never was.
+func TestReportAfterClockStep(t *testing.T) {
+	const hour, days = 3_600_000_000, 1 << 40 // us
+	steps := []int64{-1_300_000, -hour, hour + 1_000_000, days, -days}
+	for rng := rand.New(rand.NewPCG(960, 0)); len(steps) < 200; {
+		steps = append(steps, hour+1_000_000+rng.Int64N(days-2*hour), -hour-rng.Int64N(days))
+	}
+	for _, step := range steps {
+		w := newWorld(3, 7919, 20_000)
+		w.ppm = 50
+		w.run(20 * time.Second)
+		was, _ := w.a.MinDeltaTS24(w.now)
+		w.run(time.Second)
+		set, ok := w.a.MinDeltaTS24(w.now + uint64(step))
+		if set != 0 || !ok {
+			t.Errorf("set by %d us: report %d, %v", step, set, ok)
+		}
+		if now, ok := w.a.MinDeltaTS24(w.now + 1000); !ok || now-was+10 > 20 {
+			t.Errorf("set by %d us and back: report %d, %v; the one before %d", step, now, ok, was)
+		}
+	}
+}
+
 // TestRepeatedReports: who reads reports more often than datagrams come, from whatever goroutine, and sends all of
 // them, tells the peer what one that reads each once does. A report that is lost takes its own interval with it only.
 func TestRepeatedReports(t *testing.T) {

@@ -7,7 +7,8 @@
 
 import * as ts from './timesync.mjs';
 
-let checks = 0, wrong = 0;
+let checks = 0,
+	wrong = 0;
 function check(ok, ...what) {
 	checks++;
 	if (!ok) console.log('wrong:', ...what, wrong++);
@@ -15,18 +16,42 @@ function check(ok, ...what) {
 
 // A generator of numbers from 0 to 1 that are the same in every run.
 let state = 1;
-const random = () => (state = Math.imul(state, 1664525) + 1013904223 >>> 0) / 2 ** 32;
-const exp = mean => mean === 0 ? 0 : -mean * Math.log(1 - random());
+const random = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
+const exp = mean => (mean === 0 ? 0 : -mean * Math.log(1 - random()));
 
-const AHEAD = 5_000_000_000, RATE = {num: 60, den: 1}, TICK = 1e6 / 60; // us: the server's clock minus true time
+const AHEAD = 5_000_000_000,
+	RATE = {num: 60, den: 1},
+	TICK = 1e6 / 60; // us: the server's clock minus true time
 
 /** A server and a client, which plays as docs/BROWSER.md shows. The test may change up, down (us) and jitter while it
  *  runs. The client's clock is true time plus set. With tcp what is sent arrives in order. */
 class World {
-	up = 30_000; down = 30_000; jitter = 1000; set = 0; cut = false; tcp = false;
-	t = 1_000_000; events = []; epoch = 5n; origin = 0; // true time at game time 0
-	late = 0; inputs = 0; lateStates = 0; states = 0; errors = 0; readings = 0; came = new Map(); newest = -1n; next = null; wait = 0;
-	last = {up: 0, down: 0}; hangs = false; waiting = []; asked = 0; answered = 0; step = 0; // of the page's clock: times of receipt are rounded up by it
+	up = 30_000;
+	down = 30_000;
+	jitter = 1000;
+	set = 0;
+	cut = false;
+	tcp = false;
+	t = 1_000_000;
+	events = [];
+	epoch = 5n;
+	origin = 0; // true time at game time 0
+	late = 0;
+	inputs = 0;
+	lateStates = 0;
+	states = 0;
+	errors = 0;
+	readings = 0;
+	came = new Map();
+	newest = -1n;
+	next = null;
+	wait = 0;
+	last = {up: 0, down: 0};
+	hangs = false;
+	waiting = [];
+	asked = 0;
+	answered = 0;
+	step = 0; // of the page's clock: times of receipt are rounded up by it
 	constructor(kind, buffers, interval) {
 		this.kind = kind;
 		this.remote = kind === 'link' ? new ts.Link() : new ts.Ping(0, interval);
@@ -36,20 +61,44 @@ class World {
 		this.every(TICK, () => this.serverTick());
 		this.every(1e6, () => this.announce());
 	}
-	at(t, f) { this.events.push({t, f}); }
-	every(span, f) { const again = () => { f(); this.at(this.t + span, again); }; this.at(this.t, again); }
+	at(t, f) {
+		this.events.push({t, f});
+	}
+	every(span, f) {
+		const again = () => {
+			f();
+			this.at(this.t + span, again);
+		};
+		this.at(this.t, again);
+	}
 	run(seconds) {
 		for (const end = this.t + seconds * 1e6; ;) {
-			const i = this.events.reduce((best, e, i) => e.t < this.events[best].t ? i : best, 0);
-			if (this.events[i].t > end) { this.t = end; return this; }
+			const i = this.events.reduce(
+				(best, e, i) => (e.t < this.events[best].t ? i : best),
+				0,
+			);
+			if (this.events[i].t > end) {
+				this.t = end;
+				return this;
+			}
 			const [{t, f}] = this.events.splice(i, 1);
-			this.t = t; f();
+			this.t = t;
+			f();
 		}
 	}
-	clear() { this.late = this.inputs = this.lateStates = this.states = this.errors = this.readings = 0; return this; }
-	get now() { return BigInt(Math.floor(this.t + this.set)); }
-	get server() { return BigInt(Math.floor(this.t + AHEAD)); }
-	get gameTime() { return this.t - this.origin; }
+	clear() {
+		this.late = this.inputs = this.lateStates = this.states = this.errors = this.readings = 0;
+		return this;
+	}
+	get now() {
+		return BigInt(Math.floor(this.t + this.set));
+	}
+	get server() {
+		return BigInt(Math.floor(this.t + AHEAD));
+	}
+	get gameTime() {
+		return this.t - this.origin;
+	}
 	way(way, f) {
 		if (this.cut) return;
 		let at = this.t + this[way] + exp(this.jitter);
@@ -74,15 +123,27 @@ class World {
 		if (this.hangs) return this.waiting.push(b);
 		if (this.kind === 'link') b = this.peer.open(b, this.server).payload;
 		if (b[0] === 0x70) {
-			const r = new Uint8Array(29), v = new DataView(r.buffer);
-			r.set(b); r[0] = 0x71; v.setBigUint64(13, this.server, true); v.setBigUint64(21, this.server, true);
+			const r = new Uint8Array(29),
+				v = new DataView(r.buffer);
+			r.set(b);
+			r[0] = 0x71;
+			v.setBigUint64(13, this.server, true);
+			v.setBigUint64(21, this.server, true);
 			this.toClient(r);
 		}
 		if (b[0] === 3) this.heard = true;
-		if (b[0] !== 0x10 || new DataView(b.buffer, b.byteOffset).getBigUint64(1, true) !== this.epoch) return;
-		const n = new DataView(b.buffer, b.byteOffset).getBigInt64(9, true), early = ts.tickStart(n, RATE) - this.gameTime;
+		if (
+			b[0] !== 0x10 ||
+			new DataView(b.buffer, b.byteOffset).getBigUint64(1, true) !== this.epoch
+		)
+			return;
+		const n = new DataView(b.buffer, b.byteOffset).getBigInt64(9, true),
+			early = ts.tickStart(n, RATE) - this.gameTime;
 		this.inputs++;
-		if (early < 0) { this.late++; this.owes = true; }
+		if (early < 0) {
+			this.late++;
+			this.owes = true;
+		}
 		if (this.came.has(n)) check(false, 'twice', n);
 		this.came.set(n, early);
 		if (n > this.newest) this.newest = n;
@@ -93,22 +154,40 @@ class World {
 	}
 	serverTick() {
 		if (this.hangs) return;
-		const b = new Uint8Array(17), v = new DataView(b.buffer);
-		b[0] = 0x11; v.setBigUint64(1, this.epoch, true); v.setBigInt64(9, ts.tickAt(this.gameTime, RATE), true);
+		const b = new Uint8Array(17),
+			v = new DataView(b.buffer);
+		b[0] = 0x11;
+		v.setBigUint64(1, this.epoch, true);
+		v.setBigInt64(9, ts.tickAt(this.gameTime, RATE), true);
 		this.toClient(b);
-		if (this.owes) { this.owes = false; this.announce(); }
+		if (this.owes) {
+			this.owes = false;
+			this.announce();
+		}
 	}
 	announce() {
 		if (this.hangs) return;
-		const n = Math.min(this.came.size, 64), b = new Uint8Array(n ? 45 + 2 * n : 36), v = new DataView(b.buffer);
-		b[0] = 4; v.setBigUint64(1, this.epoch, true); v.setUint32(9, 60, true); v.setUint32(13, 1, true);
+		const n = Math.min(this.came.size, 64),
+			b = new Uint8Array(n ? 45 + 2 * n : 36),
+			v = new DataView(b.buffer);
+		b[0] = 4;
+		v.setBigUint64(1, this.epoch, true);
+		v.setUint32(9, 60, true);
+		v.setUint32(13, 1, true);
 		v.setBigUint64(17, BigInt(Math.floor(this.origin + AHEAD)), true);
 		v.setBigInt64(25, ts.tickAt(this.gameTime, RATE), true);
 		b[33] = (this.heard ? 1 : 0) | (n ? 4 : 0);
-		if (n) { v.setBigInt64(36, this.newest, true); b[44] = n; }
+		if (n) {
+			v.setBigInt64(36, this.newest, true);
+			b[44] = n;
+		}
 		for (let i = 0; i < n; i++) {
 			const early = this.came.get(this.newest - BigInt(i));
-			v.setInt16(45 + 2 * i, early === undefined ? -32768 : Math.max(Math.floor(early / 100), -32767), true);
+			v.setInt16(
+				45 + 2 * i,
+				early === undefined ? -32768 : Math.max(Math.floor(early / 100), -32767),
+				true,
+			);
 		}
 		this.toClient(b);
 	}
@@ -121,7 +200,9 @@ class World {
 		}
 		if (b[0] === 4) this.game.welcome(b, now);
 		if (b[0] !== 0x11) return;
-		const v = new DataView(b.buffer, b.byteOffset), tick = v.getBigInt64(9, true), c = this.game.clocks(now);
+		const v = new DataView(b.buffer, b.byteOffset),
+			tick = v.getBigInt64(9, true),
+			c = this.game.clocks(now);
 		if (c && c.epoch === this.epoch) {
 			this.states++;
 			if (ts.tickStart(tick, c.rate) < c.server) this.lateStates++;
@@ -130,36 +211,81 @@ class World {
 		this.told = tick;
 	}
 	frame() {
-		const now = this.now, c = this.game.clocks(now), hello = this.game.hello(now);
+		const now = this.now,
+			c = this.game.clocks(now),
+			hello = this.game.hello(now);
 		if (this.kind === 'ping' && this.remote.next(now) === 0) this.ask(now);
 		if (hello) this.toServer(hello);
 		if (!c) return this.kind === 'link' && this.toServer([]);
 		const due = ts.tickAt(c.predicted, c.rate);
-		if (this.played !== c.epoch || due - this.next > 60n) { this.played = c.epoch; this.next = due; }
+		if (this.played !== c.epoch || due - this.next > 60n) {
+			this.played = c.epoch;
+			this.next = due;
+		}
 		for (; this.next <= due; this.next++) {
-			const b = new Uint8Array(17), v = new DataView(b.buffer);
-			b[0] = 0x10; v.setBigUint64(1, c.epoch, true); v.setBigInt64(9, this.next, true);
+			const b = new Uint8Array(17),
+				v = new DataView(b.buffer);
+			b[0] = 0x10;
+			v.setBigUint64(1, c.epoch, true);
+			v.setBigInt64(9, this.next, true);
 			this.toServer(b);
 		}
 		this.readings++;
 		if (Math.abs(c.shared - this.gameTime) > c.bounds.shared) this.errors++;
 	}
-	get lead() { const c = this.game.clocks(this.now); return (c.predicted - c.shared) / 1e3; }
-	get behind() { const c = this.game.clocks(this.now); return (c.shared - c.server) / 1e3; }
+	get lead() {
+		const c = this.game.clocks(this.now);
+		return (c.predicted - c.shared) / 1e3;
+	}
+	get behind() {
+		const c = this.game.clocks(this.now);
+		return (c.shared - c.server) / 1e3;
+	}
 }
 
 for (const kind of ['link', 'ping']) {
-	const say = (name, w, ...more) => console.log(`${kind}, ${name}: late ${w.late} of ${w.inputs} inputs, ${w.lateStates} of ${w.states} states; ` +
-		`lead ${w.lead.toFixed(0)}, behind ${w.behind.toFixed(0)} ms, ${w.game.steps} jumps`, ...more);
+	const say = (name, w, ...more) =>
+		console.log(
+			`${kind}, ${name}: late ${w.late} of ${w.inputs} inputs, ${w.lateStates} of ${w.states} states; ` +
+				`lead ${w.lead.toFixed(0)}, behind ${w.behind.toFixed(0)} ms, ${w.game.steps} jumps`,
+			...more,
+		);
 	{
 		const w = new World(kind);
-		check(w.remote.within(1e9, w.now) === 'unsynchronized' && w.game.within(1e9, w.now) === 'unsynchronized', 'before');
+		check(
+			w.remote.within(1e9, w.now) === 'unsynchronized' &&
+				w.game.within(1e9, w.now) === 'unsynchronized',
+			'before',
+		);
 		w.run(20).clear().run(10);
 		say('calm', w);
-		check(w.late <= 12 && w.lateStates <= 12 && w.inputs >= 595 && w.errors === 0 && w.game.steps === 0, 'calm', w.inputs, w.errors);
-		check(w.lead > 30 && w.lead < 70 && w.behind > 40 && w.behind < 75, 'lengths', w.lead, w.behind);
-		check(w.remote.within(60_000, w.now) === '' && w.game.within(60_000, w.now) === '' && w.remote.within(20_000, w.now) === 'wide', 'trust');
-		check(Math.abs(w.remote.minimumOneWayDelay() - 30_000) < 1000, 'delay', w.remote.minimumOneWayDelay());
+		check(
+			w.late <= 12 &&
+				w.lateStates <= 12 &&
+				w.inputs >= 595 &&
+				w.errors === 0 &&
+				w.game.steps === 0,
+			'calm',
+			w.inputs,
+			w.errors,
+		);
+		check(
+			w.lead > 30 && w.lead < 70 && w.behind > 40 && w.behind < 75,
+			'lengths',
+			w.lead,
+			w.behind,
+		);
+		check(
+			w.remote.within(60_000, w.now) === '' &&
+				w.game.within(60_000, w.now) === '' &&
+				w.remote.within(20_000, w.now) === 'wide',
+			'trust',
+		);
+		check(
+			Math.abs(w.remote.minimumOneWayDelay() - 30_000) < 1000,
+			'delay',
+			w.remote.minimumOneWayDelay(),
+		);
 
 		w.up += 80_000;
 		w.run(1.5);
@@ -167,7 +293,12 @@ for (const kind of ['link', 'ping']) {
 		check(w.game.steps >= 1 && w.game.steps <= 3, 'no jump forward', w.game.steps);
 		w.clear().run(20);
 		say('then', w);
-		check(w.late <= 40 && w.inputs >= 1190 && w.errors === 0 && w.lead > 75, 'inputs stay late', w.late, w.errors);
+		check(
+			w.late <= 40 && w.inputs >= 1190 && w.errors === 0 && w.lead > 75,
+			'inputs stay late',
+			w.late,
+			w.errors,
+		);
 
 		w.up -= 80_000;
 		w.run(40).clear().run(10);
@@ -177,19 +308,33 @@ for (const kind of ['link', 'ping']) {
 		w.down += 80_000;
 		w.run(3).clear().run(20);
 		say('the way down 80 ms longer', w);
-		check(w.lateStates <= 40 && w.errors === 0 && w.behind > 60, 'states stay late', w.lateStates);
+		check(
+			w.lateStates <= 40 && w.errors === 0 && w.behind > 60,
+			'states stay late',
+			w.lateStates,
+		);
 		w.down -= 80_000;
 
 		w.jitter = 25_000;
 		w.run(20).clear().run(30);
 		say('jitter of 25 ms', w);
-		check(w.lateStates < .03 * w.states && w.late < .03 * w.inputs && w.errors === 0, 'jitter', w.lateStates, w.late);
+		check(
+			w.lateStates < 0.03 * w.states && w.late < 0.03 * w.inputs && w.errors === 0,
+			'jitter',
+			w.lateStates,
+			w.late,
+		);
 
 		w.jitter = 1000;
 		w.run(20);
 		w.cut = true;
 		w.run(4);
-		check(w.game.within(1e6, w.now) === 'silent' && w.remote.within(1e6, w.now) === '', 'after 4 s', w.game.within(1e6, w.now), w.remote.within(1e6, w.now));
+		check(
+			w.game.within(1e6, w.now) === 'silent' && w.remote.within(1e6, w.now) === '',
+			'after 4 s',
+			w.game.within(1e6, w.now),
+			w.remote.within(1e6, w.now),
+		);
 		w.run(12);
 		check(w.remote.within(1e6, w.now) === 'silent', 'after 16 s');
 		w.cut = false;
@@ -199,15 +344,33 @@ for (const kind of ['link', 'ping']) {
 		const {steps} = w.remote;
 		w.set = 2_000_000; // the client's clock is set
 		w.run(3);
-		check(w.remote.steps > steps && w.remote.within(1e6, w.now) === 'stepped' && w.game.within(1e6, w.now) === 'stepped', 'set', w.remote.steps);
+		check(
+			w.remote.steps > steps &&
+				w.remote.within(1e6, w.now) === 'stepped' &&
+				w.game.within(1e6, w.now) === 'stepped',
+			'set',
+			w.remote.steps,
+		);
 		w.run(16).clear().run(5);
 		check(w.game.within(60_000, w.now) === '' && w.errors === 0, 'settled');
 
 		const jumps = w.game.steps;
-		w.epoch++; w.origin = w.t; w.came.clear(); w.newest = -1n; w.heard = false; // the server starts anew, its clock goes on
+		w.epoch++;
+		w.origin = w.t;
+		w.came.clear();
+		w.newest = -1n;
+		w.heard = false; // the server starts anew, its clock goes on
 		w.run(2).clear().run(5);
 		say('another epoch', w);
-		check(w.game.clocks(w.now).epoch === w.epoch && w.late <= 6 && w.inputs > 290 && w.heard && w.game.steps === jumps, 'epoch', w.inputs);
+		check(
+			w.game.clocks(w.now).epoch === w.epoch &&
+				w.late <= 6 &&
+				w.inputs > 290 &&
+				w.heard &&
+				w.game.steps === jumps,
+			'epoch',
+			w.inputs,
+		);
 	}
 	{
 		const w = new World(kind, {clientBuffer: 10_000, serverBuffer: 20_000});
@@ -222,14 +385,21 @@ for (const kind of ['link', 'ping']) {
 	}
 	{
 		const w = new World(kind);
-		w.tcp = true; w.jitter = 3000;
+		w.tcp = true;
+		w.jitter = 3000;
 		w.run(15);
-		for (let i = 0; i < 10; i++) { // a segment is lost: what follows waits 250 ms
+		for (let i = 0; i < 10; i++) {
+			// a segment is lost: what follows waits 250 ms
 			w.last.up = w.last.down = w.t + 250_000;
 			w.run(2);
 		}
 		say('head-of-line blocking', w);
-		check(w.late < .12 * w.inputs && w.lead < 400 && w.errors === 0, 'blocking', w.lead, w.errors);
+		check(
+			w.late < 0.12 * w.inputs && w.lead < 400 && w.errors === 0,
+			'blocking',
+			w.lead,
+			w.errors,
+		);
 	}
 }
 
@@ -240,39 +410,61 @@ for (const length of [1, 5, 9, 15]) {
 	w.run(30);
 	w.hang(length);
 	let off = 0;
-	for (let i = 0; i < 5000; i++) off = Math.max(off, Math.abs(w.run(.001).game.clocks(w.now).shared - w.gameTime));
-	console.log(`ping, after a hang of ${length} s: off by ${(off / 1e3).toFixed(1)} ms; lead ${w.lead.toFixed(0)}, behind ${w.behind.toFixed(0)} ms, ${w.game.steps} jumps`);
-	check(off < 5000 && w.lead < 150 && w.behind < 85 && w.game.steps === 0 && w.errors === 0, 'hang', length, off, w.lead, w.behind, w.errors);
+	for (let i = 0; i < 5000; i++)
+		off = Math.max(off, Math.abs(w.run(0.001).game.clocks(w.now).shared - w.gameTime));
+	console.log(
+		`ping, after a hang of ${length} s: off by ${(off / 1e3).toFixed(1)} ms; lead ${w.lead.toFixed(0)}, behind ${w.behind.toFixed(0)} ms, ${w.game.steps} jumps`,
+	);
+	check(
+		off < 5000 && w.lead < 150 && w.behind < 85 && w.game.steps === 0 && w.errors === 0,
+		'hang',
+		length,
+		off,
+		w.lead,
+		w.behind,
+		w.errors,
+	);
 	w.clear().run(30).clear().run(10);
 	check(w.late <= 12 && w.lead < 75, 'after the hang', w.late, w.lead);
 }
 
 // All that comes waits once, as after a hiccup of the machine: how long server stays further behind.
 for (const kind of ['link', 'ping']) {
-	for (const length of [.1, .4, 5]) {
+	for (const length of [0.1, 0.4, 5]) {
 		const w = new World(kind);
 		w.tcp = true;
 		w.run(30);
-		const was = w.behind, from = w.t, {steps} = w.game;
+		const was = w.behind,
+			from = w.t,
+			{steps} = w.game;
 		w.last.down = w.t + length * 1e6;
-		let most = 0, until = 0;
+		let most = 0,
+			until = 0;
 		for (let i = 0; i < 1200; i++) {
-			most = Math.max(most, w.run(.05).behind - was);
+			most = Math.max(most, w.run(0.05).behind - was);
 			if (w.behind > was + 20) until = w.t - from;
 		}
-		console.log(`${kind}, a hiccup of ${length} s: server up to ${most.toFixed(0)} ms further behind, over 20 ms for ${(until / 1e6).toFixed(0)} s, ${w.game.steps - steps} jumps`);
+		console.log(
+			`${kind}, a hiccup of ${length} s: server up to ${most.toFixed(0)} ms further behind, over 20 ms for ${(until / 1e6).toFixed(0)} s, ${w.game.steps - steps} jumps`,
+		);
 		check(most < 25 && w.errors === 0, 'hiccup', kind, length, most);
 	}
 }
 
 // The page's clock is coarse: times of receipt are ahead of those of frames, and game time must not run fast.
 for (const kind of ['link', 'ping']) {
-	const w = new World(kind), take = w.atClient.bind(w);
+	const w = new World(kind),
+		take = w.atClient.bind(w);
 	w.step = 1000;
-	w.atClient = b => { take(b); w.game.clocks(w.now); }; // as work does after each message
+	w.atClient = b => {
+		take(b);
+		w.game.clocks(w.now);
+	}; // as work does after each message
 	w.run(60);
 	const off = w.game.clocks(w.now).shared - w.gameTime;
-	console.log(`${kind}, a clock of 1 ms: shared off by ${(off / 1e3).toFixed(1)} ms, ${w.game.steps} jumps`);
+	console.log(
+		`${kind}, a clock of 1 ms: shared off by ${(off / 1e3).toFixed(1)} ms, ${w.game.steps} jumps`,
+	);
 	check(Math.abs(off) < 5000 && w.game.steps === 0, 'coarse', kind, off, w.game.steps);
 }
 
@@ -280,14 +472,21 @@ for (const kind of ['link', 'ping']) {
 for (const kind of ['link', 'ping']) {
 	const w = new World(kind);
 	w.run(30);
-	const was = w.behind, read = w.atClient.bind(w), frame = w.frame.bind(w), waited = [];
-	w.atClient = b => waited.push(b); w.frame = () => {};
+	const was = w.behind,
+		read = w.atClient.bind(w),
+		frame = w.frame.bind(w),
+		waited = [];
+	w.atClient = b => waited.push(b);
+	w.frame = () => {};
 	w.run(3);
-	w.atClient = read; w.frame = frame;
+	w.atClient = read;
+	w.frame = frame;
 	for (const b of waited) read(b);
 	let most = 0;
-	for (let i = 0; i < 400; i++) most = Math.max(most, w.run(.1).behind - was);
-	console.log(`${kind}, after the page hung for 3 s: server up to ${most.toFixed(0)} ms further behind`);
+	for (let i = 0; i < 400; i++) most = Math.max(most, w.run(0.1).behind - was);
+	console.log(
+		`${kind}, after the page hung for 3 s: server up to ${most.toFixed(0)} ms further behind`,
+	);
 	check(most < 25, 'page', kind, most);
 }
 
@@ -308,14 +507,22 @@ for (const lost of [true, false]) {
 	w.run(2);
 	w.cut = false;
 	w.run(200);
-	console.log(`ping each minute, ${lost ? 'the first 2 s lost' : 'none lost'}: ${w.asked} requests, ${w.answered} answered`);
+	console.log(
+		`ping each minute, ${lost ? 'the first 2 s lost' : 'none lost'}: ${w.asked} requests, ${w.answered} answered`,
+	);
 	check(w.answered >= 8 && w.asked <= 180, 'ping asks again', lost, w.asked, w.answered);
 }
 
 // Game times and ticks, in us.
-check(ts.tickAt(-.001, RATE) === -1n && ts.tickAt(0, RATE) === 0n && ts.tickAt(16_666, RATE) === 0n && ts.tickAt(16_666.667, RATE) === 1n, 'tickAt');
-for (const n of [-61n, -1n, 0n, 1n, 7n, 1_000_003n]) check(ts.tickAt(ts.tickStart(n, RATE), RATE) === n, 'tickStart', n);
-
+check(
+	ts.tickAt(-0.001, RATE) === -1n &&
+		ts.tickAt(0, RATE) === 0n &&
+		ts.tickAt(16_666, RATE) === 0n &&
+		ts.tickAt(16_666.667, RATE) === 1n,
+	'tickAt',
+);
+for (const n of [-61n, -1n, 0n, 1n, 7n, 1_000_003n])
+	check(ts.tickAt(ts.tickStart(n, RATE), RATE) === n, 'tickStart', n);
 
 // A server whose ticks take half as long again for 2 s. If it says how far it is behind, its states move nothing.
 const delayAfterHitch = tells => {

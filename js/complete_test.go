@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync"
 	"timesync/internal/sim/waiting"
 	"timesync/internal/testkit"
 	"timesync/jitter"
@@ -150,4 +151,86 @@ func TestJitter(t *testing.T) {
 			t.Errorf("%s: %d of %d numbers, apart by up to %.1f us", kind, n, len(want), worst)
 		}
 	}
+}
+
+// TestViews: what both know travels in the same bytes, and both make the same of it: at another time, and put together with
+// another view.
+func TestViews(t *testing.T) {
+	p := newPair(t, 48_100_002)
+	read := func(said string) (s timesync.Snapshot) {
+		t.Helper()
+		b, err := hex.DecodeString(said)
+		testkit.Must(t, errors.Join(err, s.UnmarshalBinary(b)))
+		return s
+	}
+	same := func(what string, got, want timesync.Snapshot, tolerance time.Duration) {
+		t.Helper()
+		near := func(got, want, tolerance time.Duration) time.Duration {
+			t.Helper()
+			if off := got - want; off.Abs() > tolerance {
+				t.Errorf("%s: %v, Go says %v", what, got, want)
+			}
+			return want
+		}
+		near(time.Duration(got.RemoteUsec-want.RemoteUsec)*time.Microsecond, 0, tolerance)
+		got.RemoteUsec, got.OffsetUsec = want.RemoteUsec, want.OffsetUsec
+		got.ErrorBound = near(got.ErrorBound, want.ErrorBound, tolerance)
+		got.MinimumOneWayDelay = near(got.MinimumOneWayDelay, want.MinimumOneWayDelay, tolerance)
+		got.MinimumDelayToPeer = near(got.MinimumDelayToPeer, want.MinimumDelayToPeer, tolerance)
+		got.Jitter = near(got.Jitter, want.Jitter, 10*tolerance)
+		got.FloorScatter = near(got.FloorScatter, want.FloorScatter, 10*tolerance)
+		got.Age = near(got.Age, want.Age, 2*time.Millisecond) // of which it is a whole number
+		got.SinceStep = near(got.SinceStep, want.SinceStep, 2*time.Millisecond)
+		if math.Abs(got.Skew-want.Skew) > 0.1 || math.Abs(got.SkewError-want.SkewError) > 0.2 {
+			t.Errorf("%s: skew %v+-%v, Go says %v+-%v", what, got.Skew, got.SkewError, want.Skew, want.SkewError)
+		}
+		got.Skew, got.SkewError = want.Skew, want.SkewError
+		if got != want { // flags, counts
+			t.Errorf("%s: %+v, Go says %+v", what, got, want)
+		}
+	}
+	mine, _ := p.golang.link.Snapshot(p.now)
+	same("view", read(p.javascript.call("view %d", p.now)), mine, 5*time.Microsecond)
+
+	rng := rand.New(rand.NewPCG(3, 4))
+	drawn := func() (s timesync.Snapshot) { // as it travels
+		remote := rng.Uint64()
+		s = timesync.Snapshot{
+			RemoteUsec:         remote,
+			OffsetUsec:         rng.Int64N(1 << 50),
+			ErrorBound:         time.Duration(1+rng.Int64N(1e6)) * time.Microsecond,
+			MinimumOneWayDelay: time.Duration(rng.Int64N(1e6)) * time.Microsecond,
+			MinimumDelayToPeer: time.Duration(rng.Int64N(1e6)) * time.Microsecond,
+			Jitter:             time.Duration(rng.Int64N(1e5)) * time.Microsecond,
+			FloorScatter:       time.Duration(rng.Int64N(1e5)) * time.Microsecond,
+			Age:                time.Duration(rng.Int64N(30_000)) * time.Millisecond,
+			SilentAfter:        time.Duration(15_000+rng.Int64N(60_000)) * time.Millisecond,
+			SinceStep:          time.Duration(rng.Int64N(100_000)) * time.Millisecond,
+			Skew:               rng.NormFloat64() * 100,
+			SkewError:          rng.Float64() * 50,
+			Steps:              rng.Uint32(),
+			StepSeen:           rng.IntN(2) == 0,
+			Unchecked:          rng.IntN(4) == 0,
+			Ambiguous:          rng.IntN(4) == 0,
+			Hops:               uint8(rng.IntN(5)),
+		}
+		b, _ := s.AppendBinary(nil)
+		return read(hex.EncodeToString(b))
+	}
+	bytes := func(s timesync.Snapshot) []byte {
+		b, _ := s.AppendBinary(nil)
+		return b
+	}
+	for range 200 {
+		one, next := drawn(), drawn()
+		next.OffsetUsec += int64(one.RemoteUsec - (next.RemoteUsec - uint64(next.OffsetUsec))) // both know the second clock
+		next.RemoteUsec = one.RemoteUsec + uint64(next.OffsetUsec) + uint64(rng.Int64N(1e6))
+		local := one.RemoteUsec - uint64(one.OffsetUsec) + uint64(rng.Int64N(1e9)) - 5e8
+		at := read(p.javascript.call("at %x %d", bytes(one), local))
+		same("at", at, read(hex.EncodeToString(bytes(one.At(local)))), 2*time.Microsecond)
+		then := read(p.javascript.call("then %x %x", bytes(one), bytes(next)))
+		same("then", then, read(hex.EncodeToString(bytes(one.Then(next)))), 3*time.Microsecond)
+	}
+	p.javascript.tell("new")
+	same("nothing", read(p.javascript.call("view %d", p.now)), timesync.Snapshot{}, 0)
 }

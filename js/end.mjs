@@ -7,6 +7,7 @@
 //	send NOW                   answered by the header, in hex
 //	open NOW HEX               by the delay, or an error
 //	read NOW                   by the remote time and its bound, or "-"
+//	trusts NOW                 by whether the time is right within its bound
 //	local REMOTE               by the local time, or "-"
 //	propose NOW AT TOLERABLE   by the payload time, or an error
 //	accept NOW TS23            by the local time, and an error
@@ -71,6 +72,9 @@ const calls = {
 	read(now) {
 		const remote = link.remoteTime(BigInt(now));
 		return remote === null ? '-' : `${remote} ${link.errorBound(BigInt(now))}`;
+	},
+	trusts(now) {
+		return link.within(3600e6, BigInt(now)) === '';
 	},
 	local(remote) {
 		return link.localTime(BigInt(remote)) ?? '-';

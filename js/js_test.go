@@ -85,6 +85,7 @@ type end interface {
 	send(now uint64) (header []byte)
 	open(datagram []byte, now uint64)
 	read(now uint64) (remote uint64, bound float64, ok bool) // us
+	trusts(now uint64) bool                                  // the time is right, within its bound
 }
 
 type goEnd struct{ link *link.Link }
@@ -95,6 +96,11 @@ func (e *goEnd) open(b []byte, now uint64) { e.link.ReadHeader(b, now) }
 func (e *goEnd) read(now uint64) (remote uint64, bound float64, ok bool) {
 	s, ok := e.link.Snapshot(now)
 	return s.RemoteUsec, float64(s.ErrorBound.Microseconds()), ok
+}
+
+func (e *goEnd) trusts(now uint64) bool {
+	s, _ := e.link.Snapshot(now)
+	return s.Within(time.Hour) == nil
 }
 
 // jsEnd is a link in a process of Node's.
@@ -143,3 +149,5 @@ func (e *jsEnd) read(now uint64) (remote uint64, bound float64, ok bool) {
 	n, _ := fmt.Sscan(e.call("read %d", now), &remote, &bound)
 	return remote, bound, n == 2
 }
+
+func (e *jsEnd) trusts(now uint64) bool { return e.call("trusts %d", now) == "true" }

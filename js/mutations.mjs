@@ -102,10 +102,8 @@ const mutations = [
 	},
 	{
 		rule: 'report 0 is taken',
-		instead: `		if (report === 0) {
-			return; // nothing`,
-		say: `		if (report < 0) {
-			return; // nothing`,
+		instead: '		if (report === 0) { // nothing has come there',
+		say: '		if (report < 0) { // nothing has come there',
 	},
 
 	// Headers.
@@ -141,27 +139,42 @@ const mutations = [
 	},
 	{
 		rule: 'no anchor with reports',
-		instead: 'const anchors = reports || !known || !this.#heardOfUs;',
-		say: 'const anchors = !known || !this.#heardOfUs;',
+		instead: 'const anchors = reports || !known || isNeeded || !this.#heardOfUs;',
+		say: 'const anchors = !known || isNeeded || !this.#heardOfUs;',
 	},
 	{
 		rule: 'no anchor while asking',
-		instead: 'const anchors = reports || !known || !this.#heardOfUs;',
-		say: 'const anchors = reports || !this.#heardOfUs;',
+		instead: 'const anchors = reports || !known || isNeeded || !this.#heardOfUs;',
+		say: 'const anchors = reports || isNeeded || !this.#heardOfUs;',
+	},
+	{
+		rule: 'no anchor while the peer checks',
+		instead: 'const isNeeded = checks || this.#peerChecks || this.#isSilent(now);',
+		say: 'const isNeeded = checks || this.#isSilent(now);',
+	},
+	{
+		rule: 'no anchor while we check',
+		instead: 'const isNeeded = checks || this.#peerChecks || this.#isSilent(now);',
+		say: 'const isNeeded = this.#peerChecks || this.#isSilent(now);',
+	},
+	{
+		rule: 'no anchor while the peer is silent',
+		instead: 'const isNeeded = checks || this.#peerChecks || this.#isSilent(now);',
+		say: 'const isNeeded = checks || this.#peerChecks;',
 	},
 	{
 		rule: 'no anchor until flag 2',
-		instead: 'const anchors = reports || !known || !this.#heardOfUs;',
-		say: 'const anchors = reports || !known;',
+		instead: 'const anchors = reports || !known || isNeeded || !this.#heardOfUs;',
+		say: 'const anchors = reports || !known || isNeeded;',
 	},
 	{
 		rule: 'flag 2 without synchronized',
-		instead: 'if (known && this.#hasAnchor) {',
+		instead: 'if (known && this.#hasAnchor && !snapshot.ambiguous) {',
 		say: 'if (this.#hasAnchor) {',
 	},
 	{
 		rule: 'flag 2 without anchor',
-		instead: 'if (known && this.#hasAnchor) {',
+		instead: 'if (known && this.#hasAnchor && !snapshot.ambiguous) {',
 		say: 'if (known) {',
 	},
 	{
@@ -219,14 +232,31 @@ const mutations = [
 		say: 'soon',
 	},
 	{
+		rule: 'a peer that checks waits for reports',
+		instead: 'const isAwaited = this.#owed || this.#peerChecks && waited;',
+		say: 'const isAwaited = this.#owed;',
+	},
+	{
+		rule: 'a datagram after a silence owes no report',
+		instead: `			this.#owed = true;
+			this.#wasSilent = true;`,
+		say: '			this.#wasSilent = true;',
+	},
+	{
+		rule: 'nothing is checked after a silence',
+		instead: `			this.#owed = true;
+			this.#wasSilent = true;`,
+		say: '			this.#owed = true;',
+	},
+	{
 		rule: '20 s from now, one way only',
 		instead: 'u64(now - this.#reports.first) >= BigInt(soonOver)',
 		say: 'since(now, this.#reports.first) >= soonOver',
 	},
 	{
 		rule: 'set back: not due now',
-		instead: 'ahead > 0 && ahead <= usual && !this.#owed',
-		say: 'ahead > 0 && !this.#owed',
+		instead: 'ahead > 0 && ahead <= usual && !isAwaited',
+		say: 'ahead > 0 && !isAwaited',
 	},
 	{
 		rule: 'due only after, not at',
@@ -235,8 +265,8 @@ const mutations = [
 	},
 	{
 		rule: 'none is due at the first datagram',
-		instead: 'this.#reports ??= {first: now, due: now};',
-		say: 'this.#reports ??= {first: now, due: now + 500_000n};',
+		instead: 'this.#reports ??= {first: now, last: now, due: now};',
+		say: 'this.#reports ??= {first: now, last: now, due: now + 500_000n};',
 	},
 	{
 		rule: 'a report before a datagram has come',
@@ -272,18 +302,20 @@ const mutations = [
 	},
 	{
 		rule: 'never restarted',
-		instead: 'if (this.#startedAnew(header.asks, now)) {',
-		say: 'if (this.#startedAnew(header.asks, now) && false) {',
+		instead: 'if (this.#startedAnew(header, now)) {',
+		say: 'if (this.#startedAnew(header, now) && false) {',
 	},
 	{
 		rule: 'restart though the peer never knew us',
-		instead: 'this.#anew.add(asks && this.#knewUs, now, sure)',
-		say: 'this.#anew.add(asks, now, sure)',
+		instead: 'return this.#anew.add(false, now, sure);',
+		say: 'return this.#anew.add(header.asks, now, sure);',
 	},
 	{
 		rule: 'knew us: at any datagram that does not ask',
-		instead: 'if (!asks && this.#clock.synchronized) {',
-		say: 'if (!asks) {',
+		instead: `if (remote !== null && !header.asks) {
+			this.#knewUs ??= remote;`,
+		say: `if (!header.asks) {
+			this.#knewUs ??= remote ?? header.anchor;`,
 	},
 	{
 		rule: 'a row is not ended',
@@ -335,15 +367,15 @@ const mutations = [
 	},
 	{
 		rule: 'reset: knew us stays',
-		instead: `		this.#knewUs = false;
+		instead: `		this.#knewUs = null;
 		this.#anew = new Streak();`,
 		say: '		this.#anew = new Streak();',
 	},
 	{
 		rule: 'reset: the row stays',
-		instead: `		this.#knewUs = false;
+		instead: `		this.#knewUs = null;
 		this.#anew = new Streak();`,
-		say: '		this.#knewUs = false;',
+		say: '		this.#knewUs = null;',
 	},
 	{
 		rule: 'reset: the clock stays',
@@ -374,59 +406,34 @@ const mutations = [
 		say: '!header.hasAnchor && !this',
 	},
 	{
-		rule: 'anchor taken at any delay',
-		instead: 'return age >= -early && age <= anchorAge;',
-		say: 'return true;',
-	},
-	{
-		rule: 'anchor: delay up to 8 s',
-		instead: 'return age >= -early && age <= anchorAge;',
-		say: 'return age >= -early && age <= 8e6;',
-	},
-	{
 		rule: 'later anchors are not taken',
-		instead: 'if (anchor !== null && known && this.#isRecent(anchor, now)) {',
+		instead: 'if (anchor !== null && known) {',
 		say: 'if (false) {',
 	},
 	{
 		rule: 'anchor behind: taken at once',
-		instead: 'const isBack = known && since(remote, anchor) > anchorAge;',
-		say: 'const isBack = false;',
+		instead: 'if (isBehind && this.confirmed && !this.#isInARow(x, turns)) {',
+		say: 'if (false) {',
 	},
 	{
 		rule: 'anchor behind: never',
-		instead: 'if (isLong || !isBack) {',
-		say: 'if (!isBack) {',
+		instead: 'if (isBehind && this.confirmed && !this.#isInARow(x, turns)) {',
+		say: 'if (isBehind && this.confirmed) {',
 	},
 	{
 		rule: 'anchor behind: without 2 s',
-		instead: 'this.#behind.add(isBack, now, heldUp)',
-		say: 'this.#behind.add(isBack, now, 0)',
+		instead: 'return this.#row >= outliersInARow && x - this.#from >= heldTime;',
+		say: 'return this.#row >= outliersInARow;',
 	},
 	{
 		rule: 'anchor behind: 4 s',
-		instead: 'this.#behind.add(isBack, now, heldUp)',
-		say: 'this.#behind.add(isBack, now, 2 * heldUp)',
-	},
-	{
-		rule: 'anchor behind by 4 s',
-		instead: 'since(remote, anchor) > anchorAge;',
-		say: 'since(remote, anchor) > 4e6;',
+		instead: 'return this.#row >= outliersInARow && x - this.#from >= heldTime;',
+		say: 'return this.#row >= outliersInARow && x - this.#from >= 2 * heldTime;',
 	},
 	{
 		rule: 'anchor ahead counts as behind',
-		instead: 'since(remote, anchor) > anchorAge;',
-		say: 'Math.abs(since(remote, anchor)) > anchorAge;',
-	},
-	{
-		rule: 'anchor behind leaves flag 2',
-		instead: 'this.#hasAnchor = this.#behind.count === 0;',
-		say: 'this.#hasAnchor = true;',
-	},
-	{
-		rule: 'anchor replaces the offset',
-		instead: '			view.whole += turns;',
-		say: '			view.whole = BigInt.asIntN(64, remote - now);',
+		instead: 'const isBehind = turns > 0n || turns !== 0n && late > second;',
+		say: 'const isBehind = turns !== 0n;',
 	},
 	{
 		rule: 'anchor of an asking datagram counts for flag 2',
@@ -439,13 +446,13 @@ const mutations = [
 	// The estimator.
 	{
 		rule: 'a clock that is set is not seen',
-		instead: 'const set = opens || this.arbiter.matches(by, this.arbiter.reference, look, w);',
+		instead: 'const set = opens || arbiter.matches(by, arbiter.reference, look, w);',
 		say: 'const set = false;',
 	},
 	{
 		rule: 'reports are of the floor, not the least delta',
-		instead: 'if (this.peer.isOriginal || !this.outgoing.some) {',
-		say: 'if (true) {',
+		instead: 'if (this.peer.isOriginal) { // it believes',
+		say: 'if (true) { // it believes',
 	},
 	{
 		rule: 'the offset is not halved',

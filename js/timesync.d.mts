@@ -157,11 +157,19 @@ export function appendReply(request: Uint8Array, session: number, received: Usec
  * @property {bigint} tick now, on the server
  * @property {boolean} heard the server has had a Hello
  * @property {boolean} paused
+ * @property {number} debt by how many ticks the server is behind
  * @property {bigint} newest of which inputs it tells: this one,
  * @property {number[]} early newest - 1 and so on: by how many units of 0.1 ms each came early,
  *   below 0 late, -32768 if none came
  * @property {Usec} sent the start of tick, by the server's clock
  */
+/**
+ * Says whether bytes are a tick message of another version, as of an older or newer server. Both
+ * ends need the same one.
+ * @param {Uint8Array} bytes
+ * @returns {boolean}
+ */
+export function isOtherTickVersion(bytes: Uint8Array): boolean;
 /**
  * Reads a Welcome, or returns null.
  * @param {Uint8Array} bytes
@@ -266,8 +274,8 @@ export class PageWatch {
     #private;
 }
 /**
- * @typedef {'' | 'unsynchronized' | 'silent' | 'ambiguous' | 'stepped' | 'unchecked' | 'wide'} Trust
- *   '' is for yes
+ * @typedef {'' | 'unsynchronized' | 'silent' | 'ambiguous' | 'stepped' | 'unchecked' | 'wide'}
+ *   Trust '' is for yes
  */
 /**
  * Snapshot is everything that is known of a remote clock at one local time, remoteUsec -
@@ -297,7 +305,7 @@ export class Snapshot {
     minimumDelayToPeer: number;
     /** Interarrival jitter of RFC 3550, us. */
     jitter: number;
-    /** Mean distance of the fastest datagrams from the shortest delay, us; 0 until that is known. */
+    /** Mean distance of the fastest datagrams from the shortest delay, us; 0: not known yet. */
     floorScatter: number;
     /** Since the last report, us. */
     age: number;
@@ -472,8 +480,13 @@ export class Synchronizer extends RemoteClock {
      */
     report(report: number, now: Usec): void;
     /**
-     * Takes what the remote clock read, all of it, when it sent what arrived at now, at most 16 s
-     * later. Stamps show the offset modulo 67.1 s only. A correction of the multiple is a step.
+     * Takes what the remote clock read, all of it, when it sent what arrived at now, up to 66 s
+     * later. Stamps show the offset modulo 67.1 s only. Call it after report() of the same
+     * datagram.
+     *
+     * An anchor that contradicts what is known makes that ambiguous. It is taken at once if it is
+     * ahead, since no message comes from the future. If it is behind, the message may have been
+     * held up: it takes three of them in a row, over 2 s. Either is a step.
      * @param {Usec} remote
      * @param {Usec} now
      */
@@ -614,7 +627,7 @@ export class Ping extends RemoteClock {
     reset(session?: number): void;
     /**
      * Takes that the local machine slept until now, so that its clock may have stood still. It
-     * asks a group of requests, and within() says 'stepped' until the answers have shown what
+     * asks a group of requests, and within() says 'unchecked' until the answers have shown what
      * the clock is.
      * @param {Usec} now
      */
@@ -692,8 +705,11 @@ export class TickClient {
     steps: number;
     /** They may be changed. @type {BufferOptions} */
     buffers: BufferOptions;
+    /** Whether the server has sent messages of another version: then nothing will come of it. */
+    otherVersion: boolean;
     /**
-     * Takes a Welcome, and returns whether it counts.
+     * Takes a Welcome, and returns whether it counts. A server of another version is in
+     * otherVersion from then on.
      * @param {Uint8Array} bytes
      * @param {Usec} now when it arrived
      * @returns {boolean}
@@ -820,6 +836,7 @@ export type Header = {
     anchor: Usec | null;
     hasAnchor: boolean;
     asks: boolean;
+    checks: boolean;
 };
 /**
  * num / den ticks a second
@@ -854,6 +871,10 @@ export type Welcome = {
      */
     heard: boolean;
     paused: boolean;
+    /**
+     * by how many ticks the server is behind
+     */
+    debt: number;
     /**
      * of which inputs it tells: this one,
      */

@@ -326,7 +326,7 @@ export class PageWatch {
 		const noise = Math.max(20_000, 2 * this.#clock.step); // both are read one after the other
 		let slept = ahead - this.#ahead;
 		this.#last = now;
-		this.#ahead = ahead; // a sleep shows at once; what adds up is that the clocks' rates differ
+		this.#ahead = ahead; // a sleep shows at once; what adds up is that rates differ
 		if (slept < noise) {
 			slept = 0;
 		}
@@ -347,7 +347,8 @@ export class PageWatch {
 
 	/**
 	 * Returns how far the wall clock is ahead of the page's, us. Where the process was interrupted
-	 * between the two readings, the wall clock seems to be further ahead: then it reads them again.
+	 * between the two readings, the wall clock seems to be further ahead: then it reads them
+	 * again.
 	 * @returns {number}
 	 */
 	#wallAhead() {
@@ -475,6 +476,7 @@ const readerMargin = 20_000; // us: so far may a reader be ahead of the last dat
 const maxOffset = 2 ** (offsetBits - 1); // us: half the ring, where all offsets are
 const priorSkew = 100e-6; // two crystals of 50 ppm
 const slewSkew = 500e-6; // NTP's fastest slew
+const slewedMost = 2 * second * slewSkew; // us: so far may a clock go until the next report
 const maxSkew = 1000e-6; // no computer's clock is as wrong
 const skewDrift = 0.1e-6 / 1e6; // a skew changes so fast, per microsecond: temperature
 
@@ -553,8 +555,8 @@ class View {
 }
 
 /**
- * @typedef {'' | 'unsynchronized' | 'silent' | 'ambiguous' | 'stepped' | 'unchecked' | 'wide'} Trust
- *   '' is for yes
+ * @typedef {'' | 'unsynchronized' | 'silent' | 'ambiguous' | 'stepped' | 'unchecked' | 'wide'}
+ *   Trust '' is for yes
  */
 
 /**
@@ -576,7 +578,7 @@ export class Snapshot {
 	minimumDelayToPeer = 0;
 	/** Interarrival jitter of RFC 3550, us. */
 	jitter = 0;
-	/** Mean distance of the fastest datagrams from the shortest delay, us; 0 until that is known. */
+	/** Mean distance of the fastest datagrams from the shortest delay, us; 0: not known yet. */
 	floorScatter = 0;
 	/** Since the last report, us. */
 	age = 0;
@@ -1100,6 +1102,7 @@ export class Synchronizer extends RemoteClock {
 			this.#view.jitter = bucket.jitter;
 			both.endBucket(x, bucket);
 			bucket.begin(x);
+			both.heardAgain(inward, x, silence);
 		}
 		bucket.count++;
 		const floor = both.delta(inward, x);
@@ -1135,34 +1138,53 @@ export class Synchronizer extends RemoteClock {
 		}
 		const x = this.#advance(now);
 		this.#view.heardAt = now;
-		if (report === 0) {
-			return; // nothing has come there since the last one
+		if (report === 0) { // nothing has come there since the last one
+			both.peer.told = both.sentAt(x);
+			return;
 		}
 		this.#notice();
 		const floor = both.delta(inward, x);
 		both.report(x, report);
 		this.#bucket.rise(both.delta(inward, x) - floor);
 		this.#show(x);
+		this.#view.silentAfter = both.ways[outward].patience();
 	}
 
 	/**
-	 * Takes what the remote clock read, all of it, when it sent what arrived at now, at most 16 s
-	 * later. Stamps show the offset modulo 67.1 s only. A correction of the multiple is a step.
+	 * Takes what the remote clock read, all of it, when it sent what arrived at now, up to 66 s
+	 * later. Stamps show the offset modulo 67.1 s only. Call it after report() of the same
+	 * datagram.
+	 *
+	 * An anchor that contradicts what is known makes that ambiguous. It is taken at once if it is
+	 * ahead, since no message comes from the future. If it is behind, the message may have been
+	 * held up: it takes three of them in a row, over 2 s. Either is a step.
 	 * @param {Usec} remote
 	 * @param {Usec} now
 	 */
 	anchor(remote, now) {
+		const both = this.#both;
+		const {anchors, interval} = both;
 		const view = this.#view;
 		if (!view.known) {
+			anchors.known = true;
 			view.whole = BigInt.asIntN(64, remote - now);
 			return;
 		}
-		const was = view.remote(now);
-		const turns = BigInt.asIntN(64, expand(remote, was, offsetBits) - was);
+		const x = since(now, this.#base);
+		const {confirmed} = anchors;
+		const behind = BigInt.asIntN(64, view.remote(now) - remote);
+		const isEarly = both.outliers.row > 0;
+		const turns = anchors.take(x, behind, both.delay(inward), isEarly);
 		if (turns !== 0n) {
-			view.whole += turns;
+			view.whole -= turns << BigInt(offsetBits);
 			view.steps++;
+			both.dirty = true;
 		}
+		if (turns !== 0n && confirmed && interval.undisturbed(x) > settled) {
+			interval.clockStep(x); // else this is part of the last one
+		}
+		view.unchecked = !both.isChecked;
+		view.ambiguous = both.isAmbiguous;
 	}
 
 	/**
@@ -1287,6 +1309,7 @@ export class Synchronizer extends RemoteClock {
 		view.steps = old.steps;
 		view.heardAt = old.heardAt;
 		view.jitter = old.jitter;
+		view.silentAfter = old.silentAfter;
 		if (!old.known) {
 			this.#view = view; // there is nothing to correct
 			return;
@@ -1297,11 +1320,13 @@ export class Synchronizer extends RemoteClock {
 			view.steps = old.steps + 1;
 			view.heardAt = old.heardAt;
 			view.jitter = old.jitter;
+			view.silentAfter = old.silentAfter;
 		} else if (waits) {
 			both.dirty = true;
 			const {whole, part, slew, skewBefore, skewAfter} = old;
 			Object.assign(view, {whole, part, slew, skewBefore, skewAfter});
-			view.bound += Math.abs(excess);
+			// Readers go on to where the old one leads.
+			view.bound += Math.abs(excess - old.slewLeft(began));
 		} else {
 			view.slew = Math.trunc(excess * 256) / 256;
 			const fine = shown.part - view.slew;
@@ -1316,6 +1341,8 @@ export class Synchronizer extends RemoteClock {
 
 const leastStep = 500; // us: a correction that is a step after a clock was set
 
+const reportLives = 3600e6; // us: by then rates are known too badly to carry it on; or the local clock was set since
+
 /** OwnReport is what the next report tells. */
 class OwnReport {
 	isTold = false; // and no datagram has come since
@@ -1324,6 +1351,7 @@ class OwnReport {
 	#known = false;
 	#again = false; // an original is told it again and again, as of now
 	#told = 0;
+	#none = false; // what came is of before a level shift
 
 	/**
 	 * @param {number} delta
@@ -1339,6 +1367,7 @@ class OwnReport {
 		this.#at = at;
 		this.#again = again;
 		this.#known = true;
+		this.#none = !again && !isNew;
 		this.isTold = false;
 	}
 
@@ -1352,12 +1381,79 @@ class OwnReport {
 			return null;
 		}
 		const age = since(now, this.#at);
+		if (this.#none) {
+			return 0;
+		}
 		if (this.isTold) {
 			return Math.abs(age) > second ? 0 : this.#told;
+		}
+		if (!this.#again && (age < -second || age > reportLives)) {
+			return 0; // no rate leads across a clock step
 		}
 		this.#told = toReport(this.#delta - skew * age);
 		this.isTold = !this.#again;
 		return this.#told;
+	}
+}
+
+// ---- Anchors: the multiple of 67.1 s ----
+
+const turn = 2 ** offsetBits; // us: the offset is known modulo this
+const heldTime = 2 * second; // more than any round trip, after which a newer anchor comes
+
+/** Anchors decide by how many turns the offset is off. */
+class Anchors {
+	known = false; // one has come
+	confirmed = false; // one has agreed since the offset is known
+	disagrees = false; // the last one contradicts what is known
+	agreed = 0; // x of the last one that agreed
+	#row = 0; // so many in a row are behind, by as much
+	#behind = 0n; // turns: by so much
+	#from = 0; // x of the first of those
+
+	/**
+	 * Takes an anchor at x, which is behind of the remote clock by so many us, and returns by how
+	 * many turns that is to be set back.
+	 * @param {number} x
+	 * @param {bigint} behind
+	 * @param {number} delay us, of a datagram on the floor
+	 * @param {boolean} isEarly its datagram was too early for that
+	 * @returns {bigint}
+	 */
+	take(x, behind, delay, isEarly) {
+		const turns = behind + BigInt(second) >> BigInt(offsetBits);
+		const late = Number(behind - (turns << BigInt(offsetBits))) - delay;
+		const isOutOfRange = late < -second || late > turn / 2;
+		this.known = true;
+		this.disagrees = turns !== 0n;
+		if (turns !== 0n && (isEarly || this.confirmed && isOutOfRange)) {
+			this.#row = 0; // a clock was set: datagrams and reports are to tell that first
+			return 0n;
+		}
+		const isBehind = turns > 0n || turns !== 0n && late > second;
+		if (isBehind && this.confirmed && !this.#isInARow(x, turns)) {
+			return 0n; // it may have been held up, or a clock was set, as above
+		}
+		this.confirmed = true;
+		this.disagrees = false;
+		this.#row = 0;
+		this.agreed = x;
+		return turns;
+	}
+
+	/**
+	 * Counts an anchor that is behind, and returns whether it is to be believed.
+	 * @param {number} x
+	 * @param {bigint} turns
+	 */
+	#isInARow(x, turns) {
+		if (this.#row === 0 || this.#behind !== turns) {
+			this.#row = 0;
+			this.#behind = turns;
+			this.#from = x;
+		}
+		this.#row++;
+		return this.#row >= outliersInARow && x - this.#from >= heldTime;
 	}
 }
 
@@ -1373,6 +1469,7 @@ class Association {
 	arbiter = new Arbiter();
 	interval = new Interval();
 	peer = new Peer();
+	anchors = new Anchors();
 	outgoing = new Outgoing();
 	outliers = new Outliers();
 	resolution = new Resolution();
@@ -1518,9 +1615,10 @@ class Association {
 		this.advance(x);
 		const way = this.ways[inward];
 		way.hurry(bucket);
+		const gate = way.lowerGate(x, this.clock.sigma, this.resolution.joint());
 		let above = around(raw, this.delta(inward, x));
-		if (above < -way.lowerGate(x, this.clock.sigma, this.resolution.joint())) {
-			const by = this.outliers.add(above);
+		if (above < -gate) {
+			const by = this.outliers.add(x, above, gate, x < warmUp);
 			if (by === null) {
 				return null;
 			}
@@ -1558,14 +1656,48 @@ class Association {
 	}
 
 	/**
+	 * Takes that something came on a way at x, the first in a time. If that was a silence, a clock
+	 * may have been set in it: what is known is to be checked.
+	 * @param {number} way
+	 * @param {number} x
+	 * @param {number} silence us
+	 */
+	heardAgain(way, x, silence) {
+		const isSilence = this.ways[way].isSilence(silence);
+		if (isSilence && this.peer.known && this.interval.since <= x - silence) {
+			this.interval.doubt(x);
+			this.outgoing.forget(); // it is from before
+			this.dirty = true;
+		}
+	}
+
+	/**
 	 * Takes that the local clock may have stood still: nothing that is known of the offset holds.
 	 * @param {number} x
 	 */
 	doubt(x) {
 		this.advance(x);
-		this.interval.clockStep(x);
+		this.interval.doubt(x);
 		this.interval.slack = [maxOffset, maxOffset];
+		this.outgoing.forget();
 		this.dirty = true;
+	}
+
+	/**
+	 * Whether both ways have told, since the last silence or clock step, what was known before,
+	 * and the anchor did, if there is one.
+	 */
+	get isChecked() {
+		const {anchors, interval} = this;
+		return interval.isChecked && (!anchors.known || anchors.agreed >= interval.since);
+	}
+
+	/**
+	 * Whether the multiple of 67.1 s is in doubt. A round trip below 0 is one of 67.1 s or more,
+	 * or a clock was set.
+	 */
+	get isAmbiguous() {
+		return this.anchors.disagrees || this.roundTrip() < -second;
 	}
 
 	/**
@@ -1621,7 +1753,7 @@ class Association {
 			this.arbiter.jumped = true;
 		}
 		const isOther = way !== this.fellWay && sample.from >= this.fellAt;
-		if (isOther && sample.least < (this.fellFrom - this.roundTrip()) / 2) {
+		if (isOther && sample.least < lateShare * (this.fellFrom - this.roundTrip())) {
 			this.fellFrom = 0; // a clock would have made it late
 		}
 		const gate = w.upperGate(sample.to, this.clock.sigma, this.resolution.joint());
@@ -1729,12 +1861,19 @@ class Association {
 		}
 		const drift = this.dispersion() * (this.clock.at - sample.from);
 		let slack = this.ways[way].level + sample.least + drift;
+		let {from} = sample;
 		if (way === outward) {
 			slack += rounding + this.stale(sigmas / 2 * this.clock.sigma);
+			from = this.since();
 		}
-		if (this.interval.take(way, sample.from, this.clock.at, ring(slack, offsetBits))) {
+		if (this.interval.take(way, from, this.clock.at, ring(slack, offsetBits))) {
 			this.dirty = true;
 		}
+	}
+
+	/** Returns x from which on the last report tells datagrams. */
+	since() {
+		return this.peer.isOriginal ? this.peer.sent - congestedTime - second : this.peer.before;
 	}
 
 	/**
@@ -1749,11 +1888,12 @@ class Association {
 		w.late.add(sample, w.residual, lack);
 		const by = Math.min(w.late.by, lack);
 		const time = Math.max(w.late.lasted, 2 * second);
-		if (lack < leastSlew || this.arbiter.isWarmingUp || !w.isLate(lack, slewDepths)) {
+		const least = leastSlew + 2 * this.resolution.joint();
+		if (lack < least || this.arbiter.isWarmingUp || !w.isLate(lack, slewDepths)) {
 			return;
 		}
 		// rule: a slew is late by what lacks, a queue by more
-		if (w.late.by > 2 * lack + 4 * w.spread || by > slewSkew * time) {
+		if (w.late.by > 2 * lack + 4 * w.spread || by > slewSkew * w.late.lasted) {
 			return;
 		}
 		w.raise(by);
@@ -1784,6 +1924,10 @@ class Association {
 		if (silence > longestWindow || silence > congestedTime && outlasts) {
 			this.forget(way); // the points are old
 			points.restart(x);
+			if (silence > longestWindow) { // so are the other way's, even if it was not heard yet
+				this.forget(1 - way);
+				this.ways[1 - way].points.restart(x);
+			}
 			clock.doubt(Math.max(clock.sigma, Math.min(skewDrift * silence, priorSkew)));
 			return;
 		}
@@ -1838,9 +1982,10 @@ class Association {
 			if (opens && !this.arbiter.isWarmingUp) {
 				by = Math.min(by, Math.max(this.arbiter.reference, 0) - look.roundTrip);
 			}
-			const set = opens || this.arbiter.matches(by, this.arbiter.reference, look, w);
-			const fell = this.fellFrom > 0 && x - this.fellAt < settled &&
-				this.arbiter.matches(by, this.fellFrom, look, w);
+			const {arbiter} = this;
+			const set = opens || arbiter.matches(by, arbiter.reference, look, w);
+			const isRecent = this.fellFrom > 0 && x - this.fellAt < settled;
+			const fell = isRecent && arbiter.matches(by, this.fellFrom, look, w);
 			if (by === 0 || !set && !fell) {
 				continue;
 			}
@@ -1871,13 +2016,16 @@ class Association {
 			this.clock.doubt(priorSkew);
 		}
 		const raw = 8 * report;
-		const from = this.peer.sent;
-		const sent = x - clamp(this.delay(inward), 0, second);
+		const {sent: from, told} = this.peer;
+		const sent = this.sentAt(x);
+		this.peer.told = sent;
 		const isRecent = this.peer.known && Math.abs(sent - from) < second;
 		if (isRecent && isRepeated && !this.peer.isOriginal) {
 			return; // it was read twice, and tells nothing new
 		}
+		this.heardAgain(outward, sent, sent - from);
 		this.peer.sent = sent;
+		this.peer.before = told;
 		if (!this.peer.known) {
 			this.firstReport(x, raw);
 			return;
@@ -1903,6 +2051,14 @@ class Association {
 		const at = Math.max(from, sent - second) / 2 + sent / 2;
 		this.take(outward, {from, to: sent, at, least: above, next: Infinity});
 		this.review(x);
+	}
+
+	/**
+	 * Returns x when a report was sent that arrives at x.
+	 * @param {number} x
+	 */
+	sentAt(x) {
+		return x - clamp(this.delay(inward), 0, second);
 	}
 
 	/**
@@ -1945,6 +2101,7 @@ class Association {
 		this.interval.slack = [half, maxOffset];
 		// The datagram that it tells of may be as old as the session.
 		this.limit(outward, {from: Math.min(this.peer.sent, 0), least: 0});
+		this.interval.fresh = [true, true]; // nothing was known before
 	}
 
 	/**
@@ -1990,7 +2147,7 @@ class Association {
 	 * @param {number} x
 	 */
 	toReport(x) {
-		if (this.peer.isOriginal || !this.outgoing.some) {
+		if (this.peer.isOriginal) { // it believes the last report as it is
 			return this.delta(inward, x);
 		}
 		return this.outgoing.at(x, this.clock.skew);
@@ -2008,6 +2165,8 @@ class Association {
 		view.sinceStep = this.interval.undisturbed(x);
 		view.scatter = this.ways[inward].points.meanResidual;
 		view.stepSeen = this.interval.stepped;
+		view.unchecked = !this.isChecked;
+		view.ambiguous = this.isAmbiguous;
 		// Rounded, so that products with times are exact.
 		view.skewBefore = Math.trunc(this.clock.skew * 2 ** 32) / 2 ** 32;
 		view.skewAfter = view.skewBefore;
@@ -2027,8 +2186,7 @@ class Association {
 		view.toPeer = Math.max(this.delay(outward), 0);
 		view.dispersion = this.dispersion();
 		// What lacks may be a slew, of which 2 s are not known yet.
-		const slewed = Math.min(this.lack(), slewSkew * 2 * second);
-		const wrong = Math.max(-this.roundTrip(), slewed, 0);
+		const wrong = Math.max(-this.roundTrip(), Math.min(this.lack(), slewedMost), 0);
 		const grown = view.dispersion * Math.max(x - readerMargin - this.clock.at, 0);
 		view.bound = this.interval.bound() + wrong + grown;
 		return view;
@@ -2052,7 +2210,9 @@ const longRun = 64; // reports in a row without remainder 2; buckets that the sp
 
 /** Peer is what is known of the reports of the other end. */
 class Peer {
-	sent = 0; // x when it sent the last one
+	sent = 0; // x when it sent the last one, but for those of 0
+	told = 0; // x when it sent the last one of all
+	before = 0; // x when it sent the one before the last one that was not 0
 	last = 0; // report, 0 at first; it may come before the first datagram
 	minima = 0; // reports until it counts as one of ours
 	known = false; // a report has come, so the offset is known
@@ -2427,7 +2587,8 @@ class Arbiter {
 		let most = rise / 2;
 		if (this.isWarmingUp) {
 			most = rise / 4;
-			if (way.congestedFor < 5 * second) {
+			const hasQueued = way.spreads === 0; // all the time, perhaps
+			if (hasQueued || way.congestedFor < 5 * second) {
 				return false;
 			}
 		}
@@ -2448,7 +2609,8 @@ class Interval {
 	 * out says.
 	 */
 	slack = [0, 0];
-	fresh = [false, false]; // so since the last clock step
+	fresh = [false, false]; // so since then:
+	since = 0; // x of the last clock step, or end of a silence: what was before counts no more
 	event = -settled; // x of the last clock step; at the start -settled
 
 	/**
@@ -2457,7 +2619,21 @@ class Interval {
 	 */
 	clockStep(x) {
 		this.event = x;
+		this.doubt(x);
+	}
+
+	/**
+	 * Says that a clock may have been set before x.
+	 * @param {number} x
+	 */
+	doubt(x) {
+		this.since = x;
 		this.fresh = [false, false];
+	}
+
+	/** Whether both ways have told something since. */
+	get isChecked() {
+		return this.fresh[inward] && this.fresh[outward];
 	}
 
 	/** Whether a clock was ever set. */
@@ -2515,24 +2691,30 @@ class Interval {
 	 */
 	take(way, from, x, slack) {
 		let news = false;
-		if (!this.fresh[way] && this.stepped && from >= this.event) {
+		if (!this.fresh[way] && from >= this.since) {
 			// After a clock step another one counts, even if wider.
 			this.slack[way] = slack;
 			this.fresh[way] = true;
 			news = true;
 		}
 		this.slack[way] = Math.min(this.slack[way], slack);
-		if (-this.slack[inward] > this.slack[outward]) { // nothing is left: a clock was set
+		const gap = -this.slack[inward] - this.slack[outward];
+		if (gap <= 0) {
+			return news;
+		}
+		if (gap < slewedMost) { // nothing is left, but a slewed clock may be so far off
+			this.slack[1 - way] += slewedMost;
+		} else { // a clock was set
 			this.clockStep(x);
 			this.slack[1 - way] = maxOffset;
-			return true;
 		}
-		return news;
+		return true;
 	}
 }
 
 // ---- The floor of one way: gates, level shifts ----
 
+const minute = 60 * second;
 const bucketTime = 0.2 * second; // datagrams are judged by the fastest of so long
 const congestedTime = 10 * second; // what lasts so long is no queue
 const hostJitter = 100; // us: hosts add so much, whatever the path
@@ -2595,6 +2777,7 @@ class Bucket {
 	 * @param {number} by
 	 */
 	rise(by) {
+		this.#last -= by;
 		this.fastest = Math.trunc(Math.max(this.fastest - by, 0));
 		this.runnerUp = Math.trunc(Math.max(this.runnerUp - by, 0));
 	}
@@ -2607,21 +2790,37 @@ class Bucket {
  */
 class Outliers {
 	row = 0; // so many in a row
+	#x = 0; // when the last one came that counts,
+	#above = 0; // us: and how far above the floor
 	#least = 0; // us: of those, below 0
 	#buckets = 0; // buckets in a row in which some came
 	#now = false; // one came in the bucket under way
 
 	/**
-	 * Adds one, and returns by how much the floor fell, or null while that is not believed.
+	 * Adds one that arrives at x, and returns by how much the floor fell, or null while that is
+	 * not believed.
+	 * @param {number} x
 	 * @param {number} above us, below 0
+	 * @param {number} gate us by which the delays of outliers differ
+	 * @param {boolean} isFirst in the first seconds all count: nobody relies on what is known
 	 * @returns {number | null}
 	 */
-	add(above) {
+	add(x, above, gate, isFirst) {
+		const wait = x - this.#x;
+		if (above < this.#above - wait - gate) {
+			this.row = 0; // rule: what was held up and arrives at once proves nothing
+		} else if (above > this.#above + second) {
+			this.row = 0; // more than jitter: those before were of something else
+		} else if (this.row > 0 && wait < apart && !isFirst) {
+			return null;
+		}
+		this.#x = x;
+		this.#above = above;
 		this.row++;
 		this.#least = this.row === 1 ? above : Math.min(this.#least, above);
 		this.#now = true;
 		// rule: outliers come neither three times, nor in each bucket
-		if (this.row < 3 && this.#buckets < 4) {
+		if (this.row < outliersInARow && this.#buckets < 4) {
 			return null;
 		}
 		this.row = 0;
@@ -2635,6 +2834,9 @@ class Outliers {
 		this.#now = false;
 	}
 }
+
+const outliersInARow = 3; // so many are believed: two may be nuisances
+const apart = 5000; // us: more than a program takes for one that waited in its socket
 
 /** Late is a run of samples of a way that all were above the floor. */
 class Late {
@@ -2690,6 +2892,8 @@ class Way {
 	points = new Points();
 	spreads = 0; // samples that the spread is a mean over
 	hits = 0; // congested samples near the plateau, at most longRun
+	#usual = 0; // us: mean time between datagrams or reports, each counted for as long as it is
+	#gap = 0; // us: the last one
 
 	/**
 	 * Begins with a datagram at x.
@@ -2771,6 +2975,26 @@ class Way {
 		this.near(x);
 		this.late = new Late();
 		this.touched = x;
+	}
+
+	/**
+	 * Takes the time since the last datagram or report, and returns whether that is a silence:
+	 * longer than 15 s and than four usual ones. One that is as long as the one before it is
+	 * usual.
+	 * @param {number} gap us
+	 */
+	isSilence(gap) {
+		const usual = Math.max(this.#usual, Math.min(this.#gap, gap));
+		const limit = Math.max(settled, 4 * usual);
+		const counts = Math.min(gap, limit);
+		this.#gap = gap;
+		this.#usual += (counts - this.#usual) * counts / (counts + minute);
+		return gap > limit;
+	}
+
+	/** Returns after what time without one more it is silent, us. */
+	patience() {
+		return Math.max(settled, 4 * this.#usual);
 	}
 
 	/**
@@ -2967,7 +3191,8 @@ class Way {
 		this.typical.height = Math.min(mean, 2 * wobble(heights));
 		this.typical.spacing = -heights[0].x / (heights.length - 1);
 		const isRare = this.points.spacing < this.typical.spacing / 2;
-		if (heights.length >= maxPoints * 2 / 3 && (this.typical.spacing < 2.5 * second || isRare)) {
+		const isDense = this.typical.spacing < 2.5 * second;
+		if (heights.length >= maxPoints * 2 / 3 && (isDense || isRare)) {
 			this.typical.depth = this.typical.height * this.typical.spacing;
 		}
 	}
@@ -3180,11 +3405,12 @@ function secant(points) {
 // ---- Coarse clocks ----
 
 const maxResolution = 16_000; // us: no system's clock is coarser
+const surelyCoarse = 8; // so many differences in a row are hardly multiples by chance
 
 /** Resolution learns of what deltas are multiples where both clocks are coarse. */
 class Resolution {
 	#candidate = 0; // us: it may be that
-	#hits = 0; // differences that were multiples of it; one that is none begins anew
+	#hits = 0; // differences that were multiples of it; one that is none halves them
 
 	/**
 	 * Takes by how much two datagrams of about the same moment differ: by 0 or a multiple of the
@@ -3198,18 +3424,21 @@ class Resolution {
 			return;
 		}
 		const rest = by % Math.max(this.#candidate, 1);
-		if (this.#candidate <= 6 * alike || Math.min(rest, this.#candidate - rest) > alike) {
+		const isMultiple = Math.min(rest, this.#candidate - rest) <= alike;
+		if (this.#candidate > 6 * alike && isMultiple) {
+			this.#hits = Math.min(this.#hits + 1, longRun);
+		} else if (this.#hits >= surelyCoarse) { // a clock that is steered or set as the two came
+			this.#hits = Math.floor(this.#hits / 2);
+		} else {
 			this.#candidate = by;
 			this.#hits = 1;
-			return;
 		}
-		this.#hits = Math.min(this.#hits + 1, longRun);
 	}
 
 	/** Returns the resolution of both clocks together, us: 0 where one of them is not coarse. */
 	joint() {
-		// Eight differences in a row are hardly multiples of one number by chance.
-		return this.#hits < 8 || this.#candidate <= hostJitter ? 0 : this.#candidate;
+		const isCoarse = this.#hits >= surelyCoarse && this.#candidate > hostJitter;
+		return isCoarse ? this.#candidate : 0;
 	}
 }
 
@@ -3220,7 +3449,8 @@ const flagAnchor = 2; // there is an anchor
 const flagHasAnchor = 4; // we know the receiver's clock and its anchor, and it did not ask
 const flagAsks = 8; // we had no datagram, or no report, since the start or the reset
 const flagVersion = 16; // this is version 3
-const flagsReserved = 0xc0; // flag 5: the sender checks what it knows
+const flagChecks = 32; // we check what we know, and wait for reports and anchors
+const flagsReserved = 0xc0;
 
 const stampLength = 3;
 const reportLength = 3;
@@ -3229,9 +3459,9 @@ const anchorLength = 8;
 const soon = 500_000; // us: time between two reports at first
 const usual = 1_000_000; // us: and after that
 const soonOver = 20_000_000; // us: so long is at first
-const anchorAge = 16 * second; // a datagram with an anchor was under way for at most so long
-const early = second; // and at most so early faster than the path allows
+const checkEvery = 50_000; // us: time between two reports to a peer that checks what it knows
 const heldUp = 2 * second; // more than any round trip: what is held up for longer is no proof
+const silent = settled; // after so long without a datagram the other end may have slept
 const sure = 50_000; // us: more than neighbouring datagrams overtake each other by
 const reordering = second; // more than datagrams overtake each other by
 const inARow = 3; // so many datagrams must agree: two may be nuisances
@@ -3296,6 +3526,7 @@ class Streak {
  * @property {Usec | null} anchor
  * @property {boolean} hasAnchor
  * @property {boolean} asks
+ * @property {boolean} checks
  */
 
 /**
@@ -3330,7 +3561,8 @@ function parseHeader(datagram) {
 	}
 	const hasAnchor = (flags & flagHasAnchor) !== 0;
 	const asks = (flags & flagAsks) !== 0;
-	return {size, stamp, report, anchor, hasAnchor, asks};
+	const checks = (flags & flagChecks) !== 0;
+	return {size, stamp, report, anchor, hasAnchor, asks, checks};
 }
 
 /**
@@ -3341,13 +3573,15 @@ function parseHeader(datagram) {
 export class Link extends RemoteClock {
 	#clock = new Synchronizer();
 	#hasAnchor = false; // the peer's anchor need not come again, but with reports
-	#behind = new Streak(); // of anchors that are behind of what we know
 	#heardOfUs = false; // the peer has our anchor
-	#knewUs = false; // the peer knew our clock, since we know its own
+	#wasSilent = false; // the peer was, and what we know is not checked since
+	#peerChecks = false; // the peer waits for reports and anchors
+	/** @type {Usec | null} */
+	#knewUs = null; // since when the peer knew our clock, by its own, or a little later
 	#anew = new Streak(); // of datagrams of a peer that asks again
 	#owed = false; // a report goes with the next datagram, whenever that is
-	/** @type {{first: Usec, due: Usec} | null} */
-	#reports = null; // when the first one was due, and the next is
+	/** @type {{first: Usec, last: Usec, due: Usec} | null} */
+	#reports = null; // when the first one was due, the last one was sent, and the next is due
 	/** @type {{stamp: number, at: Usec} | null} */
 	#newest = null; // of the report that was taken last: its datagram's stamp, and when that came
 	/** @type {Usec | null} */
@@ -3368,10 +3602,13 @@ export class Link extends RemoteClock {
 	 * @returns {Uint8Array}
 	 */
 	header(now) {
-		const known = this.#clock.synchronized;
+		const snapshot = this.#clock.snapshot(now);
+		const {known} = snapshot;
+		const checks = this.#checks(snapshot);
 		const report = this.#isDue(now) ? this.#clock.minDelta(now) : null;
 		const reports = report !== null;
-		const anchors = reports || !known || !this.#heardOfUs;
+		const isNeeded = checks || this.#peerChecks || this.#isSilent(now);
+		const anchors = reports || !known || isNeeded || !this.#heardOfUs;
 		const anchorAt = 1 + stampLength + (reports ? reportLength : 0);
 		const bytes = new Uint8Array(anchorAt + (anchors ? anchorLength : 0));
 		let flags = flagVersion;
@@ -3384,8 +3621,11 @@ export class Link extends RemoteClock {
 			flags |= flagAnchor;
 			viewOf(bytes).setBigUint64(anchorAt, now, true);
 		}
-		if (known && this.#hasAnchor) {
+		if (known && this.#hasAnchor && !snapshot.ambiguous) {
 			flags |= flagHasAnchor;
+		}
+		if (checks) {
+			flags |= flagChecks;
 		}
 		if (!known) {
 			flags |= flagAsks;
@@ -3402,16 +3642,37 @@ export class Link extends RemoteClock {
 		if (this.#heard === null || !this.#anew.isOver(now, sure)) {
 			return false;
 		}
-		this.#reports ??= {first: now, due: now};
+		this.#reports ??= {first: now, last: now, due: now};
 		const ahead = since(this.#reports.due, now);
-		if (ahead > 0 && ahead <= usual && !this.#owed) {
+		const waited = u64(now - this.#reports.last) >= BigInt(checkEvery);
+		const isAwaited = this.#owed || this.#peerChecks && waited;
+		if (ahead > 0 && ahead <= usual && !isAwaited) {
 			return false;
 		}
 		// It is time, or the clock was set back, or the peer has asked.
 		const isLate = u64(now - this.#reports.first) >= BigInt(soonOver);
 		this.#owed = false;
+		this.#reports.last = now;
 		this.#reports.due = later(now, isLate ? usual : soon);
 		return true;
+	}
+
+	/**
+	 * Returns whether we wait for reports and anchors to check what we know. After a clock step
+	 * there is time: within() fails anyway.
+	 * @param {Snapshot} snapshot
+	 */
+	#checks(snapshot) {
+		this.#wasSilent &&= snapshot.unchecked || snapshot.ambiguous;
+		return this.#wasSilent;
+	}
+
+	/**
+	 * Returns whether nothing has come for long.
+	 * @param {Usec} now
+	 */
+	#isSilent(now) {
+		return this.#heard !== null && since(now, this.#heard) >= silent;
 	}
 
 	/** Says that a datagram with a header was not sent after all. */
@@ -3431,22 +3692,27 @@ export class Link extends RemoteClock {
 			return header;
 		}
 		const {stamp, report, anchor} = header;
-		if (this.#startedAnew(header.asks, now)) {
+		if (this.#startedAnew(header, now)) {
 			this.reset();
+		}
+		if (this.#isSilent(now)) {
+			this.#owed = true;
+			this.#wasSilent = true;
 		}
 		const delay = this.#clock.datagram(stamp, now);
 		const known = delay !== null;
 		if (anchor !== null && !known) {
 			// Before the report, so that the first offset is the right one.
-			this.#takeAnchor(anchor, now, known);
+			this.#takeAnchor(anchor, now);
 		}
 		if (report !== null && (known || !header.hasAnchor) && !this.#isOvertaken(stamp, now)) {
 			this.#clock.report(report, now);
 		}
-		if (anchor !== null && known && this.#isRecent(anchor, now)) {
-			this.#takeAnchor(anchor, now, known);
+		if (anchor !== null && known) {
+			this.#takeAnchor(anchor, now);
 		}
 		this.#heardOfUs = header.hasAnchor;
+		this.#peerChecks = header.checks;
 		if (header.asks) { // it may be another one, whose anchor we need
 			this.#owed = true;
 			this.#hasAnchor = false;
@@ -3459,9 +3725,10 @@ export class Link extends RemoteClock {
 	reset() {
 		this.#clock.reset();
 		this.#hasAnchor = false;
-		this.#behind = new Streak();
 		this.#heardOfUs = false;
-		this.#knewUs = false;
+		this.#wasSilent = false;
+		this.#peerChecks = false;
+		this.#knewUs = null;
 		this.#anew = new Streak();
 		this.#owed = false;
 		this.#reports = null;
@@ -3489,15 +3756,22 @@ export class Link extends RemoteClock {
 
 	/**
 	 * Returns whether the peer is not who it was: it knew our clock, and asks for it in several
-	 * datagrams in a row. Reports wait meanwhile, since they are about the old one.
-	 * @param {boolean} asks
+	 * datagrams in a row. Reports wait meanwhile, since they are about the old one. What asks with
+	 * a reading that the peer's clock had before it knew ours may be from its first start, held up
+	 * by somebody.
+	 * @param {Header} header
 	 * @param {Usec} now
 	 */
-	#startedAnew(asks, now) {
-		if (!asks && this.#clock.synchronized) {
-			this.#knewUs = true;
+	#startedAnew(header, now) {
+		const remote = this.#clock.remoteTime(now);
+		if (remote !== null && !header.asks) {
+			this.#knewUs ??= remote;
 		}
-		return this.#anew.add(asks && this.#knewUs, now, sure);
+		if (this.#knewUs === null) {
+			return this.#anew.add(false, now, sure);
+		}
+		const isNew = header.anchor !== null && since(header.anchor, this.#knewUs) > 0;
+		return this.#anew.add(header.asks, now, isNew ? sure : heldUp);
 	}
 
 	/**
@@ -3519,34 +3793,13 @@ export class Link extends RemoteClock {
 	}
 
 	/**
-	 * Returns whether an anchor may be of a datagram that was sent lately, whichever multiple of
-	 * 67.1 s its clock is off: by the offset as the report beside it leaves it.
+	 * Takes the peer's whole clock, as it was when a datagram left that arrived now.
 	 * @param {Usec} anchor
 	 * @param {Usec} now
 	 */
-	#isRecent(anchor, now) {
-		const remote = this.#clock.remoteTime(now) ?? 0n;
-		const age = Number(BigInt.asIntN(offsetBits, remote - anchor));
-		return age >= -early && age <= anchorAge;
-	}
-
-	/**
-	 * Takes the peer's whole clock, as it was when a datagram left that arrived now. One that lies
-	 * back may have been held up on its way. A datagram cannot come from the future, so a clock
-	 * that was set ahead is believed at once.
-	 * @param {Usec} anchor
-	 * @param {Usec} now
-	 * @param {boolean} known the offset was known before
-	 */
-	#takeAnchor(anchor, now, known) {
-		const remote = this.#clock.remoteTime(now) ?? 0n;
-		const isBack = known && since(remote, anchor) > anchorAge;
-		const isLong = this.#behind.add(isBack, now, heldUp);
-		if (isLong || !isBack) {
-			this.#clock.anchor(anchor, now);
-			this.#behind.count = 0;
-		}
-		this.#hasAnchor = this.#behind.count === 0;
+	#takeAnchor(anchor, now) {
+		this.#clock.anchor(anchor, now);
+		this.#hasAnchor = true;
 	}
 
 	/**
@@ -3982,7 +4235,8 @@ export class Ping extends RemoteClock {
 	}
 
 	/**
-	 * Returns what is known. Its age counts from when the next reply was due, and stepSeen also says that an exchange contradicted what was known before.
+	 * Returns what is known. Its age counts from when the next reply was due, and stepSeen also
+	 * says that an exchange contradicted what was known before.
 	 * @param {Usec} now
 	 * @returns {Snapshot}
 	 */
@@ -4154,7 +4408,7 @@ export class Ping extends RemoteClock {
 
 	/**
 	 * Takes that the local machine slept until now, so that its clock may have stood still. It
-	 * asks a group of requests, and within() says 'stepped' until the answers have shown what
+	 * asks a group of requests, and within() says 'unchecked' until the answers have shown what
 	 * the clock is.
 	 * @param {Usec} now
 	 */
@@ -4212,8 +4466,10 @@ const stopLength = 250_000; // us: so far above the level comes what a stop held
 const stopAlone = 5 * second; // after the beginning of another stop one comes alone
 const stopLasts = 250_000; // us: a program may take some frames to catch up
 const batchLasts = second; // after its first one, things are held up together for so long
-const aimGain = 1 / 45; // by this part of what is asked a late one lowers the share that is aimed at,
-const heldGain = aimGain / 2; // and by this one that was held up together with it
+// By this part of what is asked a late one lowers the share that is aimed at, and one that was
+// held up together with it by half of that.
+const aimGain = 1 / 45;
+const heldGain = aimGain / 2;
 const aimLeast = 0.1;
 const aimMost = 1.3;
 const longestDelay = 24 * 3600 * second; // one that differs by more is of another clock
@@ -4604,6 +4860,7 @@ const debtAt = 34;
 const welcomeSize = 36;
 const kindHello = 3; // 1 and 2 were those of the first version
 const kindWelcome = 4;
+const kindMost = 16; // of all versions
 const flagHeard = 1;
 const flagPaused = 2;
 const flagInputs = 4;
@@ -4631,6 +4888,17 @@ const maxStart = 1n << 61n; // ns: 73 years
  *   below 0 late, -32768 if none came
  * @property {Usec} sent the start of tick, by the server's clock
  */
+
+/**
+ * Says whether bytes are a tick message of another version, as of an older or newer server. Both
+ * ends need the same one.
+ * @param {Uint8Array} bytes
+ * @returns {boolean}
+ */
+export function isOtherTickVersion(bytes) {
+	const kind = bytes[0];
+	return kind > 0 && kind <= kindMost && kind !== kindHello && kind !== kindWelcome;
+}
 
 /**
  * Reads a Welcome, or returns null.
@@ -5168,6 +5436,8 @@ export class TickClient {
 	steps = 0;
 	/** They may be changed. @type {BufferOptions} */
 	buffers;
+	/** Whether the server has sent messages of another version: then nothing will come of it. */
+	otherVersion = false;
 	#remote;
 	/** @type {Welcome | null} */
 	#welcome = null;
@@ -5191,12 +5461,14 @@ export class TickClient {
 	}
 
 	/**
-	 * Takes a Welcome, and returns whether it counts.
+	 * Takes a Welcome, and returns whether it counts. A server of another version is in
+	 * otherVersion from then on.
 	 * @param {Uint8Array} bytes
 	 * @param {Usec} now when it arrived
 	 * @returns {boolean}
 	 */
 	welcome(bytes, now) {
+		this.otherVersion ||= isOtherTickVersion(bytes);
 		const next = readWelcome(bytes);
 		const last = this.#welcome;
 		if (next === null) {

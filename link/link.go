@@ -7,11 +7,12 @@
 //	payload, owd, ok, err := conn.ReadHeader(datagram, clock.Received()) // of what was decrypted
 //	remoteUsec, ok := conn.RemoteTime(clock.Now())                       // the peer's clock
 //
-// conn is a Link, one for each connection. Use it inside the encryption: authenticate a datagram, and
-// refuse replays, before ReadHeader. ReadHeader returns the payload and how long the datagram was
-// on its way. Snapshot has all that is known, such as OffsetUsec and ErrorBound; its method Within
-// says whether that may be relied on. Wait waits for that, and SinceHeard says how long the peer has been
-// silent. AppendEvent and ReadEvent carry the time of an event in a payload, in 3 bytes.
+// conn is a Link, one for each connection. Use it inside the encryption: authenticate a datagram,
+// and refuse replays, before ReadHeader. ReadHeader returns the payload and how long the datagram
+// was on its way. Snapshot has all that is known, such as OffsetUsec and ErrorBound; its method
+// Within says whether that may be relied on. Wait waits for that, and SinceHeard says how long the
+// peer has been silent. AppendEvent and ReadEvent carry the time of an event in a payload, in 3
+// bytes.
 //
 // The package opens no socket, starts no goroutine and reads no clock. Only Wait and errors allocate.
 //
@@ -46,17 +47,18 @@
 //
 // docs/WIRE.md says the rest, for peers that are not written in Go, and testdata/wire has vectors.
 //
-// This is version 3 of the format, in which a MinDelta is the least delta since the one before. Both
-// ends need the same version: Open returns ErrVersion for a datagram of an older one, and an end of
-// version 2 refuses flag 4 as reserved.
+// This is version 3 of the format, in which a MinDelta is the least delta since the one before.
+// Both ends need the same version: ReadHeader returns ErrVersion for a datagram of an older one,
+// and an end of version 2 refuses flag 4 as reserved.
 //
 // # Inside a protocol of your own
 //
-// Put the header where packets are sealed, below retransmission, forward error correction and pacing, and
-// make it anew for each transmission. Put what names the connection in front of it: a header is read
-// only by the Link that it is for. A Link belongs to a connection, not to an address. Packets that were
-// resent or recovered with their old header look slow, which does no harm; drop them after a minute, as all others.
-// Several goroutines may handle the packets of one connection, each with its own time of receipt.
+// Put the header where packets are sealed, below retransmission, forward error correction and
+// pacing, and make a new one for each transmission. Put what names the connection in front of it,
+// since only the Link that it is for can read a header. A Link belongs to a connection, not to an
+// address. Packets that were resent or recovered with their old header look slow, which does no
+// harm; like all others, drop them after a minute. Several goroutines may handle the packets of
+// one connection, each with its own time of receipt.
 package link
 
 import (

@@ -7,10 +7,19 @@
 //
 // # Use
 //
-// The server calls AppendReply for each request and keeps no state. The client has a Clock. Whenever
-// Next says so, it sends what AppendRequest returns, and passes the answer to HandleReply. RemoteTime
-// is then the server's clock, for any goroutine. A request is exactly 13 bytes long, a reply 29;
-// docs/WIRE.md says what they contain.
+// The server answers each request and keeps no state:
+//
+//	reply, ok := ping.AppendReply(nil, request, 0, received, clock.Now()) // ok: it was a request
+//
+// The client has a Clock, and asks whenever Next is 0:
+//
+//	if server.Next(clock.Now()) == 0 { // server is a ping.Clock
+//		send(server.AppendRequest(nil, clock.Now()))
+//	}
+//	server.HandleReply(reply, clock.Received())      // when the reply comes
+//	remoteUsec, ok := server.RemoteTime(clock.Now()) // the server's clock, for any goroutine
+//
+// A request is exactly 13 bytes long, a reply 29; docs/WIRE.md says what they contain.
 //
 // The package opens no socket, starts no goroutine and reads no clock. The caller passes in the time,
 // from a monotonic clock such as that of package clock: clock.Now as late as possible before sending,

@@ -50,12 +50,16 @@ func streamWays(w *world, r *rand.Rand) {
 	w.up, w.down = way, way
 }
 
-// longerWays is a path of which one way is longer, from the sixth minute on.
+// longerWays is a path of which one way, drawn for each world, is longer from the sixth minute on.
 func longerWays(by int64, lasts time.Duration) func(w *world, r *rand.Rand) {
 	return func(w *world, r *rand.Rand) {
 		pathWays(20*usMs, 3*usMs)(w, r)
-		delay := w.up
-		w.up = func() int64 {
+		way := &w.up
+		if r.IntN(2) == 0 {
+			way = &w.down
+		}
+		delay := *way
+		*way = func() int64 {
 			if since := w.t - 300*usSec; since >= 0 && since < lasts.Microseconds() {
 				return by + delay()
 			}

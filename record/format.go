@@ -13,13 +13,13 @@ import (
 	"timesync"
 )
 
-// docs/RECORDING.md describes the format for those who read it with something else.
+// docs/RECORDING.md describes the format for readers in other languages.
 
 // magic begins a recording. Its last byte is the version of the format.
 const magic = "tsrecord\x01"
 
-// A block begins with a head: the length of the events in bytes, the checksum of all that
-// follows it, the number of the block, and the time of day in milliseconds.
+// A block begins with a head: the length of the events in bytes, the checksum of all that follows
+// the checksum, the number of the block, and the time of day in milliseconds.
 const (
 	headLength = 0
 	headSum    = headLength + 2
@@ -27,41 +27,44 @@ const (
 	headWall   = headNumber + 4
 	headLen    = headWall + 6
 
-	// blockLen bounds a block. At 60 datagrams a second, a second needs 0.4 kB of it, so
-	// an io.Writer may hang for 10 s before anything is dropped.
+	// blockLen is the longest block. At 60 datagrams a second, a second takes 0.4 kB. So an
+	// io.Writer may hang for 10 s before anything is dropped.
 	blockLen = 4096
-	// eventLen is more than the longest event, which is an answer of 138 bytes.
+	// eventLen is more than the longest event, an answer of 138 bytes.
 	eventLen = 150
 )
 
-// crcTable is that of CRC-32C, for which processors have an instruction.
+// crcTable is for CRC-32C, for which processors have an instruction.
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-// The first byte of an event. If its two low bits are less than other, it is a datagram
-// that differs little from the last one: they say how many bytes the change of the delta has,
-// less one. The next two bits are how many bytes the change of the step has, besides the
-// four bits on top.
+// The first byte of an event. If its two low bits are other, the kind is in the bits above.
+// Otherwise the event is a datagram that differs little from the last one:
+//
+//	2 low bits    length of the change of the delta, in bytes, less one
+//	2 next bits   length of the change of the step, in bytes, besides its low bits
+//	4 top bits    the low bits of the change of the step
 const (
-	other     = 3 // in the two low bits; the kind is above them
+	other     = 3
 	kindShift = 2
-	lowBits   = 4  // of the change of the step, in the first byte
-	deltaBits = 24 // of the change of the delta, at most
+	lowBits   = 4  // of the change of the step
+	deltaBits = 24 // the most that a change of the delta has
 )
 
-// last is what the next event is told relative to. Each block starts with the zero value.
+// last is the datagram to which the next event is relative. Each block starts with the zero value.
 type last struct {
-	recv  uint64 // local time, us, of the last datagram
-	stamp uint32 // of that datagram
-	step  int32  // units from the stamp before to that stamp
+	recv  uint64 // its receive time, us
+	stamp uint32 // its stamp
+	step  int32  // from the stamp before to its stamp, in units of a stamp
 }
 
-// coder writes the events of a block, or takes them apart: each kind is described once, for both ways. A method that
-// is given a value writes that, or returns what is read instead.
+// coder writes the events of a block, or reads them. One description of each kind of event serves
+// both. A method with a value as its argument writes the value, or ignores it and returns what it
+// reads.
 type coder struct {
 	last
 	b     []byte
 	reads bool
-	bad   bool // an event is none, or cut short: the block's checksum was made for it
+	bad   bool // an event is malformed or cut short, although the block's checksum is right
 }
 
 // begin starts a block in a buffer of blockLen bytes.
@@ -70,7 +73,7 @@ func (c *coder) begin(buf []byte) { *c = coder{b: buf[:headLen]} }
 func (c *coder) empty() bool { return len(c.b) == headLen }
 func (c *coder) full() bool  { return len(c.b) > blockLen-eventLen }
 
-// number is an integer of n bytes, 8 at most; 0 if there are fewer.
+// number is an integer of n bytes, at most 8. It is 0 if fewer are left.
 func (c *coder) number(v uint64, n int) uint64 {
 	if !c.reads {
 		c.b = binary.LittleEndian.AppendUint64(c.b, v)
@@ -82,7 +85,7 @@ func (c *coder) number(v uint64, n int) uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// take returns the next n bytes, or none if there are fewer.
+// take returns the next n bytes, or none if fewer are left.
 func (c *coder) take(n int) (b []byte) {
 	if c.bad = c.bad || n < 0 || n > len(c.b); !c.bad {
 		b, c.b = c.b[:n], c.b[n:]
@@ -108,22 +111,23 @@ func (c *coder) float(v float64) float64 {
 	return math.Float64frombits(c.number(math.Float64bits(v), 8))
 }
 
-// when is a local time, relative to the last datagram.
+// when is a local time. It is written relative to the last datagram.
 func (c *coder) when(usec uint64) uint64 { return c.recv + uint64(c.varint(int64(usec-c.recv))) }
 
 func zigzag(v int64) uint64   { return uint64(v<<1 ^ v>>63) }
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
-// append appends an event in full. The block must not be full.
+// append writes an event in full. The block must not be full.
 func (c *coder) append(e *Event) {
 	c.number(other|uint64(e.Kind)<<kindShift, 1)
 	c.rest(e)
 }
 
-// unit is that of a stamp in microseconds.
+// unit is the unit of a stamp, us.
 const unit = 8
 
-// datagram appends a datagram, as what differs from the last one if that is little. The block must not be full.
+// datagram writes a datagram, as its difference from the last one if that is small. The block must
+// not be full.
 func (c *coder) datagram(stamp uint32, recv uint64) {
 	step := int32((stamp-c.stamp)<<8) >> 8 // the shorter way round the ring of stamps
 	change := int64(recv-c.recv) - int64(step)*unit
@@ -139,10 +143,10 @@ func (c *coder) datagram(stamp uint32, recv uint64) {
 	c.recv, c.stamp, c.step = recv, stamp, step
 }
 
-// byteLen returns how many bytes v needs, 0 for 0.
+// byteLen returns how many bytes v needs. It is 0 for 0.
 func byteLen(v uint64) int { return (bits.Len64(v) + 7) / 8 }
 
-// next takes the next event; there must be one.
+// next reads the next event. There must be one.
 func (c *coder) next() (e Event) {
 	head := c.number(0, 1)
 	if head&other != other {
@@ -157,7 +161,7 @@ func (c *coder) next() (e Event) {
 	return e
 }
 
-// near takes a datagram that differs little from the last one.
+// near reads a datagram that differs little from the last one.
 func (c *coder) near(head uint64) {
 	turn := c.number(0, int(head>>2&3))
 	delta := c.number(0, int(head&other)+1)
@@ -166,7 +170,7 @@ func (c *coder) near(head uint64) {
 	c.recv += uint64(int64(c.step)*unit + unzigzag(delta))
 }
 
-// rest is what follows the kind of an event.
+// rest is the part of an event behind its kind.
 func (c *coder) rest(e *Event) {
 	switch e.Kind {
 	case Datagram:
@@ -183,7 +187,7 @@ func (c *coder) rest(e *Event) {
 	}
 }
 
-// answer is an answer behind its length: what a later version says behind it is skipped.
+// answer is an answer behind its length. The length lets readers skip fields of later versions.
 func (c *coder) answer(e *Event) {
 	begin := len(c.b)
 	n := int(c.number(0, 1))
@@ -197,17 +201,17 @@ func (c *coder) answer(e *Event) {
 	c.bad = in.bad
 }
 
-// These are in the flags of an answer.
+// The flags of an answer.
 const (
 	flagStepSeen = 1 << iota
 	flagUnchecked
 	flagAmbiguous
 )
 
-// unknownScatter is what an answer says for a FloorScatter that is not known. A known one is less.
+// unknownScatter is written for a FloorScatter that is not known. A known one is smaller.
 const unknownScatter = time.Second
 
-// known is what an answer says: of the clock of the peer only if that is known.
+// known is the content of an answer. The peer's clock is part of it only if it is known.
 func (c *coder) known(e *Event) {
 	e.LocalUsec = c.when(e.LocalUsec)
 	stats, s := &e.Answer.Stats, &e.Answer.Snapshot
@@ -227,7 +231,7 @@ func (c *coder) known(e *Event) {
 		s.FloorScatter = 0
 	}
 	s.Skew, s.Steps = c.float(s.Skew), uint32(c.uvarint(uint64(s.Steps)))
-	if c.reads && len(c.b) == 0 { // recordings of before 2026-11-23 end here
+	if c.reads && len(c.b) == 0 { // recordings from before 2026-11-23 end here
 		s.SkewError = math.Inf(1)
 		return
 	}
@@ -241,7 +245,7 @@ func (c *coder) known(e *Event) {
 	flags = c.number(flags, 1)
 	s.StepSeen, s.Unchecked, s.Ambiguous = flags&flagStepSeen != 0, flags&flagUnchecked != 0, flags&flagAmbiguous != 0
 	s.SkewError = c.float(s.SkewError)
-	if c.reads && len(c.b) == 0 { // recordings of before 2026-11-28 end here
+	if c.reads && len(c.b) == 0 { // recordings from before 2026-11-28 end here
 		return
 	}
 	c.duration(&s.Jitter)

@@ -660,13 +660,16 @@ func TestPeer(t *testing.T) {
 		s.Advance(now)
 		n := Hz(60).Ticks(time.Duration(now) * us)
 		s.AcceptInput(1, 5, n+2, now)
+		if n%10 == 2 {
+			s.AcceptInput(2, 5, n-1, now) // just too late
+		}
 		if n%10 == 0 {
-			s.AcceptInput(2, 5, n-1, now)    // just too late
-			s.AcceptInput(2, 5, n-60*9, now) // and refused for it
+			s.AcceptInput(2, 5, n-60*9, now) // so late that it is refused
 			s.AcceptInput(2, 5, n+60*2, now)
 			s.AcceptInput(2, 4, n, now) // of another epoch
 		} else {
 			s.AcceptInput(2, 5, n+1, now)
+			s.AcceptInput(2, 5, n+1, now) // again: the first counts
 		}
 	}
 	got, _ = s.Peer(1)
@@ -675,8 +678,11 @@ func TestPeer(t *testing.T) {
 	if d := got.LateInputs - 200./1100; d < -0.01 || d > 0.01 {
 		t.Errorf("%v are late", got.LateInputs)
 	}
-	got.LateInputs = 0
-	check(t, got, PeerTiming{TooEarly: 100, HeardUsec: now}, "one that is not")
+	if got.HeardUsec < now-20_000 {
+		t.Errorf("heard at %d us, %d now", got.HeardUsec, now)
+	}
+	got.LateInputs, got.HeardUsec = 0, 0
+	check(t, got, PeerTiming{TooEarly: 100}, "one that is not")
 	for end := now + 4_000_000; now < end; now += 10_000 {
 		s.Advance(now)
 	}

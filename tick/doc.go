@@ -31,6 +31,9 @@
 //	clocks, _ := client.Snapshot(2_008_000)
 //	fmt.Println("others at tick", clocks.ServerTime.Tick(), "now", clocks.SharedTime.Tick(), "play", clocks.PredictedTime.Tick())
 //
+// It sends no inputs and no states; examples/game is a whole game, and examples/game/server.go its
+// server.
+//
 // # Three clocks
 //
 // A Server counts ticks of a fixed Rate. A Client follows it through a RemoteClock, such as a
@@ -61,9 +64,9 @@
 //
 // # Buffers that set themselves
 //
-// Pass each input that arrives to Server.AcceptInput, and each state to Client.AcceptState. Call
-// Announce once a second, and once with the next state after inputs that came too late. The
-// buffers then follow the arrivals. They become so long that fewer inputs and states come too
+// Pass each input that arrives to Server.AcceptInput, and each state to Client.AcceptState. The state
+// of tick n is what the world is after that tick. Call Announce once a second, and once with the next
+// state after inputs that came too late. The buffers then follow the arrivals. They become so long that fewer inputs and states come too
 // late than ClientConfig.LateShare allows.
 //
 // If the way to the server becomes longer, several inputs in a row are late. The server says so

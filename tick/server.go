@@ -184,9 +184,8 @@ func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	if late {
 		early = min(early, -earlyUnit)
 	}
-	p.tally.count(late)
-	if !s.now.paused { // else nobody can say by how much it is early
-		p.arrivals.add(n, early)
+	if !s.now.paused && p.arrivals.add(n, early) { // in a pause nobody can say by how much it is early
+		p.tally.count(late)
 	}
 	return !late, late
 }
@@ -204,12 +203,18 @@ func (s *Server) refuse(p *player, n Tick, nowUsec uint64) {
 // without late inputs whose HeardUsec is long ago sends none; one with many TooEarly has another
 // idea of the time.
 type PeerTiming struct {
-	LateInputs float64 // share of the last 2000 to 4000 inputs that came too late, those included that were refused for it
-	TooEarly   uint64  // inputs that were refused since their tick is further ahead than Config.AcceptAhead
+	// LateInputs is the share of the last 2000 to 4000 inputs that came too late, also of those that
+	// were refused for it. Of a tick the first input counts.
+	LateInputs float64
+	// TooEarly counts the inputs that were refused since their tick is further ahead than
+	// Config.AcceptAhead.
+	TooEarly uint64
 
-	Synced    bool   // it has said Hello
-	HeardUsec uint64 // when an input or, after the first one, a Hello came last, reading of the local clock; 0 if none has
-	Silent    bool   // that is longer ago than 3 s
+	Synced bool // it has said Hello
+	// HeardUsec is when an input or, after the first one, a Hello came last, reading of the local
+	// clock. It is 0 if none has come.
+	HeardUsec uint64
+	Silent    bool // that is longer ago than 3 s
 }
 
 // Peer returns how well the inputs of a peer come in time. ok is false if there was neither a

@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// The option and its control message have the same number, on all machines that Go runs
-// on. The new one has 64-bit seconds everywhere; the old one's have the size of a word,
-// and where that is 32 bits they are cut in 2038: read without a sign they go on to
-// 2106. Linux has the new one since 5.1.
+// The option and its control message have the same number, on all machines that Go supports. Linux
+// has the new one since 5.1. Its seconds have 64 bits everywhere. Those of the old one have the
+// size of a word. With 32 bits they overflow in 2038; read as unsigned, they last until 2106.
 const (
 	timestampOld = 35 // SO_TIMESTAMPNS
 	timestampNew = 64 // SO_TIMESTAMPNS_NEW
 )
 
-// maxSeconds since 1970 fit into int64 nanoseconds with any fraction, until 2262.
+// maxSeconds since 1970 fit into int64 nanoseconds with any fraction. They last until 2262.
 const maxSeconds = 1<<63/uint64(time.Second) - 1
 
-// stampOf finds the receive time in the control messages of a datagram: nanoseconds
-// since 1970. It is not ok if there is none, or if what is there is cut short or no
-// time. word is the size of a long in bytes, 4 or 8; level is SOL_SOCKET.
+// stampOf returns the receive time in the control messages of a datagram, as nanoseconds since
+// 1970. ok is false if there is none, if it is cut short, or if it is no valid time. word is the
+// size of a long in bytes, 4 or 8. level is SOL_SOCKET.
 //
-// Each message is its length, a word that counts itself too; level and type, 4 bytes
-// each; and the data. The next one begins at a multiple of the word. All integers are
-// in the machine's byte order, and those of 8 bytes need not be aligned to 8.
+// Each message consists of its length, a word that includes itself; level and type, 4 bytes each;
+// and the data. The next message begins at a multiple of the word. All integers are in the
+// machine's byte order. Those of 8 bytes need not be aligned to 8.
 func stampOf(control []byte, word int, level int32) (nsec int64, ok bool) {
 	order := binary.NativeEndian
 	header := word + 8
@@ -53,7 +52,7 @@ func wordAt(b []byte, word int) uint64 {
 	return binary.NativeEndian.Uint64(b)
 }
 
-// nanoseconds refuses what is negative: without its sign it is too large.
+// nanoseconds refuses negative values: as unsigned ones they are too large.
 func nanoseconds(seconds, fraction uint64) (nsec int64, ok bool) {
 	if seconds > maxSeconds || fraction >= uint64(time.Second) {
 		return 0, false

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package rxtime reads datagrams with the times at which the kernel received them.
+// Package rxtime reads datagrams together with the times at which the kernel received them.
 //
-// A program that reads the clock after it has read a datagram counts the time until it was
-// scheduled as delay. That is tens of microseconds on an idle machine, and milliseconds while all
-// processors are busy. On Linux the kernel notes when each datagram arrives (SO_TIMESTAMPNS).
-// Elsewhere a Conn works too, with the time after the read.
+// A program that reads the clock after reading a datagram counts the wait for a processor as
+// delay. That is tens of microseconds on an idle machine, and milliseconds while all processors
+// are busy. On Linux the kernel notes when each datagram arrives (SO_TIMESTAMPNS). On other
+// systems a Conn returns the time after the read.
 //
 // Pass the receive time to ReadHeader of a link.Link, or to a timesync.TimeSynchronizer:
 //
@@ -14,13 +14,13 @@
 //	// ... once the datagram is proven to come from the peer:
 //	sync.OnAuthenticatedDatagramTimestamp(stamp, receivedUsec)
 //
-// Its clock is that of package clock, so stamp what you send with clock.Now. Without the kernel's
-// time, the time of receipt is clock.Received.
+// Receive times are readings of package clock, so stamp what you send with clock.Now. A Conn
+// without the kernel's times uses clock.Received.
 //
-// If a program must read the socket itself, with ReadMsgUDP or in batches, Received returns the
-// time of each datagram.
+// If your program must read the socket itself, with ReadMsgUDP or in batches, Received returns the
+// receive time of each datagram.
 //
-// The package has no times of sending: reading the clock just before the write is as good.
+// The package has no send times: reading the clock just before the write is as good.
 package rxtime
 
 import (
@@ -31,46 +31,46 @@ import (
 	"timesync/clock"
 )
 
-// ControlSize is how many bytes of control messages a read needs room for, so that the
-// receive time is among them. Linux puts it before those of other options, which are cut
-// off if they do not fit.
+// ControlSize is the size, in bytes, of a buffer for control messages that has room for the
+// receive time. Linux puts the receive time first. Messages of other options that do not fit are
+// cut off.
 const ControlSize = 64 // the largest message with a stamp has 32
 
-// Conn reads from a UDP socket, or says when a datagram that you read yourself was received. Use
-// the socket itself to write, to set deadlines and to close.
+// Conn reads datagrams and their receive times from a UDP socket. Use the socket itself to write,
+// to set deadlines and to close.
 //
-// A Conn is not a net.PacketConn and does not embed the socket: libraries would look for more
-// methods, such as SyscallConn, and read past it.
+// A Conn is not a net.PacketConn and does not embed the socket. Libraries would look for more
+// methods, such as SyscallConn, and bypass it.
 //
-// One goroutine at a time may call ReadFrom or Received. If several read the same socket, each
-// makes a Conn of its own. The zero Conn returns net.ErrClosed; use NewConn.
+// One goroutine at a time may call ReadFrom or Received. If several read the same socket, give
+// each its own Conn. Make one with NewConn: the zero Conn returns net.ErrClosed.
 type Conn struct {
 	udp    *net.UDPConn
 	kernel bool
 	age    ager
 }
 
-// NewConn asks the kernel to note when udp receives datagrams. If the kernel does not, or udp is
-// nil or closed, Kernel returns false. From then on, read with ReadFrom, or pass the control
-// messages of what you read yourself to Received. Other reads get the same datagrams without
-// their times.
+// NewConn asks the kernel to note when udp receives datagrams. If the kernel refuses, or udp is
+// nil or closed, Kernel returns false. From then on, read with ReadFrom, or read yourself and pass
+// the control messages to Received. Other reads get the datagrams without their times.
 //
-// If this is the first such socket of the machine, Linux begins a few milliseconds later. A
-// datagram that came before has the time of its read.
+// On the first such socket of the machine, Linux starts a few milliseconds later. Datagrams that
+// arrive before then have the time of their read.
 func NewConn(udp *net.UDPConn) *Conn {
 	kernel := udp != nil && enable(udp)
 	return &Conn{udp, kernel, newAger(time.Now().UnixNano(), clock.Received())}
 }
 
-// Kernel reports whether the receive times are the kernel's. It never changes, and any
-// goroutine may call it.
+// Kernel reports whether the kernel notes receive times. The result never changes. Any goroutine
+// may call Kernel.
 func (c *Conn) Kernel() bool { return c.kernel }
 
-// ReadFrom waits for a datagram and copies it to b, as net.UDPConn.ReadFromUDPAddrPort
-// does. Its errors are those of package net, with 0 bytes and no sender; a datagram that is
-// longer than b is cut or refused as there. receivedUsec is when it was received, see
-// Received; with an error it has no meaning. ReadFrom does not allocate. Without a socket
-// the error is net.ErrClosed.
+// ReadFrom waits for a datagram and copies it to b, as net.UDPConn.ReadFromUDPAddrPort does. A
+// datagram that is longer than b is cut or refused as there. receivedUsec is when the datagram was
+// received: see Received. ReadFrom does not allocate.
+//
+// The errors are those of package net; without a socket it is net.ErrClosed. With an error, n is
+// 0, from is not valid, and receivedUsec has no meaning.
 func (c *Conn) ReadFrom(b []byte) (n int, from netip.AddrPort, receivedUsec uint64, err error) {
 	if c.udp == nil {
 		return 0, from, 0, net.ErrClosed
@@ -87,20 +87,25 @@ func (c *Conn) ReadFrom(b []byte) (n int, from netip.AddrPort, receivedUsec uint
 	return n, from, c.Received(control[:length]), nil
 }
 
-// Received returns when a datagram was received, in microseconds on the clock of
-// package clock. control are the control messages that were read with it: by
-// net.UDPConn.ReadMsgUDP, recvmsg, or ReadBatch of golang.org/x/net. Call it once for each
-// datagram, right after the read; for a batch, before you do anything else with the batch. The
-// buffer for control messages needs ControlSize bytes. Received does not allocate.
+// Received returns when a datagram that you read yourself was received, in microseconds on the
+// clock of package clock. control holds the control messages that were read with it, by
+// net.UDPConn.ReadMsgUDP, recvmsg, or ReadBatch of golang.org/x/net. Their buffer needs
+// ControlSize bytes.
 //
-// The kernel's times are right to 2 us. Received returns the time of the call instead if there is
-// no time among the messages, if that time seems to lie in the future or more than 1 s back, or
-// if the wall clock, in which the kernel notes times, was set in the last second. A step of the
-// wall clock of less than 1 ms is not noticed: the times of datagrams that wait meanwhile contain
-// it.
+// Call Received once for each datagram, right after the read. For a batch, call it before you do
+// anything else with the batch. Received does not allocate.
+//
+// The kernel's times are right to 2 us. Received returns the time of the call instead if
+//
+//   - there is no time among the messages,
+//   - the time lies in the future or more than 1 s back, or
+//   - the wall clock, with which the kernel notes times, was set in the last second.
+//
+// A step of the wall clock by less than 1 ms is not noticed. Datagrams that wait during the step
+// are off by as much.
 func (c *Conn) Received(control []byte) (receivedUsec uint64) {
-	// In this order: to be interrupted in between makes the receive time late, which
-	// looks like any delay. An early one would pass for a better path.
+	// In this order, an interruption in between makes the receive time late, which looks like any
+	// other delay. An early receive time would look like a shorter path.
 	wall := time.Now().UnixNano()
 	now := clock.Received()
 	stamp, ok := kernelStamp(control)

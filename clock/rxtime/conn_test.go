@@ -61,8 +61,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestReadFrom: payload and sender are those of a plain read, also on a socket for IPv4 and IPv6. The receive
-// time is between the write and the end of the read.
+// TestReadFrom: payload and sender are those of a plain read, also on a socket for IPv4 and IPv6.
+// The receive time is between the write and the end of the read.
 func TestReadFrom(t *testing.T) {
 	udp, err := net.ListenUDP("udp", &net.UDPAddr{})
 	if err != nil {
@@ -148,8 +148,9 @@ func typesOf(err error) (types string) {
 	return types
 }
 
-// TestErrors: a read that fails has no bytes and no sender, and an error as of package net, of the same types all
-// the way down. A system that refuses says at the next read of a connected socket that the peer's port is closed.
+// TestErrors: a read that fails has no bytes and no sender, and an error as of package net, of the
+// same types all the way down. A system that refuses says at the next read of a connected socket
+// that the peer's port is closed.
 func TestErrors(t *testing.T) {
 	gone, at := open(t)
 	gone.Close()

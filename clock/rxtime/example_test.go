@@ -11,9 +11,11 @@ import (
 	"timesync/clock/rxtime"
 )
 
-// One end sends its stamp, the other hands in the time at which its kernel received it. Here both have one
-// socket. A program that reads the socket itself asks Received, of each message m of a batch with a buffer of
-// ControlSize bytes in m.OOB: conn.Received(m.OOB[:m.NN]).
+// One end sends its stamp. The other end passes on the time at which its kernel received the
+// datagram. Here both use one socket.
+//
+// A program that reads a batch itself calls conn.Received(m.OOB[:m.NN]) for each message m, whose
+// m.OOB has ControlSize bytes.
 func Example() {
 	udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// enable asks for a control message with the receive time of each datagram.
+// enable asks the kernel for a control message with the receive time of each datagram.
 func enable(udp *net.UDPConn) bool {
 	raw, err := udp.SyscallConn()
 	if err != nil {
@@ -23,7 +23,7 @@ func enable(udp *net.UDPConn) bool {
 	return err == nil && enabled
 }
 
-// kernelStamp is stampOf for the machine that this is.
+// kernelStamp is stampOf for this machine.
 func kernelStamp(control []byte) (nsec int64, ok bool) {
 	return stampOf(control, bits.UintSize/8, syscall.SOL_SOCKET)
 }

@@ -6,8 +6,8 @@ package rxtime
 
 import "net"
 
-// Without times of the kernel there is nothing to enable or to find. macOS and the BSDs
-// have them to the microsecond (SO_TIMESTAMP); nobody has tried them here.
+// Here the kernel's times are not used. macOS and the BSDs have them to the microsecond
+// (SO_TIMESTAMP), but nobody has tried them with this package.
 func enable(*net.UDPConn) bool { return false }
 
 func kernelStamp([]byte) (nsec int64, ok bool) { return 0, false }

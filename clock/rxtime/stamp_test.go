@@ -1,5 +1,5 @@
-// These tests prove that stamps are found in control messages, that no bytes of them panic, and that a
-// kernel's stamp becomes an age, whatever happened to the wall clock in between.
+// These tests prove that stamps are found in control messages, that no bytes of them panic, and
+// that a kernel's stamp becomes an age, whatever happened to the wall clock in between.
 
 package rxtime
 
@@ -152,10 +152,10 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// TestSteps: the wall clock is set while a datagram waits to be read, or, which looks as if it was set
-// back, the reader is stopped between reading it and the other clock. It must never
-// become earlier than it was by more than what passes for an interruption, and later
-// at most by its wait. A second after, ages count again.
+// TestSteps: the wall clock is set while a datagram waits to be read, or, which looks as if it was
+// set back, the reader is stopped between reading it and the other clock. It must never become
+// earlier than it was by more than what passes for an interruption, and later at most by its wait.
+// A second after, ages count again.
 func TestSteps(t *testing.T) {
 	const wait = 30 * ms
 	for _, step := range []time.Duration{

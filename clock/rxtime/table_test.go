@@ -43,15 +43,15 @@ type end struct {
 	found *[2]judged
 }
 
-// judged is what is found with one of two times of receipt, the kernel's and that after the read. Every
-// datagram is judged by both.
+// judged is what is found with one of two times of receipt, the kernel's and that after the read.
+// Every datagram is judged by both.
 type judged struct {
 	delays []int64 // of the datagrams received, us
 	errors []int64 // of the offset, us, from the first answer on
 }
 
-// trueTime returns the true time of a reading of package clock, in microseconds. Both processes have
-// the same.
+// trueTime returns the true time of a reading of package clock, in microseconds. Both processes
+// have the same.
 func trueTime(usec uint64) uint64 { return uint64(clock.Time(usec).UnixMicro()) }
 
 // clock is what this end's clock reads at true time, from start on.

@@ -251,7 +251,7 @@ func TestOtherKey(t *testing.T) {
 	testkit.Eventually(t, "the listener says so", func() bool {
 		return strings.Contains(warned.String(), "sealed with another key")
 	})
-	if code := end(); code != 1 || !strings.Contains(out.String(), "0 came") {
+	if code := end(); code != 1 || !strings.Contains(out.String(), "0 received") {
 		t.Errorf("the caller: exit status %d\n%s", code, out.String())
 	}
 	if code := stop(); code != 1 {

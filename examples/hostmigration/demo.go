@@ -23,18 +23,18 @@ import (
 const (
 	size    = 5                // peers
 	ending  = 28 * time.Second // true time
-	settled = 6 * time.Second  // how long after its start a peer has to agree with others
+	settled = 6 * time.Second  // how long after its start a peer must agree with the others
 	look    = 10 * time.Millisecond
 )
 
-// What is judged. Bounds and order hold on any machine. A machine that is so busy that datagrams
-// are sent and received late is less accurate.
+// Limits of the test. Bounds and order hold on any machine. A busy machine, which sends and
+// receives datagrams late, is less accurate.
 const (
-	apartMost = 1000 // us: p99 of how far peers are apart
-	rounded   = 2    // us: clocks are read in whole microseconds
+	apartMost = 1000 // us, for the p99 of how far apart peers are
+	rounded   = 2    // us: clocks show whole microseconds
 )
 
-// script is what happens, in true time.
+// script lists what happens, in true time.
 var script = []struct {
 	at   time.Duration
 	what string
@@ -62,23 +62,23 @@ var script = []struct {
 	},
 }
 
-// group is the peers and the networks in front of them, and what the judge found.
+// group is the peers, the networks in front of them, and the results.
 type group struct {
 	config
 	rng    *random.Rand
 	peers  [size]*peer           // peer 1 is the first
-	last   [size]session.Reading // of each since it started; 0 before there is one
+	last   [size]session.Reading // the last of each peer since its start; 0: none yet
 	relays [size]*badnet.Relay
 	apart  atomic.Bool   // 1, 2 and 3 from 4 and 5
-	clock  program.Clock // of the founder: session time
+	clock  program.Clock // the founder's: session time
 
-	// How far the two peers are apart that are furthest apart, us.
+	// The distances between the two peers that are furthest apart, us.
 	aparts []int64
-	// Readings beyond their bound, and such as went back; jumps.
+	// Counts of readings beyond their bound, of readings that went back, and of steps.
 	wrong, back, steps int
 }
 
-// demo plays the script, and prints what the peers think.
+// demo plays the script and prints the session time of each peer.
 func demo(ctx context.Context, c config, out io.Writer) *group {
 	g := &group{config: c, rng: random.New(random.NewPCG(c.Network.Seed, 49))}
 	g.at = make([]netip.AddrPort, size)
@@ -89,7 +89,7 @@ func demo(ctx context.Context, c config, out io.Writer) *group {
 	}
 	founder := g.peers[0]
 	g.clock = founder.clock
-	// It has no error: the founder is in no session.
+	// No error: the founder is in no session.
 	_ = founder.member.Create(founder.started, founder.started)
 	n := c.Network
 	fmt.Fprintf(out, "%d peers, each connected to each; ", size)
@@ -102,8 +102,8 @@ func demo(ctx context.Context, c config, out io.Writer) *group {
 	return g
 }
 
-// birth starts a peer that knows nothing, with a clock and a socket of its own. The first time it
-// puts a network in front of it.
+// birth starts a peer that knows nothing, with its own clock and socket. The first time, it puts a
+// network in front of the peer.
 func (g *group) birth(i int) {
 	conn := badnet.Loopback()
 	if r := g.relays[i]; r != nil {
@@ -124,15 +124,15 @@ func (g *group) birth(i int) {
 
 func (g *group) close() {
 	for i, p := range g.peers {
-		p.Close() // which may have happened
+		p.Close() // it may be closed already
 		g.relays[i].Close()
 	}
 }
 
-// play lets things happen, and looks.
+// play follows the script and looks at all peers meanwhile.
 func (g *group) play(ctx context.Context, out io.Writer) {
 	var since, shown time.Duration
-	next := 0 // of the script
+	next := 0 // index in script
 	begun := program.True()
 	for ; ctx.Err() == nil && since < ending; program.Sleep(ctx, look) {
 		now := program.True()
@@ -150,9 +150,9 @@ func (g *group) play(ctx context.Context, out io.Writer) {
 	}
 }
 
-// look reads all clocks at one moment of true time, and judges what they read.
+// look reads all clocks at one moment of true time, and judges the readings.
 func (g *group) look(now int64) (line string) {
-	var offs []int64 // of those that have been there for long
+	var offs []int64 // of peers that have settled
 	for i, p := range g.peers {
 		local := p.clock.At(now)
 		reading, ok := p.member.Read(local)
@@ -175,7 +175,7 @@ func (g *group) look(now int64) (line string) {
 	return line
 }
 
-// judge judges one reading of a peer, which is off by so much, by the last one.
+// judge counts what is wrong with a reading of peer i, which is off by off us.
 func (g *group) judge(i int, reading session.Reading, off int64) {
 	last := g.last[i]
 	g.last[i] = reading
@@ -191,7 +191,7 @@ func (g *group) judge(i int, reading session.Reading, off int64) {
 	g.steps += int(reading.Steps - last.Steps)
 }
 
-// host returns which host all followed at last, or 0.
+// host returns the host that all followed in the end, or 0.
 func (g *group) host() uint64 {
 	first := g.last[0]
 	for _, r := range g.last {
@@ -202,8 +202,8 @@ func (g *group) host() uint64 {
 	return first.Host
 }
 
-// print prints what came out, and says what is wrong: what must never happen, on any machine, and,
-// if exact, how well peers have to agree.
+// print prints the results. The error says what must not happen on any machine. If exact, it also
+// says that peers agreed too badly.
 func (g *group) print(out io.Writer, exact bool) error {
 	apart := testkit.SpreadOf(g.aparts)
 	fmt.Fprintf(out, "\nfrom %v after a start, two peers are apart, us: ", settled)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Hostmigration prints for 28 s what five peers think the time of their session is, while their
-// host is killed and they are cut in two; then how far they were apart, judged by the true time.
+// Hostmigration prints the session time of five peers for 28 s, while their host is killed and the
+// network splits. Then it prints how far apart they were, by the true time.
 //
-// Each peer is connected to each over a bad network, and all have one session clock that outlives
-// its host. The host is killed, and the next one takes over. The first comes back with another
-// clock and joins. Then two halves are cut off from each other, each with a host, and meet again.
+// All peers are connected over a bad network, and share one session clock that outlives its host.
+// The host is killed, and the next one takes over. The first host comes back with another clock
+// and joins. Then the network splits into two halves, each with a host, and heals.
 //
-// What is worth a copy is in peer.go: the method elect chooses the next host. The clock is package
-// session. With -id the process is one peer, and the others run elsewhere:
+// The code to copy is in peer.go, where elect chooses the next host. The clock is package session.
+// With -id, the process is one peer, and the others run elsewhere:
 //
 //	go run ./examples/hostmigration
 //	go run ./examples/hostmigration -id 1 -peers A:9000,B:9000,C:9000 -key HEX
@@ -31,11 +31,11 @@ import (
 )
 
 type config struct {
-	program.Flags // of which it has but some
+	program.Flags // only some of them
 	id            uint64
 	peers         string
-	digits        string           // of the key
-	at            []netip.AddrPort // of all peers
+	digits        string           // the key, as given
+	at            []netip.AddrPort // the addresses of all peers
 }
 
 func main() { program.Main(run) }
@@ -48,7 +48,7 @@ func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	if c.id > 0 {
 		return live(ctx, c, stdout)
 	}
-	// With unequal ways nobody can agree better than by half their difference.
+	// If the ways are unequal, peers cannot agree to within less than half the difference.
 	equal := c.Network.Up.By == 0 && c.Network.Down.By == 0
 	return demo(ctx, c, stdout).print(stdout, equal)
 }
@@ -98,7 +98,7 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 	return err
 }
 
-// live is one peer, whose true time nobody knows.
+// live runs one peer. Nobody knows the true time.
 func live(ctx context.Context, c config, stdout io.Writer) error {
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{Port: int(c.at[c.id-1].Port())})
 	if err != nil {

@@ -18,58 +18,59 @@ import (
 )
 
 const (
-	every    = 50 * time.Millisecond // from one datagram to the next, to each peer
-	announce = time.Second           // from one announcement to the next
+	every    = 50 * time.Millisecond // between two datagrams to a peer
+	announce = time.Second           // between two announcements
 
-	// A host or peer that says nothing for so long is gone. One announcement may be lost.
+	// silent is when a silent host or peer is gone. One announcement may be lost.
 	silent = 2500 * time.Millisecond
-	// A peer that hears of no session for so long after it has started founds one.
+	// alone is when a peer that has heard of no session since its start founds one.
 	alone = 3 * time.Second
-	// If elect is called so late, the program hung, or the clock was set. A sleep of so long counts as that.
+	// late is how late a call of elect shows that the program hung or the clock was set. A sleep
+	// that long counts, too.
 	late = time.Second
 )
 
-// peer is one end of the mesh: a socket, a clock, and what is known of the others.
+// peer is one end of the mesh: a socket, a clock, and what it knows of the others.
 type peer struct {
 	*program.Socket
 	id     uint64
 	clock  program.Clock
 	member *session.Member
 	others []*other
-	cut    func(a, b uint64) bool // whether two are cut off from each other
+	cut    func(a, b uint64) bool // reports whether the network between two is cut
 
 	started uint64        // local time, us
 	heard   atomic.Uint64 // when the last announcement was accepted
-	changed atomic.Uint64 // which host announced another session time than before; 0: none
-	old     atomic.Uint64 // when another host was refused since the own one counts more
+	changed atomic.Uint64 // the host that changed the session time it announces; 0: none
+	old     atomic.Uint64 // when a host that counts less than ours was last refused
 
-	// What follows belongs to the goroutine that sends.
+	// Only the goroutine that sends uses these.
 	announced uint64 // when the last announcement was sent
-	asked     uint64 // when elect was called last
-	awake     uint64 // since when elect was called in time
+	asked     uint64 // when elect was last called
+	awake     uint64 // since when elect has been called in time
 	sleep     clock.SleepWatch
-	known     bool // elect has seen that this peer is in a session
+	known     bool // elect has seen this peer in a session
 }
 
-// other is another peer, as one knows it.
+// other is what a peer knows of another one.
 type other struct {
 	id    uint64
 	end   *seal.End
-	to    netip.AddrPort // where to call it; not valid: it calls
-	knows atomic.Bool    // it is in a session, as it said last
+	to    netip.AddrPort // where to call it; not valid if it calls
+	knows atomic.Bool    // its last datagram said that it is in a session
 }
 
-// pairKey is the key of two peers, so that nobody can pass for a third: who has come tells the
-// key, not what the datagram says. All peers know the key of the group, and so trust each other
-// not to calculate those of other pairs; where they do not, give each pair a key of its own.
+// pairKey returns the key of two peers. The key that opens a datagram shows who sent it, so
+// outsiders cannot pose as a peer. All peers know the key of the group, and can compute the keys
+// of other pairs. If they do not trust each other, give each pair an independent key.
 func pairKey(group [32]byte, a, b uint64) (key [32]byte) {
 	return program.SubKey(group, fmt.Sprint(min(a, b), max(a, b)))
 }
 
-// newPeer makes one that calls the others at these addresses: 1 at the first, and so on. Of two,
-// the one with the higher identity calls.
+// newPeer makes a peer. at has the addresses of all peers: that of peer 1 first, and so on. Of two
+// peers, the one with the higher identity calls.
 func newPeer(id uint64, key [32]byte, clock program.Clock, at []netip.AddrPort) *peer {
-	now := clock.Now() // which may be any time, so none of those below may stay 0
+	now := clock.Now() // it may be any time, so none of the times below may stay 0
 	p := &peer{
 		id:        id,
 		clock:     clock,
@@ -104,19 +105,18 @@ func (p *peer) start(udp *net.UDPConn) {
 	})
 }
 
-// elect lets this peer become host when the host is gone, if it has the lowest identity of all in
-// the session that are there. And it lets the peer with the lowest identity found a session if
-// nobody is in one. This is one way to choose. Others will do, also those that let two become
-// host.
+// elect makes this peer the host if the host is gone and no peer of the session with a lower
+// identity is there. If nobody is in a session, the peer with the lowest identity founds one.
+//
+// This is one rule among many. A rule that sometimes makes two peers host works, too.
 func (p *peer) elect(now uint64) {
-	// A clock that was set, a sleep and a hang look like silence of all others, which comes at
-	// once.
+	// A clock step, a sleep or a hang makes all others look silent at once.
 	if passed(now, p.asked) > late || p.sleep.Slept() > late {
 		p.awake = now
 	}
 	p.asked = now
 	r, known := p.member.Read(now)
-	if known && !p.known { // heard may not say yet that the first announcement was accepted
+	if known && !p.known { // heard may not yet count the first announcement
 		p.awake = now
 		p.known = true
 	}
@@ -126,25 +126,25 @@ func (p *peer) elect(now uint64) {
 	hostSilent := p.silence(now, p.heard.Load()) > silent
 	switch {
 	case !known && passed(now, p.started) > alone:
-		_ = p.member.Create(now, 0) // which has no error: p is in no session
+		_ = p.member.Create(now, 0) // no error: p is in no session
 	case known && r.Host != p.id && hostSilent:
-		_ = p.member.BecomeHost(now) // which has no error: p is in a session
+		_ = p.member.BecomeHost(now) // no error: p is in a session
 	default:
 		return
 	}
-	p.announced = now - uint64(announce.Microseconds()) // at once
+	p.announced = now - uint64(announce.Microseconds()) // announce at once
 }
 
-// silence is for how long somebody has been silent who was heard last at a time. While this peer
-// could not listen, nobody was silent.
+// silence returns how long a peer that was last heard at heard has been silent. Time in which this
+// peer could not listen does not count.
 func (p *peer) silence(now, heard uint64) time.Duration {
 	return min(passed(now, heard), passed(now, p.awake))
 }
 
-// leftToAnother reports whether another peer is there that has to found the session, or to become
-// its host, before this one. known says whether this peer is in a session.
+// leftToAnother reports whether a peer is there that must found the session or become its host
+// before this one. known says whether this peer is in a session.
 func (p *peer) leftToAnother(now uint64, known bool) bool {
-	// Those that follow a host that counts less than ours do not take over from ours.
+	// Peers that follow a host that counts less than ours do not take over from ours.
 	behind := passed(now, p.old.Load()) < silent
 	for _, o := range p.others {
 		from := o.end.Peer()
@@ -155,8 +155,8 @@ func (p *peer) leftToAnother(now uint64, known bool) bool {
 		if inSession && !known {
 			return true // this peer will hear of that session
 		}
-		// A peer that has started anew knows nothing that it could go on from, and a host that
-		// founded a session after that is none of this one.
+		// A peer that has restarted cannot continue this session. If it then founded one, it is
+		// not a host of this session.
 		goesOn := inSession && o.id != p.changed.Load()
 		if o.id < p.id && goesOn == known && !behind {
 			return true
@@ -165,7 +165,7 @@ func (p *peer) leftToAnother(now uint64, known bool) bool {
 	return false
 }
 
-// send sends each other peer a datagram, and what the host announces if it is time.
+// send sends each other peer a datagram, with the host's announcement when it is due.
 func (p *peer) send() {
 	now := p.clock.Now()
 	announces := passed(now, p.announced) >= announce
@@ -184,14 +184,14 @@ func (p *peer) send() {
 			payload[0] = 1
 		}
 		if announces {
-			// Nothing if this is not the host.
+			// It appends nothing if this peer is not the host.
 			payload, _ = p.member.Announce(payload, now)
 		}
 		p.Write(o.end.Seal(nil, payload, now), to)
 	}
 }
 
-// receive takes a datagram. Whose it is, the key tells that opens it.
+// receive takes a datagram. The key that opens it shows who sent it.
 func (p *peer) receive(b []byte, from netip.AddrPort, recvUsec uint64) {
 	for _, o := range p.others {
 		d, answer, err := o.end.Take(slices.Clone(b), from, recvUsec, 0)
@@ -206,7 +206,7 @@ func (p *peer) receive(b []byte, from netip.AddrPort, recvUsec uint64) {
 		}
 		o.knows.Store(d.Payload[0] == 1)
 		if a := d.Payload[1:]; len(a) > 0 {
-			// Other errors say why the announcement is not followed: usually another host counts
+			// Other errors say why the announcement is not followed. Usually another host counts
 			// more.
 			switch p.member.Accept(o.id, &o.end.Link, a, recvUsec) {
 			case nil:

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Punch connects two peers that are behind NATs, over UDP or TCP. Each prints the address of the
-// other, how long it took to connect, and then once a second what it knows of the other's clock.
+// Punch connects two peers behind NATs, over UDP or TCP. Each prints the other's address, how long
+// it took to connect, and then, once a second, what it knows of the other's clock.
 //
-// Both peers keep time with a rendezvous server that both can reach (timesync/link). Once
-// both are there and their clocks are known, the server tells each the other's public
-// address and an instant. Both send to each other at that instant. So each NAT has let a
-// packet out to the other before one comes in, and sees no unsolicited packet, which some
-// NATs answer with a reset or take for an attack. Then the two keep time with each other.
+// Both peers keep time with a rendezvous server (timesync/link). Once both have joined and their
+// clocks are known, the server tells each the other's public address and an instant. Both send at
+// that instant, so each NAT has let a packet out before one comes in. Otherwise it would see an
+// unsolicited packet, which some NATs answer with a reset or take for an attack. Then the two keep
+// time with each other.
 //
-// The first runs at a public address, the second on both other machines:
+// Run the first command at a public address, the second on both other machines:
 //
 //	go run ./examples/punch -serve :9000 -key HEX
 //	go run ./examples/punch -server HOST:9000 -key HEX
@@ -36,7 +36,7 @@ const usage = `usage: punch -serve ADDR -key KEY                be the rendezvou
 
 type config struct {
 	serve, server, room string
-	digits              string // of the key
+	digits              string // the key, as given
 	key                 [32]byte
 	tcp, random, once   bool
 	ready, giveUp       time.Duration
@@ -58,7 +58,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.DurationVar(&c.giveUp, "give-up", 10*time.Second, "how long to try once the other is known")
 }
 
-// check refuses what cannot be meant, and reads the key.
+// check returns an error for wrong flags, and parses the key.
 func (c *config) check(f *flag.FlagSet) error {
 	switch {
 	case (c.serve == "") == (c.server == ""):

@@ -22,46 +22,43 @@ import (
 )
 
 const (
-	// Datagrams to the server, and then to the peer.
-	every   = 20 * time.Millisecond
+	every   = 20 * time.Millisecond  // between two datagrams, to the server or to the peer
 	waiting = 30 * time.Second       // for another peer to come
 	retry   = 200 * time.Millisecond // after a TCP connection was refused
-	deaf    = time.Second            // for so long a TCP peer may read nothing once the buffers are full
-	// So long -once goes on, for the other peer to hear of us.
-	linger = time.Second
+	deaf    = time.Second            // for how long a TCP peer may read nothing once the buffers are full
+	linger  = time.Second            // for how long -once goes on, so that the other peer hears us
 )
 
-// result is how it went; -once prints it.
+// result is the outcome. -once prints it.
 type result struct {
-	OK   bool           `json:"ok"` // it was heard, and its clock is known
+	OK   bool           `json:"ok"` // the peer was heard, and its clock is known
 	Peer netip.AddrPort `json:"peer"`
-	// From when the other was known until it was heard.
+	// From hearing of the peer until hearing it.
 	Milliseconds float64 `json:"ms"`
-	// The wall clock when the first packet left, and when it should have.
+	// When the first packet left, and when it should have left, on the wall clock.
 	FirstUnix   int64 `json:"first_ns"`
 	PlannedUnix int64 `json:"planned_ns"`
 	OffsetUsec  int64 `json:"offset_us"` // of the peer's clock
 }
 
-// peer is one of two. The server's seal and the other peer's share a socket, because the
-// NAT's port for it is what the other peer knows.
+// peer is one of two. The connections to the server and to the other peer share a socket, because
+// the other peer knows only the NAT's port for that socket.
 type peer struct {
 	config
 	*program.Socket
 	server netip.AddrPort
-	here   *seal.End // to the server
+	here   *seal.End // the connection to the server
 	token  string
 
 	mu      sync.Mutex
 	knownAt time.Time
-	there   *seal.End // to the other peer; nil: it is not known yet
+	there   *seal.End // the connection to the other peer; nil: not known yet
 	out     net.Conn  // TCP to the other peer; nil: UDP
 	at      uint64    // local time of the instant
 	fired   bool
 	result  result
-	met     chan struct{} // closed when the other is known
-	// Closed when the other peer was heard, and its clock is known.
-	heard chan struct{}
+	met     chan struct{} // closed once the other peer is known
+	heard   chan struct{} // closed once the other peer was heard, and its clock is known
 }
 
 func newPeer(c config, server netip.AddrPort) (*peer, error) {
@@ -77,7 +74,7 @@ func newPeer(c config, server netip.AddrPort) (*peer, error) {
 	return p, nil
 }
 
-// dialTCP opens a TCP connection, from the port of our UDP socket; it is closed with that.
+// dialTCP opens a TCP connection from the port of our UDP socket. It is closed with that socket.
 func (p *peer) dialTCP(to netip.AddrPort, most time.Duration) (net.Conn, error) {
 	local := &net.TCPAddr{Port: p.UDP.LocalAddr().(*net.UDPAddr).Port}
 	dialer := net.Dialer{LocalAddr: local, Control: reuse, Timeout: most}
@@ -88,10 +85,11 @@ func (p *peer) dialTCP(to netip.AddrPort, most time.Duration) (net.Conn, error) 
 	return conn, err
 }
 
-// run joins the room, and connects to who else is there.
+// run joins the room and connects to the other peer there.
 func (p *peer) run(ctx context.Context) error {
 	if p.tcp {
-		// The server sees the port that the NAT gives to our TCP port. Its number is the one of the UDP port.
+		// The server sees the port that the NAT gives to our TCP port, which has the number of our
+		// UDP port.
 		registered, err := p.dialTCP(p.server, 5*time.Second)
 		if err != nil {
 			return err
@@ -116,14 +114,14 @@ func (p *peer) run(ctx context.Context) error {
 	return await(ctx, p.heard, p.giveUp, "no connection")
 }
 
-// found is how it went so far.
+// found returns the outcome so far.
 func (p *peer) found() result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.result
 }
 
-// await waits for a channel to be closed; else the error says what is missing.
+// await waits until a channel is closed. Otherwise the error says what is missing.
 func await(ctx context.Context, c chan struct{}, most time.Duration, missing string) error {
 	select {
 	case <-c:
@@ -135,7 +133,8 @@ func await(ctx context.Context, c chan struct{}, most time.Duration, missing str
 	}
 }
 
-// left is how long it is to the instant. The server's next datagram may move it a little.
+// left returns the time until the instant. The server's next datagram may move the instant a
+// little.
 func (p *peer) left() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +155,8 @@ func (p *peer) fire() {
 	}
 }
 
-// send sends to the server until the first packet to the other peer, and then to that, without a payload.
+// send sends a datagram: to the server until the first packet to the other peer, then to that
+// peer, without a payload.
 func (p *peer) send() {
 	if !p.fired {
 		join := p.here.Seal(nil, encode(join{p.token, p.room}), clock.Now())
@@ -166,7 +166,7 @@ func (p *peer) send() {
 	}
 }
 
-// tell sends the other peer a sealed datagram, over TCP after its length in two bytes.
+// tell sends the other peer a sealed datagram. Over TCP, its length goes first, in two bytes.
 func (p *peer) tell(datagram []byte) {
 	if p.out == nil {
 		p.Write(datagram, p.result.Peer)
@@ -175,11 +175,11 @@ func (p *peer) tell(datagram []byte) {
 	b := binary.LittleEndian.AppendUint16(nil, uint16(len(datagram)))
 	p.out.SetWriteDeadline(time.Now().Add(deaf))
 	if _, err := p.out.Write(append(b, datagram...)); err != nil {
-		p.out.Close() // who got a part of it can read no more
+		p.out.Close() // after a part of a datagram the other peer can read no more
 	}
 }
 
-// connect opens the TCP connection; the other does so at the same time.
+// connect opens the TCP connection. The other peer does so at the same time.
 func (p *peer) connect() {
 	for ; p.Ctx.Err() == nil; program.Sleep(p.Ctx, retry) {
 		if conn, err := p.dialTCP(p.result.Peer, p.giveUp); err == nil {
@@ -192,7 +192,7 @@ func (p *peer) connect() {
 	}
 }
 
-// frames reads sealed datagrams off the TCP connection.
+// frames reads sealed datagrams from the TCP connection.
 func (p *peer) frames(conn net.Conn) {
 	from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 	for {
@@ -214,27 +214,27 @@ func (p *peer) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	defer p.mu.Unlock()
 	if from = unmapped(from); from == p.server {
 		p.takeServer(b, from, recvUsec)
-	} else if p.fired { // what comes before would be answered before the instant
+	} else if p.fired { // an answer before the instant would be unsolicited
 		p.takePeer(b, from, recvUsec)
 	}
 }
 
-// takeServer takes what the server says: whom to meet, and when.
+// takeServer takes a datagram of the server, which may say whom to meet, and when.
 func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	payload, _, _, err := p.here.Open(datagram, from, recvUsec)
 	var m meeting
 	if err != nil || json.Unmarshal(payload, &m) != nil || !m.To.IsValid() {
-		return // an answer without a meeting is empty
+		return // without a meeting the payload is empty
 	}
 	at, err := link.AcceptInstant(recvUsec, m.Instant)
 	if err != nil && p.there != nil {
-		return // it has passed, and was known
+		return // the instant has passed, and was known
 	}
 	if p.at = at; p.there != nil {
 		return
 	}
 	p.knownAt, p.result.Peer = time.Now(), m.To
-	// The server could compute it, too.
+	// The server could compute this key, too.
 	p.there = seal.New(program.SubKey(p.key, "punch: peers in "+p.room), m.Role)
 	close(p.met)
 }

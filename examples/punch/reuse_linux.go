@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// reuse lets two TCP connections leave from one port: to the server, and to the peer.
+// reuse lets two TCP connections use one local port: to the server and to the peer.
 func reuse(_, _ string, c syscall.RawConn) error {
 	var failed error
 	err := c.Control(func(fd uintptr) {

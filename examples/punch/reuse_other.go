@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// reuse would let two TCP connections leave from one port. How differs between systems, and
-// was tried on Linux only.
+// reuse would let two TCP connections use one local port. Systems differ in how, and only Linux
+// was tried.
 func reuse(string, string, syscall.RawConn) error {
 	return errors.New("-tcp works on Linux only")
 }

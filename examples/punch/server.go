@@ -18,22 +18,26 @@ import (
 )
 
 const (
-	// ahead is how long after both are known the instant is: several times the way to a
-	// peer, so that it hears of it in time even if some datagrams are lost.
+	// ahead is the time from pairing two peers to their instant. It is several times the delay to
+	// a peer, so that the peer hears of the instant in time even if some datagrams are lost.
 	ahead = 500 * time.Millisecond
 
-	// within is how well a peer's clock must be known. The bound is half the round trip to
-	// the peer, and true errors are far smaller.
+	// within is the largest error bound of a peer's clock. The bound is at least half the round
+	// trip to the peer. True errors are far smaller.
 	within = 250 * time.Millisecond
 
-	// settling is how long a peer is known before it meets another. In the first seconds the
-	// clocks are known to milliseconds, later to tenths of one. Peers that wait in a lobby
+	// settling is how long a peer must have been here before it meets another. In the first
+	// seconds clocks are known to milliseconds, later to tenths of one. Peers that wait in a lobby
 	// do not notice.
 	settling = 3_000_000 // us
 
-	gone       = 5_000_000 // us: a peer that is silent for so long is forgotten
-	fresh      = 1_000_000 // us: and for so long meets nobody: less than settling, so nobody meets what it was before a restart
-	maxClients = 1000      // so nobody can fill our memory
+	gone = 5_000_000 // us: a peer that is silent for longer is forgotten
+
+	// fresh is the longest silence of a peer that may meet another, us. It is shorter than
+	// settling, so a peer that restarts cannot meet its former self.
+	fresh = 1_000_000
+
+	maxClients = 1000 // so that nobody can fill the server's memory
 )
 
 // server tells pairs of peers where and when to meet.
@@ -45,7 +49,7 @@ type server struct {
 	mu       sync.Mutex
 	settling int64 // us
 	clients  map[netip.AddrPort]*client
-	tcps     map[net.Conn]string // connections with the token that each says; empty: none yet
+	tcps     map[net.Conn]string // connections and their tokens; empty: none yet
 }
 
 // client is a peer as the server knows it.
@@ -53,10 +57,10 @@ type client struct {
 	join
 	end   *seal.End
 	from  netip.AddrPort
-	since uint64 // when it came
+	since uint64 // when it joined
 	heard uint64
 	other *client
-	role  uint64 // as seal.New wants it
+	role  uint64 // the direction for seal.New
 	at    uint64 // local time of the instant
 }
 
@@ -65,7 +69,7 @@ func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// TCP has the same port.
+	// TCP uses the same port.
 	tcp, err := net.Listen("tcp", udp.LocalAddr().String())
 	if err != nil {
 		udp.Close()
@@ -81,18 +85,19 @@ func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
 	return s, nil
 }
 
-// accept takes TCP connections.
+// accept accepts TCP connections.
 func (s *server) accept() {
 	for s.Ctx.Err() == nil {
 		if conn, err := s.tcp.Accept(); err == nil {
 			s.Go(func() { s.note(conn) })
 		} else {
-			time.Sleep(time.Millisecond) // too many are open
+			time.Sleep(time.Millisecond) // too many connections are open
 		}
 	}
 }
 
-// note notes the token that a TCP connection says, until the peer closes it: meanwhile the NAT keeps its port.
+// note keeps a TCP connection and its token until the peer closes it. Meanwhile the NAT keeps the
+// port.
 func (s *server) note(conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(s.Ctx, func() { conn.Close() })()
@@ -103,7 +108,7 @@ func (s *server) note(conn net.Conn) {
 	conn.SetDeadline(time.Now().Add(5 * time.Second))
 	if _, err := io.ReadFull(conn, token[:]); err == nil {
 		s.mu.Lock()
-		if said := string(token[:]); !s.port(said).IsValid() { // else somebody has seen it, and repeats it
+		if said := string(token[:]); !s.port(said).IsValid() { // otherwise somebody repeats a token that they saw
 			s.tcps[conn] = said
 		}
 		s.mu.Unlock()
@@ -115,8 +120,8 @@ func (s *server) note(conn net.Conn) {
 	delete(s.tcps, conn)
 }
 
-// keep remembers a TCP connection. If there are too many, it closes one of which no peer has said that it is its own:
-// anybody can open those, without the key.
+// keep remembers a TCP connection. If there are too many, it first closes one that no peer has
+// claimed: anybody can open those without the key.
 func (s *server) keep(conn net.Conn) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +145,7 @@ func (s *server) keep(conn net.Conn) (ok bool) {
 	return true
 }
 
-// port returns where the TCP connection with a token comes from.
+// port returns the address of the peer whose TCP connection has the token.
 func (s *server) port(token string) (from netip.AddrPort) {
 	for conn, said := range s.tcps {
 		if said == token && token != "" {
@@ -150,7 +155,7 @@ func (s *server) port(token string) (from netip.AddrPort) {
 	return from
 }
 
-// take takes a datagram, and answers each: so the peer keeps time, too.
+// take takes a datagram and answers it, so that the peer keeps time, too.
 func (s *server) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +168,7 @@ func (s *server) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 	d, answer, err := c.end.Take(datagram, from, recvUsec, 0)
 	if err == seal.ErrForged {
-		return // and not remembered
+		return // without remembering the sender
 	}
 	if !known && len(s.clients) >= maxClients && !s.forgetUnproven() {
 		return
@@ -179,20 +184,20 @@ func (s *server) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	s.Write(c.end.Seal(nil, s.meeting(c, clock.Now()), clock.Now()), from)
 }
 
-// meeting returns what to tell a peer: nothing before the other is there and both clocks
-// are known.
+// meeting returns the payload for a peer. It is empty until the other peer is there and both
+// clocks are known.
 func (s *server) meeting(c *client, nowUsec uint64) []byte {
 	if c.other == nil && !s.pair(c, nowUsec) {
 		return nil
 	}
 	instant, err := c.end.Link.ProposeInstant(nowUsec, c.at, within)
-	if late := int64(nowUsec - c.at); late > 0 && late < gone { // it was not heard in time: late rather than never
+	if late := int64(nowUsec - c.at); late > 0 && late < gone { // the peer was not heard in time: late rather than never
 		var ok bool
 		if instant, ok = c.end.Link.ToRemoteTime23(c.at); !ok {
 			return nil
 		}
 	} else if err != nil {
-		return nil // it is over, or a clock was set
+		return nil // the instant is long past, or a clock was set
 	}
 	to := c.other.from
 	if c.Token != "" {
@@ -217,12 +222,13 @@ func (s *server) pair(c *client, nowUsec uint64) (found bool) {
 	return false
 }
 
-// forget forgets who has gone.
+// forget forgets the peers that have gone.
 func (s *server) forget(nowUsec uint64) {
 	maps.DeleteFunc(s.clients, func(_ netip.AddrPort, c *client) bool { return int64(nowUsec-c.heard) > gone })
 }
 
-// forgetUnproven forgets any one that has not proven itself: perhaps a recording from a forged address.
+// forgetUnproven forgets one peer that has not proven itself. It may be a recording from a forged
+// address.
 func (s *server) forgetUnproven() (ok bool) {
 	for from, c := range s.clients {
 		if c.end.Peer().Session == 0 {
@@ -233,7 +239,7 @@ func (s *server) forgetUnproven() (ok bool) {
 	return false
 }
 
-// unmapped takes an IPv4 address out of IPv6, as a socket for both shows it.
+// unmapped converts an IPv4 address in IPv6 form, as a socket for both returns it, to IPv4.
 func unmapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }

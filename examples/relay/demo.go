@@ -19,13 +19,13 @@ import (
 	"timesync/internal/testkit"
 )
 
-// tally is what has become of figures that were certain.
+// tally collects the certain figures and their errors.
 type tally struct {
 	delays, bounds, errs []time.Duration
 	beyond               int // wrong by more than their bound
 }
 
-// add takes a figure of a frame that was under way for took, known to within the slack.
+// add adds the figure of a frame whose true delay was took, known to within slack.
 func (t *tally) add(f figure, took, slack time.Duration) {
 	err := (f.delay - took).Abs()
 	t.delays, t.bounds, t.errs = append(t.delays, f.delay), append(t.bounds, f.bound), append(t.errs, err)
@@ -34,7 +34,7 @@ func (t *tally) add(f figure, took, slack time.Duration) {
 	}
 }
 
-// stage is all three, and the networks between them, and what the viewer says.
+// stage is all three ends, the networks between them, and what the viewer found.
 type stage struct {
 	config
 	rng       *rand.Rand
@@ -42,15 +42,15 @@ type stage struct {
 	forwarder []*leg
 
 	tally
-	void int   // figures that were not to be relied on after all
-	why  error // why the last frame had no figure
+	void int   // figures that turned out to be unreliable
+	why  error // why the last frame has no figure
 }
 
 func (s *stage) clock(ppm float64) program.Clock {
 	return program.Clock{Start: s.rng.Uint64(), PPM: ppm}
 }
 
-// forward starts the forwarder, or another one in place of it.
+// forward starts the forwarder, or replaces it by a new one.
 func (s *stage) forward() {
 	sockets := [2]*net.UDPConn{badnet.Loopback(), badnet.Loopback()}
 	for i, network := range s.networks {
@@ -68,12 +68,12 @@ func (s *stage) forward() {
 func demo(ctx context.Context, c config) *stage {
 	s := &stage{config: c, rng: rand.New(rand.NewPCG(c.Network.Seed, 'r'))}
 	cameraClock, viewerClock := s.clock(40), s.clock(-30)
-	var set atomic.Int64 // by so much the camera's clock, us
+	var set atomic.Int64 // the step of the camera's clock, us
 	s.forward()
 	viewer := startViewer(c, badnet.Loopback(), s.networks[1].Addr(), viewerClock.Reads, func(v *viewer, certain []figure) {
 		for _, f := range certain {
 			took := viewerClock.True(f.arrivedUsec) - int64(binary.LittleEndian.Uint64(f.picture))
-			// Clocks are read in whole microseconds, and True is right to 1.
+			// Clocks show whole microseconds, and True is right to 1.
 			s.add(f, time.Duration(took)*time.Microsecond, 10*time.Microsecond)
 		}
 		s.void, s.why = v.void, v.why
@@ -95,8 +95,8 @@ func demo(ctx context.Context, c config) *stage {
 	return s
 }
 
-// print prints what became of the frames, and says what is not as it should be. How exact the figures
-// are a busy machine decides, too; whether their bounds hold does not.
+// print prints the results. The error says which bounds did not hold. They hold on any machine; a
+// busy machine only makes the figures less exact.
 func (s *stage) print(out io.Writer) error {
 	if len(s.errs) == 0 {
 		return fmt.Errorf("no frame whose time is certain: %w", s.why)

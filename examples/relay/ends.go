@@ -12,54 +12,55 @@ import (
 	"timesync/link"
 )
 
-// What a camera sends with a frame, before the picture: when it was captured, by the camera's clock. A
-// forwarder puts its view of that clock in front: a relay that serves thousands does not touch the
-// frame, and a viewer that comes later has all it needs.
+// A camera sends the capture time, on its own clock, in front of the picture. A forwarder puts its
+// view of that clock in front of both. So a relay that serves thousands does not touch the frame,
+// and a viewer that joins later has all it needs.
 const (
 	captureLen = 8
-	viewLen    = 55 // of timesync.Snapshot.AppendBinary
+	viewLen    = 63 // bytes that timesync.Snapshot.AppendBinary appends
 )
 
-// appendFrame appends a frame.
+// appendFrame appends a frame to b.
 func appendFrame(b []byte, captureUsec uint64, picture []byte) []byte {
 	return append(binary.LittleEndian.AppendUint64(b, captureUsec), picture...)
 }
 
-// forward returns the payload for a viewer: what the forwarder knows of the camera's clock when it
-// forwards, at nowUsec, and the frame.
+// forward returns the payload for a viewer: the forwarder's view of the camera's clock at nowUsec,
+// and the frame.
 func forward(camera *seal.End, frame []byte, nowUsec uint64) []byte {
-	view, _ := camera.Link.Snapshot(nowUsec) // else it is the zero value, and says so
-	b, _ := view.AppendBinary(nil)           // which never fails
+	view, _ := camera.Link.Snapshot(nowUsec) // while unknown, the zero value, which says so
+	b, _ := view.AppendBinary(nil)           // it never fails
 	return append(b, frame...)
 }
 
 const (
-	// tolerable is by how much a figure may be off, at most.
+	// tolerable is the largest error bound of a figure.
 	tolerable = 200 * time.Millisecond
-	// onWay is more than a frame takes from the forwarder.
+	// onWay is more than a frame takes from the forwarder to the viewer.
 	onWay = time.Second
-	// proof is how much later than a frame a report must come to prove that no clock was set before
-	// the frame. Reports come every 2 s, and the first after that may come too soon to tell.
+	// proof is how long after a frame a report must arrive to prove that no clock was set before
+	// the frame. Reports arrive every 2 s, and the first one may be too early to tell.
 	proof = 3 * time.Second
 )
 
-// figure says how long a frame was under way, on the viewer's clock.
+// figure is the age of a frame on arrival, on the viewer's clock.
 type figure struct {
-	picture     []byte // of the frame
+	picture     []byte
 	arrivedUsec uint64
-	delay       time.Duration // from its capture to its arrival
-	bound       time.Duration // how far off that may be
+	delay       time.Duration // from capture to arrival
+	bound       time.Duration // error bound of delay
 }
 
-// viewer knows how old frames are when they arrive.
+// viewer computes how old frames are when they arrive.
 type viewer struct {
 	pending []figure // not yet certain
-	why     error    // why there is no figure of the last frame
-	// void counts the figures that a clock that was set has made void.
+	why     error    // why the last frame has no figure
+	// void counts the figures that a clock step has made void.
 	void int
 }
 
-// take takes what the forwarder sent, whose clock a link knows, and returns the figures that have become certain.
+// take takes a datagram of the forwarder, whose clock the link forwarder knows. It returns the
+// figures that have become certain.
 func (v *viewer) take(forwarder *link.Link, d seal.Datagram) (certain []figure) {
 	var view timesync.Snapshot
 	if len(d.Payload) < viewLen+captureLen || view.UnmarshalBinary(d.Payload[:viewLen]) != nil {
@@ -67,7 +68,7 @@ func (v *viewer) take(forwarder *link.Link, d seal.Datagram) (certain []figure) 
 	}
 	frame := d.Payload[viewLen:]
 	relay, _ := forwarder.Snapshot(d.RecvUsec)
-	// From our clock to the relay's, and from that to the camera's.
+	// From the viewer's clock to the relay's, then from the relay's to the camera's.
 	camera := relay.Then(view)
 	if v.why = camera.Within(tolerable); v.why == nil {
 		captured := camera.LocalTime(binary.LittleEndian.Uint64(frame))
@@ -81,9 +82,9 @@ func (v *viewer) take(forwarder *link.Link, d seal.Datagram) (certain []figure) 
 	return v.confirm(camera, d.RecvUsec)
 }
 
-// confirm returns the figures that have become certain. A clock that was set shows with the next
-// reports, so a figure waits for one that comes later. It is void if by then a clock was noticed
-// to be set after it, if one of the three has started anew, or if the ends have come to doubt.
+// confirm returns the figures that have become certain. The next reports reveal a clock step, so a
+// figure waits for one that arrives later. The figure is void if, by then, a clock step was
+// noticed, one of the three ends has restarted, or Within fails.
 func (v *viewer) confirm(camera timesync.Snapshot, nowUsec uint64) (certain []figure) {
 	for len(v.pending) > 0 {
 		f := v.pending[0]

@@ -20,26 +20,27 @@ import (
 
 const (
 	frameEvery = time.Second / 60
-	// tellEvery is how often those who have nothing to send say what time it is, as in the reports
-	// that a sender of media needs anyway.
+	// tellEvery is how often an end with nothing to send sends its time, as in the reports that a
+	// sender of media needs anyway.
 	tellEvery = 50 * time.Millisecond
-	// gone is when a peer that says nothing is sent nothing more: it has left, or its address was forged on the path.
+	// gone is when to stop sending to a silent peer: it has left, or its address was forged on the
+	// path.
 	gone = 5 * time.Second
 )
 
-// leg is one end of a connection. Each leg has a key of its own, so that no datagram of the other one
-// passes there.
+// leg is one end of a connection. Each leg has its own key, so a datagram of one is not accepted
+// on the other.
 type leg struct {
 	*program.Socket
 	end *seal.End
-	to  netip.AddrPort // not valid at the end that is called
+	to  netip.AddrPort // not valid if the peer calls
 }
 
 // reads is the clock of an end, as program.Clock.Reads.
 type reads func(usec uint64) uint64
 
-// newLeg makes an end, of a leg to cameras or viewers, that calls to, or is called where that is not valid. It gives
-// take what comes.
+// newLeg makes one end of a leg. of says whether it leads to cameras or viewers. The end calls to;
+// if that is not valid, the peer calls. take gets each datagram that arrives.
 func newLeg(c config, of string, udp *net.UDPConn, to netip.AddrPort, own reads, take func(*leg, seal.Datagram)) *leg {
 	direction := uint64(0)
 	if !to.IsValid() {
@@ -56,12 +57,12 @@ func newLeg(c config, of string, udp *net.UDPConn, to netip.AddrPort, own reads,
 	return l
 }
 
-// stampsOnly is what an end does with datagrams of which it needs the stamps alone.
+// stampsOnly is the take of an end that needs only the stamps.
 func stampsOnly(*leg, seal.Datagram) {}
 
 func (l *leg) now() uint64 { return l.Reads(clock.Now()) }
 
-// send sends a payload, but to nobody who has gone.
+// send sends a payload, unless the peer has gone.
 func (l *leg) send(payload []byte) {
 	to, now := l.to, l.now()
 	if peer := l.end.Peer(); !to.IsValid() && int64(now-peer.HeardUsec) < gone.Microseconds() {
@@ -70,11 +71,11 @@ func (l *leg) send(payload []byte) {
 	l.Write(l.end.Seal(nil, payload, now), to)
 }
 
-// tell says what time it is, again and again.
+// tell sends the time once every tellEvery.
 func (l *leg) tell() { l.Every(tellEvery, func() { l.send(nil) }) }
 
-// startCamera captures frames until it is closed. In place of a picture each says for the judge when
-// that truly was, in us.
+// startCamera captures frames until it is closed. In place of a picture, each contains the true
+// capture time, in us, for the test.
 func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own reads) *leg {
 	l := newLeg(c, "camera", udp, to, own, stampsOnly)
 	l.Every(frameEvery, func() {
@@ -85,7 +86,7 @@ func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own reads) *leg 
 	return l
 }
 
-// startForwarder forwards frames from the leg that it returns first to the second.
+// startForwarder forwards frames from cameras to viewers. It returns the leg to the cameras first.
 func startForwarder(c config, udp [2]*net.UDPConn, own reads) (legs []*leg) {
 	toViewer := newLeg(c, "viewer", udp[1], netip.AddrPort{}, own, stampsOnly)
 	toCamera := newLeg(c, "camera", udp[0], netip.AddrPort{}, own, func(l *leg, d seal.Datagram) {
@@ -97,7 +98,7 @@ func startForwarder(c config, udp [2]*net.UDPConn, own reads) (legs []*leg) {
 	return []*leg{toCamera, toViewer}
 }
 
-// startViewer gives show, at each datagram, the figures that have become certain.
+// startViewer calls show, at each datagram, with the figures that have become certain.
 func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own reads, show func(v *viewer, certain []figure)) *leg {
 	v := &viewer{}
 	l := newLeg(c, "viewer", udp, to, own, func(l *leg, d seal.Datagram) { show(v, v.take(&l.end.Link, d)) })
@@ -105,7 +106,7 @@ func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own reads, show 
 	return l
 }
 
-// alone is one of the three; the others are elsewhere.
+// alone runs one of the three; the others run elsewhere.
 func alone(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	ctx, cancel := c.Limit(ctx)
 	defer cancel()
@@ -135,7 +136,7 @@ func alone(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// show prints once a second what has become certain.
+// show prints, once a second, the figures that have become certain.
 func show(stdout io.Writer) func(v *viewer, certain []figure) {
 	frames, last, printed := 0, figure{}, time.Now()
 	return func(v *viewer, certain []figure) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Relay is silent for 45 s, then prints how old the frames of a camera were when they reached a
-// viewer behind a forwarder, within what bound that was known, and how far off it was.
+// Relay measures how old the frames of a camera are when they reach a viewer behind a forwarder.
+// After 45 s it prints the age, its error bound, and its true error.
 //
-// No two of the three have the same clock. The forwarder knows the camera's and the viewer the
-// forwarder's. With each frame the forwarder sends its view of the camera's clock, 55 bytes, and
-// the viewer puts both together (timesync.Snapshot.Then).
+// Each of the three has its own clock. The forwarder knows the camera's, and the viewer knows the
+// forwarder's. With each frame the forwarder sends its view of the camera's clock, and the viewer
+// combines the two (timesync.Snapshot.Then).
 //
-// Without flags all three run here, with a bad network on both legs. Meanwhile the forwarder
-// starts anew, and the camera's clock is set. What is worth a copy is in ends.go. On three
-// machines:
+// Without flags all three run in this process, with a bad network on both legs. Meanwhile the
+// forwarder restarts, and the camera's clock is set. The code to copy is in ends.go. The other
+// commands run it on three machines:
 //
 //	go run ./examples/relay
 //	go run ./examples/relay -listen :9000 -viewers :9001 -key HEX
@@ -48,7 +48,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.StringVar(&c.as, "as", "viewer", "with -dial: what to be, `camera or viewer`")
 }
 
-// check refuses what cannot be meant.
+// check returns an error for wrong flags.
 func (c *config) check(f *flag.FlagSet) error {
 	switch {
 	case c.as != "camera" && c.as != "viewer":

@@ -1,5 +1,5 @@
-// These tests run the three ends over real sockets, as processes do: figures come, and their bounds
-// hold. How exact they are, world_test.go says in simulated time.
+// These tests run the three ends over real sockets, as processes do: figures come, and their
+// bounds hold. How exact they are, world_test.go says in simulated time.
 package main
 
 import (
@@ -37,7 +37,7 @@ func TestAlone(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	programtest.Flags(t, "relay", run, map[string]string{
-		"-for 1s": "at least", "-as server": "camera or viewer", "-as camera": "needs", "-viewers :1": "needs",
-		"-skew 40": "needs",
+		"-for 1s": "at least", "-as server": "camera or viewer", "-as camera": "only with", "-viewers :1": "only with",
+		"-skew 40": "only with",
 	})
 }

@@ -32,7 +32,8 @@ type world struct {
 	tally
 }
 
-// badLink is a way of 20 ms with jitter of 3 ms, spikes, bursts of losses, and a queue now and then.
+// badLink is a way of 20 ms with jitter of 3 ms, spikes, bursts of losses, and a queue now and
+// then.
 func badLink() *simnet.Link {
 	return &simnet.Link{
 		Base: simnet.Fixed(20 * ms),
@@ -98,8 +99,8 @@ func (w *world) watch(d seal.Datagram) {
 	}
 }
 
-// TestFrames: 60 frames a second through bad networks, by clocks of 40, 0 and -30 ppm. The camera's
-// clock is set four times, and the forwarder starts anew twice.
+// TestFrames: 60 frames a second through bad networks, by clocks of 40, 0 and -30 ppm. The
+// camera's clock is set four times, and the forwarder starts anew twice.
 func TestFrames(t *testing.T) {
 	const seed, rate = 47_100_001, 60
 	frames := testkit.Sized(100_000, 100_000, 400_000)
@@ -124,8 +125,13 @@ func TestFrames(t *testing.T) {
 	})
 	w.world.Run(lasting)
 
-	n, p99 := len(w.errs), testkit.Quantile(w.errs, 0.99)
-	t.Logf("seed %d: %d frames, figures of %d, %d void, the last: %v", seed, frames, n, w.view.void, w.view.why)
+	n := len(w.errs)
+	t.Logf("seed %d: %d frames, figures of %d, %d void, the last: %v",
+		seed, frames, n, w.view.void, w.view.why)
+	if n == 0 {
+		t.Fatal("no frame has a figure")
+	}
+	p99 := testkit.Quantile(w.errs, 0.99)
 	t.Logf("errors: p99 %v, most %v; bound: median %v", p99, w.errs[n-1], testkit.Quantile(w.bounds, 0.5))
 	if n < frames/2 || p99 > 500*us || w.beyond > 0 {
 		t.Errorf("p99 must 500us, aim 200us; %d figures are beyond their bound", w.beyond)

@@ -13,17 +13,18 @@ import (
 	"time"
 )
 
-// certLife is how long a certificate is valid. A browser accepts one by its hash only if that is less
-// than 14 days, and its key is of an elliptic curve.
+// certLife is how long a certificate is valid. A browser accepts one by its hash only if it is
+// valid for less than 14 days and its key is of an elliptic curve.
 const certLife = 13 * 24 * time.Hour
 
-// Certificate makes one for a server on this machine, and who trusts it and no other.
+// Certificate makes a certificate for a server on this machine, and a pool that trusts only that
+// one.
 func Certificate() (own tls.Certificate, roots *x509.CertPool) {
-	// None of what follows fails: there is always something random, and what was made can be read.
+	// None of these calls can fail: randomness is always available, and the certificate is valid.
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	// Browsers want another one each time.
+	// Browsers want a new serial number each time.
 	serial, _ := rand.Int(rand.Reader, big.NewInt(1<<62))
-	begins := time.Now().Add(-time.Hour) // nobody's clock need be right
+	begins := time.Now().Add(-time.Hour) // the other machine's clock may be behind
 	template := &x509.Certificate{
 		SerialNumber: serial, NotBefore: begins, NotAfter: begins.Add(certLife),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

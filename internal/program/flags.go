@@ -19,8 +19,8 @@ import (
 	"timesync/internal/badnet"
 )
 
-// Flags are those of a program that runs all ends here, with a bad network between them, or
-// one end, and the others elsewhere.
+// Flags are the flags of a program that runs either all ends in this process, with a bad network
+// between them, or one end, while the others run elsewhere.
 type Flags struct {
 	Listen, Dial string
 	Key          [32]byte
@@ -28,11 +28,11 @@ type Flags struct {
 	Skew         float64       // ppm
 	Network      badnet.Config
 
-	key string // as given
+	key string // the flag's text
 }
 
-// Add adds the flags to f. Without them it runs for so long, on a network as bad as they get, with
-// clocks as bad as a bad pair of quartzes.
+// Add adds the flags to f. The defaults are a run of the length lasting on a very bad network,
+// with clocks as far apart as a bad pair of quartz crystals.
 func (c *Flags) Add(f *flag.FlagSet, lasting time.Duration) {
 	c.Network = badnet.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}
 	f.StringVar(&c.Listen, "listen", "", "wait for callers at this `address`, such as :9000")
@@ -46,11 +46,11 @@ func (c *Flags) Add(f *flag.FlagSet, lasting time.Duration) {
 	c.Network.Flags(f)
 }
 
-// Alone says that this process is one end, and the others are elsewhere.
+// Alone reports whether this process is one end, and the others run elsewhere.
 func (c *Flags) Alone() bool { return c.Listen != "" || c.Dial != "" }
 
-// Check refuses what cannot be meant, NaN too, and draws what was not given. Flags in demoOnly
-// are refused together with -listen and -dial, those in aloneOnly without.
+// Check returns an error for wrong values, including NaN, and draws what was not given. Flags in
+// demoOnly are wrong with -listen or -dial. Flags in aloneOnly are wrong without them.
 func (c *Flags) Check(f *flag.FlagSet, demoOnly, aloneOnly []string) error {
 	if err := c.CheckWorld(f); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (c *Flags) Check(f *flag.FlagSet, demoOnly, aloneOnly []string) error {
 	return err
 }
 
-// CheckWorld refuses arguments, and clocks and networks that cannot be meant, and draws a seed if
+// CheckWorld returns an error for arguments, and for wrong clocks and networks. It draws a seed if
 // none was given.
 func (c *Flags) CheckWorld(f *flag.FlagSet) error {
 	if !(math.Abs(c.Skew) <= 1000) {
@@ -89,7 +89,7 @@ func (c *Flags) CheckWorld(f *flag.FlagSet) error {
 	return cmp.Or(Arguments(f, 0), c.Network.Check())
 }
 
-// Refuse refuses flags if one of them was given, and says why.
+// Refuse returns an error, with why, if one of the named flags was given.
 func Refuse(f *flag.FlagSet, why string, names ...string) error {
 	for _, name := range names {
 		if Given(f, name) {
@@ -99,7 +99,7 @@ func Refuse(f *flag.FlagSet, why string, names ...string) error {
 	return nil
 }
 
-// Limit returns a context that ends after For, if that is not 0.
+// Limit returns a context that ends after For. If For is 0, it has no limit.
 func (c *Flags) Limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.For == 0 {
 		return context.WithCancel(ctx)
@@ -107,21 +107,21 @@ func (c *Flags) Limit(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, c.For)
 }
 
-// KeyVariable names the environment variable of the key: arguments can be seen by everybody
-// on the machine.
+// KeyVariable is the environment variable for the key. Everybody on the machine can see the
+// arguments of a program, but not its environment.
 const KeyVariable = "TIMESYNC_KEY"
 
-// KeyFlag adds the flag -key: who says by whom the key is shared.
+// KeyFlag adds the flag -key. who completes its help: the ends that share the key.
 func KeyFlag(f *flag.FlagSet, into *string, who string) {
-	// The environment is no default here: -h would print it.
+	// The environment is not the flag's default, because -h would print it.
 	f.StringVar(into, "key", "", "64 hex `digits` that "+who+";\nthe default is $"+KeyVariable)
 }
 
-// Key reads a key as -key has it.
+// Key parses the text of -key, or reads $TIMESYNC_KEY if it is empty.
 func Key(text string) (key [32]byte, err error) {
 	b, err := hex.DecodeString(cmp.Or(text, os.Getenv(KeyVariable)))
 	if err != nil || len(b) != len(key) {
-		// Not the given one: what is wrong with it may be a single digit of a secret.
+		// The error does not repeat the key: it may be a secret with one wrong digit.
 		rand.Read(key[:])
 		return [32]byte{}, fmt.Errorf(
 			"-key: want 64 hex digits, the same on all ends, such as these fresh ones: %x", key)
@@ -129,7 +129,8 @@ func Key(text string) (key [32]byte, err error) {
 	return [32]byte(b), nil
 }
 
-// SubKey returns the key for a part of what all ends share: who knows one for another part cannot tell it.
+// SubKey derives the key for one part of a program from the shared key. The key of one part does
+// not reveal that of another.
 func SubKey(key [32]byte, part string) [32]byte {
 	h := hmac.New(sha256.New, key[:])
 	h.Write([]byte(part))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package program is what the example programs have in common: their flags, the key that the
-// ends share, clocks that disagree by a known amount, and a wait that is exact.
+// Package program has what the example programs share: their flags, the key of both ends, clocks
+// that disagree by a known amount, and an exact wait.
 package program
 
 import (
@@ -15,12 +15,12 @@ import (
 	"syscall"
 )
 
-// Run is a program: it does what args say, until that is done or ctx ends. It returns the exit
-// status: 0; 1 if it failed, or what it found is not as it should be; 2 for wrong flags.
+// Run runs a program with the arguments args until it is done or ctx ends. It returns the exit
+// status: 0 if all went well, 1 if the program failed or found something wrong, 2 for wrong flags.
 type Run func(ctx context.Context, args []string, stdout, stderr io.Writer) (code int)
 
-// New makes a program whose arguments make a C: flags adds its flags, with their defaults, check
-// refuses what cannot be meant, and do does it. What goes wrong is said on stderr.
+// New makes a program with a configuration C. flags adds the flags and sets their defaults, check
+// returns an error for wrong values, and do runs the program. Errors are printed on stderr.
 func New[C any](name, usage string, flags func(*C, *flag.FlagSet), check func(*C, *flag.FlagSet) error,
 	do func(ctx context.Context, c C, stdout, stderr io.Writer) error) Run {
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -64,8 +64,8 @@ func Given(f *flag.FlagSet, name string) (given bool) {
 	return given
 }
 
-// Arguments refuses more arguments behind the flags than so many. It does not repeat them: one of
-// them may be a key, and what a program prints ends up in logs.
+// Arguments returns an error if more than most arguments follow the flags. The error does not
+// repeat them: one may be a key, and what a program prints ends up in logs.
 func Arguments(f *flag.FlagSet, most int) error {
 	if f.NArg() > most {
 		return fmt.Errorf("%d arguments after the flags, want %d; pass a key in $%s", f.NArg(), most, KeyVariable)

@@ -10,15 +10,15 @@ import (
 	"timesync/record"
 )
 
-// Record records a link into a new file of a folder, which it makes if need be; the name of the file has
-// a number for the star of the pattern. Without a folder it records nothing. end writes what is left, and
-// may be called in any case.
+// Record records a link to a new file in folder, which it creates if necessary. In the file's
+// name, a number replaces the star of pattern. If folder is empty, it records nothing. Call end to
+// write what is left; it is never nil.
 func Record(l *link.Link, folder, pattern string) (end func() error, err error) {
 	none := func() error { return nil }
 	if folder == "" {
 		return none, nil
 	}
-	_ = os.MkdirAll(folder, 0o777) // without it no file can be made
+	_ = os.MkdirAll(folder, 0o777) // if it fails, so does CreateTemp
 	file, err := os.CreateTemp(folder, pattern)
 	if err != nil {
 		return none, err

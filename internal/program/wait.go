@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// awake is how long before the instant the wait stops sleeping: timers may be so late.
-	// It is the most that a wait costs a processor.
+	// awake is how long before the instant the wait stops sleeping, because timers may be that
+	// late. It is also the most that a wait costs a processor.
 	awake = time.Millisecond
 
-	// look is how often to ask again how long there is, because the instant may be moved.
+	// look is how often to ask how much time is left, because the instant may move.
 	look = 10 * time.Millisecond
 )
 
-// Wait waits for an instant more exactly than a timer does: until left returns 0 or less, and
-// reports whether it did; false if stop was closed before. left says how long there is still to wait.
+// Wait waits for an instant more exactly than a timer does. left returns how much time is left.
+// Wait returns true once that is 0 or less, and false if stop is closed before.
 func Wait(left func() time.Duration, stop <-chan struct{}) bool {
 	for {
 		switch wait := left(); {
@@ -36,7 +36,7 @@ func Wait(left func() time.Duration, stop <-chan struct{}) bool {
 	}
 }
 
-// Sleep sleeps, unless interrupted.
+// Sleep sleeps for d, or until ctx ends.
 func Sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -44,7 +44,7 @@ func Sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Every calls do again and again, the first time after a period, until stop is closed.
+// Every calls do once a period until stop is closed. The first call comes after one period.
 func Every(stop <-chan struct{}, period time.Duration, do func()) {
 	tick := time.Tick(period)
 	for {

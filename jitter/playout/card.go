@@ -99,18 +99,17 @@ type Card struct {
 	plugged bool
 	stats   CardStats
 
-	began   uint64  // the first reading: times are counted from it
-	seen    uint64  // the last one
-	given   int64   // samples since Start
-	place   float64 // us after began at which the first of them was heard
-	jumps   int     // measurements in a row that are far off
-	asks    bool    // Next was called since Start
-	moved   uint64  // when the card was seen to have taken something
-	played  int64   // and how many samples it had taken by then
-	rest    float64 // of a sample, of frames that are no whole number of them
-	owed    float64 // samples to be dropped, or inserted if negative
-	allowed float64 // how many may be
-	silent  bool
+	began  uint64  // the first reading: times are counted from it
+	seen   uint64  // the last one
+	given  int64   // samples since Start
+	place  float64 // us after began at which the first of them was heard
+	jumps  int     // measurements in a row that are far off
+	asks   bool    // Next was called since Start
+	moved  uint64  // when the card was seen to have taken something
+	played int64   // and how many samples it had taken by then
+	rest   float64 // of a sample, of frames that are no whole number of them
+	owed   float64 // samples to be dropped, or inserted if negative
+	silent bool
 }
 
 // NewCard returns what plays the sound of a buffer on a card. A Buffer has one Card at most, and
@@ -248,13 +247,12 @@ func (c *Card) fit(over float64) int {
 		limit += falls
 	}
 	pitch := max(min(falls+over/settleUsec, limit), -limit)
-	// Less than a sample is kept for later. So is what is allowed, where a frame is so short
-	// that it is less than a sample.
-	c.allowed = min(c.allowed+limit*length, max(limit*length, 1))
-	c.owed = max(min(c.owed+pitch*length, c.allowed), -c.allowed)
+	// Less than a sample is kept for later. It may be more than limit allows only where a frame
+	// is so short that this is less than a sample.
+	most := max(limit*length, 1)
+	c.owed = max(min(c.owed+pitch*length, most), -most)
 	drop := math.Trunc(c.owed)
 	c.owed -= drop
-	c.allowed -= math.Abs(drop)
 	if drop > 0 {
 		c.stats.Dropped += uint64(drop)
 	} else {

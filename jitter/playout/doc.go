@@ -8,8 +8,9 @@
 //	payload, capturedUsec, ok := buffer.Pop(nil, clock.Now())  // when Due says
 //
 // All times are readings of the clock of the end that plays, in microseconds; link.ReadEvent
-// makes them of what link.AppendEvent wrote where the frame was captured. The latency is the
-// time from capture to ear or eye. Package jitter finds the shortest one by which 99 of 100
+// makes them of what link.AppendEvent wrote where the frame was captured. Push the frame also if its
+// error is link.ErrBefore; docs/USES.md has a voice chat. The latency is the time from capture to ear
+// or eye. Package jitter finds the shortest one by which 99 of 100
 // frames arrive in time. This package starts no goroutine and reads no clock. It imports the
 // standard library and package jitter.
 //

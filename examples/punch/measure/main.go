@@ -25,14 +25,14 @@ const (
 	server = "10.79.3.2:9000"
 	jitter = 5 * time.Millisecond
 	giveUp = 5 * time.Second
-	atOnce = 10 // pairs that try at the same time, each with ports of its own
+	atOnce = 10 // pairs that try at the same time, each with its own ports
 
-	// apart is how long after another a pair begins. A peer spins before the instant: those of
-	// other pairs must not have theirs at the same time, on a machine with few cores.
+	// apart is the time between the starts of two pairs. A peer spins before its instant, so on a
+	// machine with few cores the instants of the pairs must differ.
 	apart = 100 * time.Millisecond
 )
 
-// kinds are the NATs, all of them masquerade: what else they do with unsolicited packets.
+// kinds are the NATs. All masquerade; they differ in what they do with unsolicited packets.
 var kinds = []struct{ name, post, rules string }{
 	{"answers as a router does", "masquerade", ""},
 	{"drops them (endpoint-dependent filtering)", "masquerade", `
@@ -50,7 +50,7 @@ var kinds = []struct{ name, post, rules string }{
 		chain in { type filter hook input priority 0; iifname "wan" ct state new drop; }`},
 }
 
-// column is how the peers connect, and choose when to send.
+// column is how the peers connect, and when they send.
 type column struct{ name, args string }
 
 var columns = []column{
@@ -65,13 +65,13 @@ var columns = []column{
 // delays are one-way delays from each NAT to the core: paths of 10 to 80 ms.
 var delays = [][2]time.Duration{{5e6, 5e6}, {5e6, 20e6}, {20e6, 20e6}, {10e6, 45e6}, {40e6, 40e6}}
 
-// bench is the network: two hosts, each behind a NAT, and the server are joined by a router.
+// bench is the network: two hosts, each behind a NAT, and the server, joined by a router.
 type bench struct {
 	wires [2]*netns.Wire // from the NATs
 	room  int
 
-	connected int // pairs, of all kinds
-	// How far apart the first packets left at the instant, of all kinds, ms.
+	connected int // pairs of all kinds
+	// How far apart the first packets left with the instant, for all kinds, ms.
 	together []float64
 }
 
@@ -108,7 +108,7 @@ func (b *bench) build() {
 	}
 }
 
-// setNATs makes both NATs of a kind.
+// setNATs sets the kind of both NATs.
 func setNATs(post, rules string) {
 	script := "flush ruleset\ntable ip nat { chain post { type nat hook postrouting priority 100; oifname \"wan\" " + post +
 		"\n}\n}\ntable ip filter {" + rules + "\n}\n"
@@ -148,7 +148,7 @@ func (b *bench) table(tries int, only string, columns []column) {
 	}
 }
 
-// outcome is what a peer prints.
+// outcome is the result that a peer prints.
 type outcome struct {
 	OK      bool    `json:"ok"`
 	Ms      float64 `json:"ms"`
@@ -156,12 +156,12 @@ type outcome struct {
 	Planned int64   `json:"planned_ns"`
 }
 
-// outcomes are those of many tries, in ms.
+// outcomes are the results of many tries, in ms.
 type outcomes struct {
 	n     int
-	took  []float64 // of pairs that connected
+	took  []float64 // the times of pairs that connected
 	apart []float64
-	plans []float64 // how far apart they should have left: the error of the clocks
+	plans []float64 // how far apart they were planned: the error of the clocks
 }
 
 func (o *outcomes) String() string {
@@ -170,7 +170,7 @@ func (o *outcomes) String() string {
 	return strings.ReplaceAll(text, "NaN", "-")
 }
 
-// tries lets pairs of peers meet.
+// tries lets n pairs of peers meet.
 func (b *bench) tries(n int, args []string) *outcomes {
 	pairs := make([][2]outcome, n)
 	var running sync.WaitGroup
@@ -206,7 +206,7 @@ func (b *bench) tries(n int, args []string) *outcomes {
 	return &all
 }
 
-// meet runs a peer at a host. It says in its output that it failed.
+// meet runs a peer at a host. A peer that fails says so in its output.
 func meet(host int, args []string) (o outcome) {
 	args = append([]string{"-server", server, "-key", netns.Key, "-once", "-give-up", giveUp.String()}, args...)
 	out, _ := netns.Command(fmt.Sprint("host", host), "punch", args...).Output()

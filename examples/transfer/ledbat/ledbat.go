@@ -341,15 +341,11 @@ func (c *Controller) othersSlow(nowUsec uint64) bool {
 }
 
 // slowdown lets our part of the queue run empty for two round trips, the draft's time, which
-// shows the base delay. The first ones take longer, to see how the path's delay changes by itself.
+// shows the base delay.
 func (c *Controller) slowdown(nowUsec uint64) {
 	c.phase, c.window, c.slowFrom, c.wasFull = slow, MinWindow, nowUsec, false
 	c.jitter.begin()
-	quiet := 2 * max(c.srtt, 1)
-	if c.jitter.shown < fewSlowdowns {
-		quiet = max(quiet, wanderTime)
-	}
-	c.slowUntil = nowUsec + uint64(quiet)
+	c.slowUntil = nowUsec + uint64(2*max(c.srtt, 1))
 	c.base.lowest = unseen
 }
 
@@ -445,9 +441,6 @@ const (
 	// So many slowdowns are remembered, more than a minute. Of n delays drawn evenly, the least and
 	// the largest are apart by (n-1)/(n+1) of the whole range, which is what counts.
 	jitterMemory = 24
-	// The first slowdowns last for this long at least: Wi-Fi and LTE change their delay in that time.
-	fewSlowdowns = 8
-	wanderTime   = second / 8
 	// A rise within a slowdown proves jitter, and jitter is believed up to so many times the
 	// largest rise. Two round trips see only part of what a path does.
 	riseFactor = 6

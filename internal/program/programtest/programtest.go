@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package programtest tests what package program makes: that a program refuses wrong flags, what
-// it makes of right ones, processes that run together, and recordings.
+// Package programtest tests programs made with package program: their flags, processes that run
+// together, and recordings.
 package programtest
 
 import (
@@ -21,10 +21,11 @@ import (
 	"timesync/record"
 )
 
-// Flags runs the program of that name with wrong flags, each of which it must refuse: with exit
-// status 2, and with a line of what is wrong, which contains the words given, behind the line that
-// names its help. Then with -h, which must print the help. The context has ended, so that a
-// program that takes wrong flags ends at once.
+// Flags runs a program with wrong flags, and then with -h, which must print the help. wrong maps
+// arguments to words of the error. For each, the program must exit with status 2 and print two
+// lines: one names its help, the other contains the words.
+//
+// The context has ended already, so a program that accepts wrong flags ends at once.
 func Flags(t *testing.T, name string, run program.Run, wrong map[string]string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -46,7 +47,7 @@ func Flags(t *testing.T, name string, run program.Run, wrong map[string]string) 
 	}
 }
 
-// Config returns what a program makes of flags that it must not refuse.
+// Config returns the configuration that a program makes of right flags.
 func Config[C any](
 	t *testing.T, flags func(*C, *flag.FlagSet), check func(*C, *flag.FlagSet) error, args string,
 ) (c C) {
@@ -58,8 +59,8 @@ func Config[C any](
 	return c
 }
 
-// Recording replays a recording, whose last block may be cut off, and returns how many
-// datagrams it has.
+// Recording replays a recording and returns how many datagrams it contains. Its last block may be
+// cut off. It fails the test if the replay differs from the recorded answers.
 func Recording(t *testing.T, name string) (datagrams int) {
 	t.Helper()
 	file, err := os.Open(name)
@@ -79,10 +80,11 @@ func Recording(t *testing.T, name string) (datagrams int) {
 	return datagrams
 }
 
-// Together runs processes of a program at once that have to know each other's addresses. processes
-// is given some, and returns the arguments of each. They are free then; where somebody else takes
-// one before the process does, all is done again with others. No process may fail for another
-// reason. It returns what each printed.
+// Together runs several processes of a program that need each other's addresses, and returns what
+// each printed. processes gets free addresses and returns the arguments of each process.
+//
+// If another program takes an address first, Together starts over with others. Any other failure
+// of a process fails the test.
 func Together(
 	t *testing.T, run program.Run, processes func(at []string) []string,
 ) (printed []testkit.Output) {
@@ -105,7 +107,7 @@ func Together(
 	}
 }
 
-// freeAddresses returns addresses of this machine at which nobody listens now.
+// freeAddresses returns n addresses of this machine at which nobody listens.
 func freeAddresses(n int) (at []string) {
 	for range n {
 		conn := badnet.Loopback()
@@ -115,7 +117,7 @@ func freeAddresses(n int) (at []string) {
 	return at
 }
 
-// runAll runs processes until all have ended. One that fails ends the others.
+// runAll runs processes until all have ended. If one fails, it stops the others.
 func runAll(
 	ctx context.Context, run program.Run, processes []string,
 ) (printed []testkit.Output, codes []int) {

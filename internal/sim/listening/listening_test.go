@@ -24,7 +24,7 @@ var limits = map[string]struct {
 }{
 	"Wi-Fi power save":    {0.999, 0.955, 1.13, 6},
 	"bufferbloat":         {0.999, 0.95, 1, 25},
-	"handover":            {0.98, 0.9, 1, 8},
+	"handover":            {0.98, 0.88, 1, 8},
 	"loss and reordering": {0.995, 0.985, 1.08, 15},
 }
 

@@ -1,0 +1,120 @@
+// This test measures the table of docs/PRODUCTION.md, "Life cycle", row by row:
+//
+//	go test ./link -run TestLifeCycle -v -life.worlds 200
+package link_test
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
+)
+
+var (
+	lifeWorlds = testkit.Count("life.worlds", "drawn worlds for each row of TestLifeCycle", 10, 40, 200)
+	lifeSeed   = flag.Uint64("life.seed", 7_201_000, "the first one's seed")
+)
+
+// TestLifeCycle: after each event both ends are right again, and say that they may be relied on, in a time that the
+// table names. After none of them does an end say so that is wrong by more than its bound, but where the table says
+// for how long.
+func TestLifeCycle(t *testing.T) {
+	const us, ms = time.Microsecond, time.Millisecond
+	var dice simnet.Dice
+	set := func(lo, hi time.Duration) func(s *sleepers) {
+		return func(s *sleepers) {
+			s.clocks[s.rng.IntN(2)].Step(s.Now(), int64(dice.Sign())*dice.LogSpan(lo, hi).Microseconds())
+		}
+	}
+	sleep := func(end int, lo, hi time.Duration) func(s *sleepers) {
+		return func(s *sleepers) { s.sleep(end, dice.Span(lo, hi)) }
+	}
+	path := func(factor float64) func(s *sleepers) {
+		return func(s *sleepers) {
+			for end := range s.ways {
+				was := s.ways[end].Base(0)
+				s.ways[end].Base = simnet.Fixed(time.Duration(float64(was) * factor))
+			}
+		}
+	}
+	type limits struct{ right, trusted, wrong time.Duration } // in 19 of 20 worlds
+	const sec = time.Second
+	for _, row := range []struct {
+		name   string
+		happen func(s *sleepers)
+		at60   limits
+		at4    limits
+	}{
+		{"the connection starts", nil, limits{sec, 300 * time.Millisecond, 0}, limits{2 * sec, 2 * sec, 0}},
+		{"the network changes: ways three times as long", path(3), limits{sec, 0, 0}, limits{2 * sec, 0, 0}},
+		{"the network changes: ways a third as long", path(1. / 3), limits{sec, 16 * sec, 0}, limits{2 * sec, 40 * sec, 0}},
+		{"the peer's process restarts", func(s *sleepers) {
+			s.links[1].Reset()
+			s.clocks[1].Step(s.Now(), s.rng.Int64())
+		}, limits{sec, sec, sec / 2}, limits{3 * sec, 3 * sec, sec}},
+		{"a machine sleeps up to 33 s", sleep(1, 16*sec, 33*sec), limits{3 * sec, 18 * sec, 20 * ms}, limits{4 * sec, 20 * sec, 300 * ms}},
+		{"a machine sleeps 34 to 600 s", sleep(1, 34*sec, 600*sec), limits{5 * sec, 19 * sec, 20 * ms}, limits{6 * sec, 22 * sec, 300 * ms}},
+		{"this process is stopped", func(s *sleepers) {
+			lasting := dice.Span(16*sec, 300*sec)
+			s.sleep(0, lasting)
+			s.clocks[0].Step(s.Now(), lasting.Microseconds()) // its clock ran on
+		}, limits{0, sec / 2, 0}, limits{sec, 3 * sec, 0}},
+		{"a clock is set", set(100*time.Millisecond, 30*sec), limits{3 * sec, 18 * sec, 3 * sec}, limits{5 * sec, 20 * sec, 5 * sec}},
+		{"a clock is set by more than 33 s", set(34*sec, 24*time.Hour), limits{5 * sec, 20 * sec, 3 * sec}, limits{6 * sec, 21 * sec, 5 * sec}},
+	} {
+		for _, rate := range []float64{60, 4} {
+			var right, trusted, wrong []float64
+			for seed := *lifeSeed; seed < *lifeSeed+uint64(lifeWorlds()); seed++ {
+				s := newSleepers(seed, rate)
+				dice = simnet.Dice{R: s.rng}
+				asymmetry := (s.ways[1].Base(0) - s.ways[0].Base(0)).Abs() / 2 // nobody can measure it
+				if row.happen != nil {
+					s.Run(40*sec + dice.Span(0, sec))
+					row.happen(s)
+				}
+				begun := s.Now()
+				var lastWrong, lastOff, lastDoubt time.Duration
+				asymmetry = max(asymmetry, (s.ways[1].Base(0)-s.ways[0].Base(0)).Abs()/2)
+				s.Every(10*time.Millisecond, begun, func() {
+					since := s.Now() - begun
+					for end := range s.links {
+						known, ok := s.links[end].Snapshot(s.usec(end))
+						off := time.Duration(int64(known.RemoteUsec-s.usec(1-end))) * us
+						trusts, beyond := s.look(end)
+						if !ok || off.Abs() > asymmetry+5*time.Millisecond {
+							lastOff = since
+						}
+						if !trusts {
+							lastDoubt = since
+						}
+						if beyond > 0 {
+							lastWrong = since
+						}
+					}
+				})
+				s.Run(begun + 40*sec)
+				right = append(right, lastOff.Seconds())
+				trusted = append(trusted, lastDoubt.Seconds())
+				wrong = append(wrong, lastWrong.Seconds())
+			}
+			most := row.at60
+			if rate == 4 {
+				most = row.at4
+			}
+			t.Logf("%s, %g/s: right after %.1f / %.1f / %.1f s, trusted after %.1f / %.1f / %.1f, trusted and wrong for %.1f / %.1f / %.1f (median, 19 of 20, most)",
+				row.name, rate, testkit.Quantile(right, 0.5), testkit.Quantile(right, 0.95), testkit.Quantile(right, 1),
+				testkit.Quantile(trusted, 0.5), testkit.Quantile(trusted, 0.95), testkit.Quantile(trusted, 1),
+				testkit.Quantile(wrong, 0.5), testkit.Quantile(wrong, 0.95), testkit.Quantile(wrong, 1))
+			for what, v := range map[string]struct {
+				got  []float64
+				most time.Duration
+			}{"right": {right, most.right}, "trusted": {trusted, most.trusted}, "trusted and wrong": {wrong, most.wrong}} {
+				if got := testkit.Quantile(v.got, 0.95); got > v.most.Seconds() {
+					t.Errorf("%s, %g/s: %s in 19 of 20 worlds after %.2f s, want %v", row.name, rate, what, got, v.most)
+				}
+			}
+		}
+	}
+}
