@@ -253,7 +253,7 @@ func (s *TimeSynchronizer) prepare(localUsec uint64, x float64) {
 // in the last second: it would look as if the floor had risen.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
 	minDelta = NewCounter24(uint64(minDelta))
-	if !s.both.begun() {
+	if !s.both.begun() || !s.both.sane() {
 		if minDelta != 0 {
 			s.both.peer.last = minDelta
 			s.published.heard.Store(localRecvUsec)
@@ -1126,14 +1126,18 @@ func (a *association) start(level float64) {
 // begun reports whether a datagram has arrived.
 func (a *association) begun() bool { return a.ways[in].spacing > 0 }
 
-// sane reports whether the numbers that all others derive from are finite. Only broken memory makes
-// them anything else.
+// sane reports whether the numbers that all others derive from can be. Only broken memory makes them
+// anything else.
 func (a *association) sane() bool {
 	c := &a.clock
 	r := &a.arbiter
+	i := &a.ways[in]
+	o := &a.ways[out]
 	sum := c.offset + c.skew + c.sigma + r.asymmetry + a.interval.slack[in] + a.interval.slack[out]
-	delays := abs(a.ways[in].level) + abs(a.ways[out].level) + abs(r.reference) + abs(r.symmetric)
-	return sum-sum == 0 && delays < 1<<50
+	delays := abs(i.level) + abs(o.level) + abs(r.reference) + abs(r.symmetric)
+	spreads := min(i.spread, o.spread, i.meanResidual, o.meanResidual)
+	counts := i.n <= maxPoints && o.n <= maxPoints && a.awaited <= out+1
+	return sum-sum == 0 && delays < 1<<50 && spreads > -1 && abs(c.skew) <= maxSkew && counts
 }
 
 // advance carries the clock on to x. The interval widens by how far the rate may be off.

@@ -4,6 +4,8 @@
 package ping
 
 import (
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -73,6 +75,84 @@ func TestCoarseServer(t *testing.T) {
 	t.Logf("error p50/p99/most %v us", spread)
 	if spread.Median > 1500 || spread.P99 > 5*usMs {
 		t.Error("more than 1.5 or 5 ms")
+	}
+}
+
+// TestRouteChange: the round trip grows from 40 to 140 ms for good, by both ways equally or by one of
+// them. Within 80 s the delays are those of the new path, and for 200 s the reading stays, as in a
+// queue. Then it may go to the midpoint, which is 50 ms off where one way grew, and no farther. That is
+// no step, and no rate.
+func TestRouteChange(t *testing.T) {
+	const rounding = 25 // us: of stamps and reports, both ways
+	for _, path := range []struct{ up, down int64 }{{70, 70}, {120, 20}, {20, 120}} {
+		for _, interval := range []time.Duration{100 * ms, 250 * ms, sec, 5 * sec} {
+			w := newWorld(&Clock{conf: Config{SyncInterval: interval}})
+			w.up, w.down = constant(20*usMs), constant(20*usMs)
+			w.keepPinging()
+			w.run(400 * sec)
+			w.up, w.down = constant(path.up*usMs), constant(path.down*usMs)
+			name := fmt.Sprintf("%d and %d ms, each %v", path.up, path.down, interval)
+
+			early := w.watch(t)
+			w.run(80 * sec)
+			s := w.snapshot(t)
+			up, down := s.MinimumDelayToPeer.Microseconds(), s.MinimumOneWayDelay.Microseconds()
+			if magnitude(up-path.up*usMs) > rounding || magnitude(down-path.down*usMs) > rounding {
+				t.Errorf("%s: after 80 s %d us to the server and %d from there", name, up, down)
+			}
+			w.run(120 * sec)
+			if worst := testkit.SpreadOf(early.errors).Max; worst > rounding {
+				t.Errorf("%s: within 200 s off by %d us", name, worst)
+			}
+
+			late := w.watch(t)
+			w.run(600 * sec)
+			unseen := int64(magnitude(path.up-path.down)) * usMs / 2
+			if worst := testkit.SpreadOf(late.errors).Max; worst > unseen+rounding {
+				t.Errorf("%s: later off by %d us", name, worst)
+			}
+			if s = w.snapshot(t); s.Steps != 0 || math.Abs(s.Skew) > 1 || s.Within(s.ErrorBound) != nil {
+				t.Errorf("%s: %v", name, s)
+			}
+		}
+	}
+}
+
+// TestHandedOverLate: a reply that waits in the program for up to 0.9 s, and then is handed over with the
+// time at which it came, after others that came later, makes nothing worse than if it were lost.
+func TestHandedOverLate(t *testing.T) {
+	var errors [2][]int64
+	for i, isLate := range []bool{false, true} {
+		r := random(t)
+		for range 20 {
+			w := newWorld(&Clock{conf: Config{SyncInterval: 100 * ms}})
+			w.up, w.down = exponential(r, 20*usMs, 3*usMs), exponential(r, 20*usMs, 3*usMs)
+			w.waits = func() int64 {
+				waits := r.Int64N(900 * usMs)
+				switch {
+				case r.IntN(10) > 0:
+					return 0
+				case isLate:
+					return waits
+				}
+				return lost
+			}
+			w.keepPinging()
+			w.run(10 * sec)
+			w.every(7*ms, func() {
+				s, e := w.snapshot(t), w.errorUsec(t)
+				errors[i] = append(errors[i], e)
+				if magnitude(e) > uint64(s.ErrorBound.Microseconds()) || s.Steps != 0 || s.Age < 0 {
+					t.Fatalf("at %d us: %d us off, %v", w.t, e, s)
+				}
+			})
+			w.run(sec * 60)
+		}
+	}
+	without, with := testkit.SpreadOf(errors[0]).P99, testkit.SpreadOf(errors[1]).P99
+	t.Logf("error p99: %d us where one of ten is lost, %d us where it is late", without, with)
+	if with > without*4/3 {
+		t.Error("worse")
 	}
 }
 

@@ -54,6 +54,92 @@ func TestUnsynchronized(t *testing.T) {
 	check(t, c.Count(Synced), 1, "synced after Reset")
 }
 
+// TestSnapshot: what the first exchange tells is exact but for the 8 us of stamps and reports. A group
+// of faster ones is what counts from then on. A bound is half the round trip, and what rates and the
+// report of a peer that may be an original leave open: at most 0.6 ms, and 600 ppm of the time since
+// the start.
+func TestSnapshot(t *testing.T) {
+	const rounding = 25 // us: of stamps and reports, both ways
+	r := random(t)
+	for range 1000 {
+		c := new(Clock)
+		at, ahead := r.Uint64(), r.Uint64()
+		trip, hold := 1000+r.Int64N(100*usMs), r.Int64N(100*usMs)
+		shows := func(when string, now uint64, trip int64) {
+			t.Helper()
+			s, ok := c.Snapshot(now)
+			off := int64(s.RemoteUsec - now - ahead)
+			half := trip / 2
+			check(t, ok, true, "%s: ok", when)
+			check(t, s.OffsetUsec, int64(s.RemoteUsec-now), "%s: the offset", when)
+			if magnitude(off) > rounding {
+				t.Errorf("%s: %d us off", when, off)
+			}
+			for _, delay := range []time.Duration{s.MinimumOneWayDelay, s.MinimumDelayToPeer} {
+				if magnitude(delay.Microseconds()-half) > 2*rounding {
+					t.Errorf("%s: a delay of %v, half a round trip is %d us", when, delay, half)
+				}
+			}
+			most := half + 600 + int64(now-at)*6/10_000
+			if bound := s.ErrorBound.Microseconds(); bound < half || bound > most {
+				t.Errorf("%s: a bound of %d us, half a round trip is %d us", when, bound, half)
+			}
+			if s.Steps != 0 || s.StepSeen || s.Unchecked || s.Ambiguous || s.Age != 0 || s.Hops != 0 {
+				t.Errorf("%s: %+v", when, s)
+			}
+			check(t, s.Within(s.ErrorBound), nil, "%s: Within", when)
+		}
+		exchange := func(t1 uint64, trip int64) (t4 uint64) {
+			t2 := t1 + ahead + uint64(trip/2)
+			t4 = t1 + uint64(trip+hold)
+			answer(c, t1, t2, t2+uint64(hold), t4)
+			return t4
+		}
+		now := exchange(at, trip)
+		shows("after one exchange", now, trip)
+		faster := trip * 3 / 4
+		for range groupSize {
+			now = exchange(now+100*uint64(usMs), faster)
+		}
+		shows("after a group of faster ones", now, faster)
+	}
+}
+
+// TestLocalTime: it is the first local time at which RemoteTime is what is asked for, or 1 us more, in
+// worlds in which the clock is being corrected and set.
+func TestLocalTime(t *testing.T) {
+	r := random(t)
+	for range 20 {
+		w := newWorld(&Clock{conf: Config{SyncInterval: 100 * ms}})
+		w.base, w.offset, w.ppb = r.Uint64(), r.Uint64(), r.Int64N(1_000_001)-500_000
+		w.up, w.down = exponential(r, 20*usMs, 3*usMs), exponential(r, 20*usMs, 3*usMs)
+		w.keepPinging()
+		w.run(sec)
+		for n := range 200 {
+			if n%50 == 49 {
+				w.set(r.IntN(2) == 0, r.Int64N(40*usMs)-20*usMs)
+			}
+			w.run(time.Duration(r.Int64N(int64(sec / 5))))
+			from, _ := w.c.RemoteTime(w.local())
+			from += uint64(r.Int64N(2*usSec)-usSec) << r.IntN(20)
+			last := uint64(0)
+			for i := range uint64(20) {
+				local, ok := w.c.LocalTime(from + i)
+				at, _ := w.c.RemoteTime(local)
+				before, _ := w.c.RemoteTime(local - 1)
+				more, early := int64(at-from-i), int64(before-from-i)
+				if !ok || more < 0 || more > 1 || early >= 0 {
+					t.Fatalf("at %d us: %d us more, 1 us before %d", w.t, more, early)
+				}
+				if i > 0 && int64(local-last) < 0 {
+					t.Fatalf("at %d us: a later time is reached %d us sooner", w.t, last-local)
+				}
+				last = local
+			}
+		}
+	}
+}
+
 // next checks that the next request is due after want, or up to a sixteenth of the interval less.
 func next(t *testing.T, c *Clock, now uint64, want, interval time.Duration) {
 	t.Helper()

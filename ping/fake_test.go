@@ -68,11 +68,15 @@ type world struct {
 	up, down func() int64 // delays of the next packets
 	lost     func() bool  // whether the next packet is lost
 	hold     int64
+	waits    func() int64 // how long the next reply waits in the program, or lost
 
 	c     *Clock
 	heard func(exchange) // of each reply that arrives
 	loops bool           // keepPinging was called
 }
+
+// lost is the wait of what never arrives.
+const lost = math.MinInt64
 
 // exchange is one whose reply has arrived: when the request was sent, in true time, and what became
 // of it.
@@ -105,6 +109,7 @@ func newWorld(c *Clock) *world {
 		up:     constant(30 * usMs),
 		down:   constant(30 * usMs),
 		lost:   func() bool { return false },
+		waits:  constant(0),
 		c:      c,
 		heard:  func(exchange) {},
 	}
@@ -150,8 +155,12 @@ func (w *world) ping() {
 			if !ok || w.lost() {
 				return
 			}
-			w.after(w.down(), func() {
-				x.T4 = w.local()
+			wait, down := w.waits(), w.down()
+			if wait == lost {
+				return
+			}
+			w.after(down+wait, func() {
+				x.T4 = w.local() - uint64(wait)
 				x.verdict = w.c.HandleReply(reply, x.T4)
 				w.heard(x)
 				if w.loops { // it may be time sooner than it was
