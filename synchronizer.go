@@ -16,6 +16,7 @@ import (
 //
 //	the synchronizer and its inputs
 //	its answers
+//	anchors: the multiple of 67.1 s
 //	the association: both ways together
 //	reports: what the peer says, and what it is told
 //	the clock: offset, rate, and how well they are known

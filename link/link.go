@@ -14,7 +14,8 @@
 // peer has been silent. AppendEvent and ReadEvent carry the time of an event in a payload, in 3
 // bytes.
 //
-// The package opens no socket, starts no goroutine and reads no clock. Only Wait and errors allocate.
+// The package opens no socket, starts no goroutine and reads no clock. Only Wait and errors
+// allocate.
 //
 // # Wire format
 //
@@ -75,8 +76,8 @@ import (
 const (
 	flagReport    = 1 << iota // there is a report
 	flagAnchor                // there is an anchor
-	flagHasAnchor             // we know the receiver's clock and have its anchor, and its last datagram did not ask
-	flagAsks                  // we had no datagram, or no report, since the start or the reset
+	flagHasAnchor             // we know the receiver's clock and have its anchor, and it did not ask
+	flagAsks                  // we have had no datagram, or no report, since the start or the reset
 	flagVersion               // this is version 3
 	flagChecks                // we check what we know, and wait for reports and anchors
 	flagsReserved = 0xff &^ (flagChecks<<1 - 1)
@@ -94,32 +95,34 @@ const (
 )
 
 const (
-	// The first reports say most: the offset is known to a millisecond after a few. Later ones
-	// follow clocks that are steered: with one in 2 s recorded paths are a fifth further off, with
-	// two a second no nearer.
+	// The offset is known to a millisecond after a few reports, so they come faster at the start.
+	// Later ones follow clocks that are slewed: on recorded paths a report every 2 s makes the
+	// error a fifth larger, and two a second make it no smaller.
 	firstReportEvery = 500_000    // us: time between two reports at the start of a session
 	reportEvery      = 1_000_000  // us: and after that
 	firstReports     = 20_000_000 // us: the start of a session lasts this long
 
-	// A peer that checks what it knows, after a silence, waits for reports and anchors.
+	// After a silence the peer waits for reports and anchors to check what it knows.
 	checkEvery = 50_000 // us: time between two reports then
 
-	// A peer that knew our clock and asks again has started anew, unless its datagrams were
-	// held up since its first start: then others come between them, which do not ask.
+	// A peer that knew our clock and asks again has restarted, unless its datagrams were delayed
+	// since its first start. Then datagrams that do not ask come between them.
 	restartTakes = 50_000 // us: more than neighbouring datagrams overtake each other by
 
-	// What asks with a reading that the peer's clock had before the peer knew ours may be from its first
-	// start, held up by somebody. It counts only if nothing else comes for so long.
-	heldUp = 500_000 // us: somebody on the path would have to hold up all else for as long
+	// A datagram that asks may also carry a reading from before the peer knew our clock. It may be
+	// from the peer's first start, delayed by an attacker. It counts only if nothing else arrives
+	// for this long.
+	heldUp = 500_000 // us: an attacker would have to hold up everything else for as long
 
-	// After so long without a datagram the other end may have slept: then it needs a report and an anchor soon.
+	// After this time without a datagram the peer may have slept. It needs a report and an anchor
+	// soon.
 	silence = uint64(timesync.SettleTime / time.Microsecond)
 
-	// A report that a later one overtook is passed over for so long only: the stamps of a peer whose clock was set
-	// back look the same.
+	// A report is passed over if a later one overtook it within this time. It is not for longer,
+	// because the stamps of a peer whose clock was set back look the same.
 	reordering = 1_000_000 // us: more than datagrams overtake each other by
 
-	// inARow is how many datagrams must agree, as in package timesync: two may be nuisances.
+	// inARow is how many datagrams must agree, as in package timesync: two may be an accident.
 	inARow = 3
 )
 
@@ -135,25 +138,25 @@ type Link struct {
 
 	mu         sync.Mutex
 	recorder   Recorder // of sync, or nil
-	hasAnchor  bool     // so the peer's anchor need not come again, but with reports
+	hasAnchor  bool     // we have the peer's anchor
 	heardOfUs  bool     // the peer has our anchor
-	wasSilent  bool     // the peer was, and what we know is not checked since
+	wasSilent  bool     // the peer was silent, and what we know is not checked since
 	peerChecks bool     // the peer waits for our reports and anchors
-	knewUs     bool     // the peer knew our clock, since we know its own
-	knewUsAt   uint64   // the peer's clock then, us, or a little later
-	anew       streak   // of datagrams of a peer that asks again
-	owed       bool     // a report goes with the next datagram, whenever that is
-	reporting  bool     // a report was due
-	reportedAt uint64   // local time, us, of the first one
-	reportLast uint64   // of the last one
-	reportDue  uint64   // and of the next
+	knewUs     bool     // the peer knew our clock at a time when we knew its clock
+	knewUsAt   uint64   // the peer's clock, us, when we first saw that
+	anew       streak   // of datagrams in which a peer that knew us asks again
+	owed       bool     // the next datagram carries a report, due or not
+	reporting  bool     // a report has been due, so the three that follow are set
+	reportedAt uint64   // local time, us, of the first report
+	reportLast uint64   // local time, us, of the last report
+	reportDue  uint64   // local time, us, of the next report
 
-	told   uint64             // local time, us, of the peer's last report, 0 before the first
-	toldAt timesync.Counter24 // the stamp of its datagram
+	told   uint64             // local time, us, of the peer's last report; 0: none yet
+	toldAt timesync.Counter24 // the stamp of the datagram with that report
 
-	heard uint64        // local time, us, of the last datagram, if any
-	spoke bool          // there was one
-	news  chan struct{} // closed at the next datagram, or nil while nobody waits
+	heard uint64        // local time, us, of the last datagram
+	spoke bool          // there was a datagram, so heard is set
+	news  chan struct{} // closed at the next datagram; nil while nobody waits
 }
 
 // Inputs are the methods of a timesync.TimeSynchronizer that a Recorder wants to see.
@@ -190,30 +193,34 @@ func (l *Link) input() Inputs {
 
 // streak counts datagrams in a row that say the same.
 type streak struct {
-	n           int
-	begun, last uint64 // local times, us, of the first and of the last that said so
-	ever        bool   // one has
+	n     int
+	begun uint64 // local time, us, of the first one in the row
+	last  uint64 // local time, us, of the last one that said so
+	ever  bool   // there was one, so last is set
 }
 
-// add counts a datagram that arrived at nowUsec, or ends the streak. It reports whether that
-// has gone on for atLeast microseconds.
+// add counts a datagram that arrived at nowUsec, or ends the streak if goesOn is false. It reports
+// whether the streak is long: inARow datagrams over atLeast microseconds.
 func (s *streak) add(goesOn bool, nowUsec, atLeast uint64) (long bool) {
 	if !goesOn {
 		s.n = 0
 		return false
 	}
-	if setBack := int64(nowUsec-s.last) < -reordering; s.n == 0 || setBack {
-		s.n, s.begun = 0, nowUsec
+	wasSetBack := int64(nowUsec-s.last) < -reordering
+	if s.n == 0 || wasSetBack {
+		s.n = 0
+		s.begun = nowUsec
 	}
 	s.n++
-	s.last, s.ever = nowUsec, true
+	s.last = nowUsec
+	s.ever = true
 	lasted := int64(nowUsec - s.begun) // negative if times of receipt go back
 	return s.n >= inARow && lasted >= int64(atLeast)
 }
 
-// over reports whether the streak has ended, and the last of it came usec microseconds ago
-// or more. A time of receipt may be a little later than now, since package clock rounds it up; if it
-// is later by more, the clock was set back.
+// over reports whether the streak has ended and its last datagram arrived at least usec
+// microseconds ago. A time of receipt may be slightly later than now, since package clock rounds
+// it up. If it is much later, the clock was set back.
 func (s *streak) over(nowUsec, usec uint64) bool {
 	ago := int64(nowUsec - s.last)
 	return s.n == 0 && (!s.ever || max(ago, -ago) >= int64(usec))
@@ -235,8 +242,9 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	checks := l.checks(s)
 	reports := false
 	if l.spoke && l.anew.over(sendUsec, restartTakes) && l.due(sendUsec) {
-		var minDelta timesync.Counter24 // reading it ends its interval
-		if minDelta, reports = l.input().MinDeltaTS24(sendUsec); reports {
+		var minDelta timesync.Counter24
+		minDelta, reports = l.input().MinDeltaTS24(sendUsec) // reading it ends its interval
+		if reports {
 			dst[at] |= flagReport
 			dst, _ = minDelta.AppendBinary(dst)
 		}
@@ -257,59 +265,62 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	return dst
 }
 
-// checks reports whether we wait for reports and anchors to check what we know. After a clock step there is time: Within
-// fails anyway.
+// checks reports whether we wait for reports and anchors that check what we know since a silence.
+// After a clock step there is no hurry, since Within fails anyway.
 func (l *Link) checks(s timesync.Snapshot) bool {
 	l.wasSilent = l.wasSilent && (s.Unchecked || s.Ambiguous)
 	return l.wasSilent
 }
 
-// due reports whether to send a report at nowUsec, and plans the next.
+// due reports whether to send a report at nowUsec, and plans the next one.
 func (l *Link) due(nowUsec uint64) bool {
 	if !l.reporting {
-		l.reporting, l.reportedAt, l.reportDue = true, nowUsec, nowUsec
+		l.reporting = true
+		l.reportedAt = nowUsec
+		l.reportDue = nowUsec
 	}
 	ahead := int64(l.reportDue - nowUsec)
+	isPlanned := ahead > 0 && ahead <= reportEvery // it is further ahead if the clock was set back
 	awaited := l.owed || l.peerChecks && nowUsec-l.reportLast >= checkEvery
-	if ahead > 0 && ahead <= reportEvery && !awaited {
+	if isPlanned && !awaited {
 		return false
 	}
-	// It is time, or the clock was set back, or the peer has asked.
 	l.owed = false
-	l.reportLast, l.reportDue = nowUsec, nowUsec+firstReportEvery
+	l.reportLast = nowUsec
+	l.reportDue = nowUsec + firstReportEvery
 	if nowUsec-l.reportedAt >= firstReports {
 		l.reportDue = nowUsec + reportEvery
 	}
 	return true
 }
 
-// silent reports whether nothing has come for long at nowUsec.
+// silent reports whether at nowUsec the peer has been silent for 15 s or longer.
 func (l *Link) silent(nowUsec uint64) bool {
 	return l.spoke && int64(nowUsec-l.heard) >= int64(silence)
 }
 
 // SendFailed says that a datagram with a header of AppendHeader was not sent. The next datagram
-// contains a report, for what arrived since the one that may be lost.
+// then carries a report, for what arrived since the one that may be lost.
 func (l *Link) SendFailed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.owed = true
 }
 
-// ReadHeader takes a datagram, header and payload, that arrived at recvUsec. It returns the payload,
-// without a copy. Call it only for datagrams that are proven to come from the peer and that were
-// not seen before: whoever can forge or replay them can move the clock. Read the clock as early
-// as possible, or ask the kernel (timesync/clock/rxtime).
+// ReadHeader takes a datagram, header and payload, that arrived at recvUsec, and returns the
+// payload, without a copy. Call it only for datagrams that are proven to come from the peer and
+// that were not seen before: whoever can forge or replay them can move the clock. Read the clock
+// as early as possible, or ask the kernel (timesync/clock/rxtime).
 //
-// owd is the one-way delay of the datagram, off by at most ErrorBound at recvUsec. ok is false if it
-// is not known, because the offset was not known before: also for the datagram that brings the first
-// report, although Snapshot knows the time from then on. Where the path becomes shorter at once, the first two
-// datagrams, or those of up to half a second if some overtake others, get MinimumOneWayDelay as it was:
-// owd is then too long.
+// owd is the one-way delay of the datagram, off by at most ErrorBound at recvUsec. ok is false if
+// owd is unknown, because the offset was not known before the datagram. That includes the datagram
+// with the first report, although Snapshot knows the time from then on. Where the path suddenly
+// becomes shorter, the first two datagrams get the old MinimumOneWayDelay, so owd is too long; if
+// datagrams overtake each other, so do those of up to half a second.
 //
-// ReadHeader first sees whether the peer has started anew, then takes the stamp, an anchor if ok is false,
-// the MinDelta unless one that was sent later came in the second before, and last an anchor if ok is
-// true.
+// ReadHeader first checks whether the peer has restarted, and then takes the stamp. An anchor comes
+// next if ok is false. The MinDelta follows, unless one that was sent later arrived in the last
+// second. An anchor comes last if ok is true.
 func (l *Link) ReadHeader(datagram []byte, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
 	h, payload, err := parse(datagram)
 	if err != nil {
@@ -321,23 +332,29 @@ func (l *Link) ReadHeader(datagram []byte, recvUsec uint64) (payload []byte, owd
 		l.reset()
 	}
 	if l.silent(recvUsec) {
-		l.owed, l.wasSilent = true, true
+		l.owed = true
+		l.wasSilent = true
 	}
 	owd, ok = l.input().OnAuthenticatedDatagramTimestamp(h.stamp, recvUsec)
-	if h.anchored && !ok { // before the report, so that the first offset is the right one of those 67.1 s apart
+	if h.anchored && !ok { // it chooses among the first offsets, which are 67.1 s apart
 		l.takeAnchor(h.anchor, recvUsec)
 	}
-	if h.reports && (ok || !h.hasAnchor) && !l.overtaken(h.stamp, recvUsec) {
+	// A report for somebody who knew our clock is not for us, unless we know the peer's.
+	isForUs := ok || !h.hasAnchor
+	if h.reports && isForUs && !l.overtaken(h.stamp, recvUsec) {
 		l.input().OnPeerMinDeltaTS24(h.minDelta, recvUsec)
 	}
 	if h.anchored && ok {
 		l.takeAnchor(h.anchor, recvUsec)
 	}
-	l.heardOfUs, l.peerChecks = h.hasAnchor, h.checks
+	l.heardOfUs = h.hasAnchor
+	l.peerChecks = h.checks
 	if h.asks {
-		l.owed, l.hasAnchor = true, false // it may be another one, whose anchor we need
+		l.owed = true
+		l.hasAnchor = false // the peer may be another one, whose anchor we need
 	}
-	l.heard, l.spoke = recvUsec, true
+	l.heard = recvUsec
+	l.spoke = true
 	if l.news != nil {
 		close(l.news)
 		l.news = nil
@@ -345,31 +362,33 @@ func (l *Link) ReadHeader(datagram []byte, recvUsec uint64) (payload []byte, owd
 	return payload, owd, ok, nil
 }
 
-// takeAnchor takes the peer's whole clock, as it was when a datagram left that arrived at recvUsec.
+// takeAnchor takes the peer's full reading at the sending of a datagram that arrived at recvUsec.
 func (l *Link) takeAnchor(anchor, recvUsec uint64) {
 	l.input().Anchor(recvUsec, anchor)
 	l.hasAnchor = true
 }
 
-// overtaken reports whether a datagram with a report was sent before the one whose report was taken last, less than a
-// second ago. Its report says less than is known, and would look as if the peer's floor had risen: like a clock
-// that was set. That happens at the start, where each datagram has a report.
+// overtaken reports whether a later datagram with a report was taken less than a second ago. The
+// older report says less than is known. It would look as if the peer's floor had risen, which is
+// how a clock step looks. This happens at the start, when several datagrams in flight have
+// reports.
 func (l *Link) overtaken(stamp timesync.Counter24, recvUsec uint64) bool {
-	ago := int64(recvUsec - l.told) // below 0 if our clock was set back
+	ago := int64(recvUsec - l.told) // negative if our clock was set back
 	if l.told != 0 && max(ago, -ago) < reordering && stamp.Less(l.toldAt) {
 		return true
 	}
-	l.told, l.toldAt = recvUsec, stamp
+	l.told = recvUsec
+	l.toldAt = stamp
 	return false
 }
 
-// SinceHeard returns how long ago, at nowUsec, the last datagram was received that ReadHeader took, and never a
-// negative time. ok is false if there was none since the start or the last Reset.
+// SinceHeard returns how long ago, at nowUsec, ReadHeader took the last datagram. It is never
+// negative. ok is false if there was none since the start or the last Reset.
 //
-// This is how to know soon that the peer is gone: it is, if it is silent for several times the
-// longest gap that it leaves between two datagrams. Snapshot.Within is for the time, which goes on
-// while the peer is silent, and fails after SettleTime. If our own clock is set forward, the peer seems
-// silent until its next datagram.
+// Use it to notice soon that the peer is gone: the peer has been silent for several times the
+// longest gap that it leaves between two datagrams. Snapshot.Within is about the time, which goes
+// on while the peer is silent, and fails after SettleTime. If our own clock is set forward, the
+// peer seems silent until its next datagram.
 func (l *Link) SinceHeard(nowUsec uint64) (ago time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -380,12 +399,12 @@ func (l *Link) SinceHeard(nowUsec uint64) (ago time.Duration, ok bool) {
 	return time.Duration(min(max(int64(nowUsec-l.heard), 0), most)) * time.Microsecond, true
 }
 
-// Wait returns nil as soon as the peer's clock is known well enough: when, at the receipt of the
-// last datagram, timesync.Snapshot.Within(tolerable) is nil. That may be at once. Else it waits for
-// more datagrams until ctx is done. errors.Is then finds both ctx.Err() in the error and what
-// Within returned last.
+// Wait returns nil as soon as the peer's clock is known well enough: when
+// timesync.Snapshot.Within(tolerable) is nil at the receipt of the last datagram. That may be at
+// once. Otherwise Wait waits for more datagrams until ctx is done. Then errors.Is finds both
+// ctx.Err() in the error and what Within returned last.
 //
-// Wait reads no clock, so it does not see that the peer has been silent since that datagram.
+// Wait reads no clock, so it does not see how long the peer has been silent since that datagram.
 func (l *Link) Wait(ctx context.Context, tolerable time.Duration) error {
 	for {
 		l.mu.Lock()
@@ -408,12 +427,14 @@ func (l *Link) Wait(ctx context.Context, tolerable time.Duration) error {
 	}
 }
 
-// startedAnew reports whether the peer is not who it was: it knew our clock, and asks for it
-// in several datagrams in a row. Reports wait meanwhile, since they are about the old one,
-// whose last datagrams may still arrive, too.
+// startedAnew reports whether the peer has restarted: it knew our clock, and now asks for it in
+// several datagrams in a row. Reports wait meanwhile. They would be about the old peer, whose last
+// datagrams may still arrive, too.
 func (l *Link) startedAnew(h header, recvUsec uint64) bool {
-	if remote, known := l.sync.RemoteTime(recvUsec); known && !h.asks && !l.knewUs {
-		l.knewUs, l.knewUsAt = true, remote
+	remote, known := l.sync.RemoteTime(recvUsec)
+	if known && !h.asks && !l.knewUs {
+		l.knewUs = true
+		l.knewUsAt = remote
 	}
 	takes := uint64(restartTakes)
 	if !h.anchored || int64(h.anchor-l.knewUsAt) <= 0 {
@@ -424,10 +445,14 @@ func (l *Link) startedAnew(h header, recvUsec uint64) bool {
 
 // header is what precedes the payload.
 type header struct {
-	stamp, minDelta                    timesync.Counter24
-	anchor                             uint64
-	reports, anchored, hasAnchor, asks bool
-	checks                             bool
+	stamp     timesync.Counter24
+	minDelta  timesync.Counter24 // if reports
+	anchor    uint64             // us, if anchored
+	reports   bool               // flag 0
+	anchored  bool               // flag 1
+	hasAnchor bool               // flag 2
+	asks      bool               // flag 3
+	checks    bool               // flag 5
 }
 
 // parse takes a header off a datagram.
@@ -442,20 +467,28 @@ func parse(b []byte) (h header, payload []byte, err error) {
 	case flags&flagVersion == 0:
 		return header{}, nil, ErrVersion
 	}
-	h.reports, h.anchored = flags&flagReport != 0, flags&flagAnchor != 0
-	h.hasAnchor, h.asks, h.checks = flags&flagHasAnchor != 0, flags&flagAsks != 0, flags&flagChecks != 0
-	h.stamp, b = timesync.ReadCounter24(b[1:]), b[MinHeader:]
+	h = header{
+		stamp:     timesync.ReadCounter24(b[1:]),
+		reports:   flags&flagReport != 0,
+		anchored:  flags&flagAnchor != 0,
+		hasAnchor: flags&flagHasAnchor != 0,
+		asks:      flags&flagAsks != 0,
+		checks:    flags&flagChecks != 0,
+	}
+	b = b[MinHeader:]
 	if h.reports {
 		if len(b) < reportLen {
 			return header{}, nil, ErrTruncated
 		}
-		h.minDelta, b = timesync.ReadCounter24(b), b[reportLen:]
+		h.minDelta = timesync.ReadCounter24(b)
+		b = b[reportLen:]
 	}
 	if h.anchored {
 		if len(b) < anchorLen {
 			return header{}, nil, ErrTruncated
 		}
-		h.anchor, b = binary.LittleEndian.Uint64(b), b[anchorLen:]
+		h.anchor = binary.LittleEndian.Uint64(b)
+		b = b[anchorLen:]
 		if timesync.LocalTimeToDatagramTS24(h.anchor) != h.stamp {
 			return header{}, nil, ErrAnchor
 		}
@@ -463,56 +496,69 @@ func parse(b []byte) (h header, payload []byte, err error) {
 	return h, b, nil
 }
 
-// Reset forgets the peer, as for a new connection. Only the count of steps goes on; if the
-// offset was known, this is one.
+// Reset forgets the peer, as for a new connection. Snapshot.Steps goes on counting; if the offset
+// was known, Reset counts as a step.
 func (l *Link) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reset()
 }
 
+// reset is Reset for a caller that holds mu.
 func (l *Link) reset() {
 	l.input().Reset()
-	l.hasAnchor, l.heardOfUs, l.owed, l.reporting, l.spoke = false, false, false, false, false
-	l.wasSilent, l.peerChecks = false, false
-	l.knewUs, l.anew, l.told = false, streak{}, 0
+	l.hasAnchor = false
+	l.heardOfUs = false
+	l.wasSilent = false
+	l.peerChecks = false
+	l.knewUs = false
+	l.anew = streak{}
+	l.owed = false
+	l.reporting = false
+	l.told = 0
+	l.spoke = false
 }
 
-// RemoteTime returns the peer's clock at localUsec, both in microseconds. It is the full
-// reading, because the peer's anchor came with its first datagrams. See
-// timesync.TimeSynchronizer.
+// RemoteTime returns the peer's clock at localUsec, both in microseconds. It is the full reading,
+// because the peer's anchor came with its first datagrams. ok is false while it is not known. See
+// timesync.TimeSynchronizer.RemoteTime.
 func (l *Link) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	return l.sync.RemoteTime(localUsec)
 }
 
-// ToRemoteTime23 is that of timesync.TimeSynchronizer: the peer's clock at localUsec, for
-// a payload.
+// ToRemoteTime23 returns the peer's clock at localUsec, for a payload, as
+// timesync.TimeSynchronizer.ToRemoteTime23 does.
 func (l *Link) ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool) {
 	return l.sync.ToRemoteTime23(localUsec)
 }
 
-// MinimumOneWayDelay is that of timesync.TimeSynchronizer.
+// MinimumOneWayDelay returns the shortest recent one-way delay from the peer, as
+// timesync.TimeSynchronizer.MinimumOneWayDelay does.
 func (l *Link) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	return l.sync.MinimumOneWayDelay()
 }
 
-// MinimumDelayToPeer is that of timesync.TimeSynchronizer.
+// MinimumDelayToPeer returns the shortest recent one-way delay to the peer, as
+// timesync.TimeSynchronizer.MinimumDelayToPeer does.
 func (l *Link) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 	return l.sync.MinimumDelayToPeer()
 }
 
-// ErrorBound is that of timesync.TimeSynchronizer.
+// ErrorBound returns how far RemoteTime may be off at localUsec, as
+// timesync.TimeSynchronizer.ErrorBound does.
 func (l *Link) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
 	return l.sync.ErrorBound(localUsec)
 }
 
-// Skew is that of timesync.TimeSynchronizer.
+// Skew returns the rate of the peer's clock minus ours, in parts per million, as
+// timesync.TimeSynchronizer.Skew does.
 func (l *Link) Skew() (ppm float64, ok bool) { return l.sync.Skew() }
 
-// Snapshot is that of timesync.TimeSynchronizer.
+// Snapshot returns everything that is known at localUsec, as timesync.TimeSynchronizer.Snapshot
+// does.
 func (l *Link) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
 	return l.sync.Snapshot(localUsec)
 }
 
-// Stats is that of timesync.TimeSynchronizer.
+// Stats returns the counts so far, as timesync.TimeSynchronizer.Stats does.
 func (l *Link) Stats() timesync.Stats { return l.sync.Stats() }
