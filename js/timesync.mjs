@@ -1481,6 +1481,7 @@ class Association {
 	fellWay = inward; // the way whose floor it was
 	awake = 0; // x when the last silence ended
 	drifted = 0; // us: how far the clocks may have run apart in it
+	wokeLate = false; // what ended it was over a second late: the clock may have been set instead
 	dirty = true; // readers are to be told something
 
 	/**
@@ -1651,6 +1652,7 @@ class Association {
 		}
 		this.awake = x;
 		this.drifted = this.dispersion() * silence;
+		this.wokeLate = above > second;
 		this.interval.atLeast(inward, this.delay(inward) + above);
 		this.dirty = true;
 	}
@@ -1752,7 +1754,8 @@ class Association {
 		if (sample.to - sample.from > congestedTime) { // nobody watched
 			this.arbiter.jumped = true;
 		}
-		const isOther = way !== this.fellWay && sample.from >= this.fellAt;
+		const isAfter = sample.from > this.fellAt + this.fellFrom; // however the round trip is shared
+		const isOther = way !== this.fellWay && isAfter;
 		if (isOther && sample.least < lateShare * (this.fellFrom - this.roundTrip())) {
 			this.fellFrom = 0; // a clock would have made it late
 		}
@@ -1885,16 +1888,15 @@ class Association {
 	slewed(way, sample) {
 		const w = this.ways[way];
 		const lack = this.lack();
-		w.late.add(sample, w.residual, lack);
+		w.late.add(sample, w.residual, lack, w.spread);
 		const by = Math.min(w.late.by, lack);
 		const time = Math.max(w.late.lasted, 2 * second);
 		const least = leastSlew + 2 * this.resolution.joint();
 		if (lack < least || this.arbiter.isWarmingUp || !w.isLate(lack, slewDepths)) {
 			return;
 		}
-		// rule: a slew is late by what lacks, a queue by more
-		if (w.late.by > 2 * lack + 4 * w.spread || by > slewSkew * w.late.lasted) {
-			return;
+		if (by > slewSkew * w.late.lasted) {
+			return; // no clock is slewed so fast
 		}
 		w.raise(by);
 		this.clock.bend(signOf(way) * by, time);
@@ -2040,7 +2042,11 @@ class Association {
 		if (this.awaited === outward && above < 0 && isOld) {
 			return; // it is from before the clock step
 		}
-		if (above < -way.lowerGate(sent, this.clock.sigma, this.resolution.joint())) {
+		const gate = way.lowerGate(sent, this.clock.sigma, this.resolution.joint());
+		if (this.wokeLate && from < this.awake && above < 0 && above >= -gate) {
+			return; // it may be from before a clock step: the clocks did not run apart for so long
+		}
+		if (above < -gate) {
 			this.fall(outward, sent, above);
 			above = 0;
 		} else if (above < 0) {
@@ -2147,10 +2153,16 @@ class Association {
 	 * @param {number} x
 	 */
 	toReport(x) {
-		if (this.peer.isOriginal) { // it believes the last report as it is
-			return this.delta(inward, x);
+		if (!this.peer.isOriginal) {
+			return this.outgoing.at(x, this.clock.skew);
 		}
-		return this.outgoing.at(x, this.clock.skew);
+		// A suspended clock stands still, and then all datagrams are late. An original believes the
+		// last report as it is. rule: an original forgets in a silence what was before
+		const w = this.ways[inward];
+		if (w.unseen(x) > congestedTime && w.least > second) {
+			return this.delta(inward, x) + w.least;
+		}
+		return this.delta(inward, x);
 	}
 
 	/**
@@ -2588,7 +2600,8 @@ class Arbiter {
 		if (this.isWarmingUp) {
 			most = rise / 4;
 			const hasQueued = way.spreads === 0; // all the time, perhaps
-			if (hasQueued || way.congestedFor < 5 * second) {
+			const isAgain = way.hits >= 2; // a queue is as late as this by chance
+			if (hasQueued || way.congestedFor < 5 * second || !isAgain) {
 				return false;
 			}
 		}
@@ -2841,6 +2854,7 @@ const apart = 5000; // us: more than a program takes for one that waited in its 
 /** Late is a run of samples of a way that all were above the floor. */
 class Late {
 	by = 0; // us: at least so far
+	queued = 0; // us: for so long the samples were later than a slew makes them
 	#from = 0; // x
 	#to = 0; // x
 
@@ -2849,14 +2863,20 @@ class Late {
 	 * @param {Sample} sample
 	 * @param {number} residual us
 	 * @param {number} lack us
+	 * @param {number} spread us
 	 */
-	add(sample, residual, lack) {
+	add(sample, residual, lack, spread) {
 		if (this.lasted === 0 || this.by < lateShare * lack) {
 			this.by = residual;
 			this.#from = sample.from;
+			this.queued = 0;
 		}
 		this.by = Math.min(this.by, residual);
 		this.#to = sample.to;
+		// rule: a slew is late by what lacks, a queue by more
+		if (residual > 2 * lack + 4 * spread) {
+			this.queued += sample.to - sample.from;
+		}
 	}
 
 	get lasted() {
@@ -2918,10 +2938,17 @@ class Way {
 	 * @param {number} resolution
 	 */
 	upperGate(x, sigma, resolution) {
-		// rule: what is congested opens no gate
-		const unseen = Math.max(x - this.lastNear - this.congestedFor, 0);
 		const steady = hostJitter + 2 * resolution + gateSpreads * this.spread;
-		return steady + sigmas / 2 * sigma * unseen;
+		return steady + sigmas / 2 * sigma * this.unseen(x);
+	}
+
+	/**
+	 * Returns for how long nothing near the floor has come at x, and nothing congested either.
+	 * @param {number} x
+	 */
+	unseen(x) {
+		// rule: what is congested opens no gate
+		return Math.max(x - this.lastNear - this.congestedFor, 0);
 	}
 
 	/**
@@ -2959,6 +2986,9 @@ class Way {
 	isLate(lack, depths) {
 		const by = Math.min(this.late.by, lack);
 		const time = this.late.lasted;
+		if (this.late.queued > time / 2) {
+			return false;
+		}
 		const {height, spacing, depth} = this.typical;
 		const usual = height * Math.min(spacing / time, 1);
 		return by > lateShare * lack && by * time > depths * depth && by > usual;
