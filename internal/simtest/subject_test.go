@@ -142,11 +142,6 @@ var known = map[string]float64{
 	"steps, reports every 500ms: too long":                       4,
 	"steps were counted where no clock jumps":                    1,
 	"suspends: too long until within 1 ms":                       4,
-	"held for ever: bucket.from":                                 1,
-	"held for ever: both.ways[].level":                           8,
-	"held for ever: both.ways[].points.best.delta":               4,
-	"held for ever: both.ways[].points.list[].delta":             20,
-	"held for ever: many":                                        6,
 }
 
 // isKnown reports whether a figure is known to be above its limit.
