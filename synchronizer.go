@@ -1869,8 +1869,8 @@ func (c *clock) doubt(sigma float64) {
 	c.agreed = gaussian{}
 }
 
-// bend takes that the offset ran away by that many us in the time t: a slew began or ended in it. How
-// much of the change of rate goes on is not known, so the skew takes half of it and sigma all.
+// bend takes that the offset ran away by that many us in the time t: a slew began or ended in it.
+// How much of the change of rate goes on is not known, so the skew takes half of it and sigma all.
 func (c *clock) bend(by, t float64) {
 	change := by / t
 	c.skew = min(max(c.skew+change/2, -maxSkew), maxSkew)
