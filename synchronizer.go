@@ -1001,7 +1001,7 @@ type Stats struct {
 	QueuedSpans uint32
 }
 
-// LogValue returns the counts for package log/slog: a group of always the same attributes.
+// LogValue returns the counts for package log/slog: a group that always has the same attributes.
 func (s Stats) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Uint64("datagrams", s.Datagrams),
@@ -1208,8 +1208,8 @@ func (a *association) follow() {
 	a.adjust(d)
 }
 
-// adjust moves the offset by d. The interval stays where it is, and so does what each way measured:
-// one delay grows by what the other one loses.
+// adjust moves the offset by d us. What was measured stays: the interval keeps its place, and the
+// delta of each floor its value, since one delay grows by what the other one loses.
 func (a *association) adjust(d float64) {
 	if d == 0 {
 		return
@@ -1869,8 +1869,8 @@ func (c *clock) doubt(sigma float64) {
 	c.agreed = gaussian{}
 }
 
-// bend takes that the offset ran away by so many us in the time t, because a slew began or ended.
-// The rate has changed by that, or by less if the slew is over: half is the best guess.
+// bend takes that the offset ran away by that many us in the time t: a slew began or ended in it.
+// How much of the change of rate goes on is not known, so the skew takes half of it and sigma all.
 func (c *clock) bend(by, t float64) {
 	change := by / t
 	c.skew = min(max(c.skew+change/2, -maxSkew), maxSkew)
@@ -2337,7 +2337,8 @@ func (w *way) start(level, x float64) {
 	w.points.restart(x)
 }
 
-// scatter returns how far apart, in us, the fastest datagrams are, as is known so far.
+// scatter returns how far apart, in us, the fastest datagrams are: by the points or by the spread,
+// whichever is less.
 func (w *way) scatter() float64 { return min(w.meanResidual, w.spread) }
 
 // upperGate returns how many us above the floor a sample that ends at x still counts as near.

@@ -380,13 +380,19 @@ type Timing struct {
 	// Error is where the predicted clock should be, minus where it is: what is still to be slewed.
 	Error time.Duration
 
-	LateInputs float64 // share of the last 2000 to 4000 inputs that came too late, a minute's at 60 Hz; 0 if the server tells none
-	LateStates float64 // share of the states that came too late to be shown between
+	// LateInputs is the share of the last 2000 to 4000 inputs that came too late; 0 if the server
+	// tells none.
+	LateInputs float64
+	// LateStates is the share of the states that came too late to be shown between.
+	LateStates float64
 
-	ServerDebt Tick // how many ticks the server was behind, by its last Welcome
+	// ServerDebt is how many ticks the server was behind, by its last Welcome.
+	ServerDebt Tick
 
-	HeardUsec uint64 // when a Welcome or a state came last, reading of the local clock
-	Silent    bool   // that is longer ago than 3 s
+	// HeardUsec is the reading of the local clock when the last Welcome or state arrived.
+	HeardUsec uint64
+	// Silent says that HeardUsec is more than 3 s ago.
+	Silent bool
 }
 
 // Timing returns how the clocks are set, as of the last Advance. ok is false while they are not

@@ -37,10 +37,15 @@ const runAllMost = 10_000
 type Mismatch uint8
 
 const (
-	MismatchWarn       Mismatch = iota // warn by Logger and go on
-	MismatchDisconnect                 // the server refuses the client: OnHello returns ErrRate; a client goes on
-	MismatchAdjust                     // the client takes the rate of the server, up to Config.MaxRate; a server goes on
-	MismatchSignal                     // go on
+	// MismatchWarn logs a warning and goes on.
+	MismatchWarn Mismatch = iota
+	// MismatchDisconnect, on a server, refuses the client: OnHello returns ErrRate. A client goes on.
+	MismatchDisconnect
+	// MismatchAdjust, on a client, takes the rate of the server, up to Config.MaxRate. A server goes
+	// on.
+	MismatchAdjust
+	// MismatchSignal only reports EventRateMismatch.
+	MismatchSignal
 )
 
 // Config is what servers and clients have in common. The zero value has all defaults.
@@ -72,10 +77,13 @@ type Config struct {
 	// alone, and step or slew after each.
 	Provider Provider
 
-	Clock func() uint64 // for Run: a monotonic clock, microseconds; nil is clock.Now, of package clock
-	// Slept returns, for Run, for how long the machine slept since it was last asked; nil is Slept of a clock.SleepWatch.
-	Slept  func() time.Duration
-	Logger *slog.Logger // for MismatchWarn; nil is slog.Default()
+	// Clock is a monotonic clock in microseconds, which Run reads. Nil is clock.Now.
+	Clock func() uint64
+	// Slept returns for how long the machine slept since the last call. Run calls it. Nil is Slept of
+	// a clock.SleepWatch.
+	Slept func() time.Duration
+	// Logger gets the warnings of MismatchWarn. Nil is slog.Default().
+	Logger *slog.Logger
 }
 
 // Handlers are called by the goroutine that advances a Server or Client, one at a time, and not

@@ -13,9 +13,13 @@ import (
 // Clocks are the three clocks of a peer at one instant. On a server or host they
 // are equal.
 type Clocks struct {
-	SharedTime    Time // what everybody has at this moment: the server's game time now
-	ServerTime    Time // what to show: the state of the server that has arrived by now; its time now is SharedTime
-	PredictedTime Time // what to play: when a message that is sent now arrives at the server
+	// SharedTime is what everybody has at this moment: the server's game time now.
+	SharedTime Time
+	// ServerTime is what to show: the newest tick of the server whose state has arrived by now. It
+	// is not the server's time now; that is SharedTime.
+	ServerTime Time
+	// PredictedTime is what to play: the tick at which the server gets a message that is sent now.
+	PredictedTime Time
 }
 
 // LogValue returns the three clocks for package log/slog, in ticks, and by how much the others
@@ -30,43 +34,78 @@ func (c Clocks) LogValue() slog.Value {
 	)
 }
 
-// Update is what the handlers of a tick are told.
+// Update tells the handlers about the tick that they run.
 type Update struct {
-	Tick   Tick          // its number
-	Delta  time.Duration // its length
-	Clocks               // pinned to its start, even if several ticks run at once; PredictedTime is exactly the start
+	// Tick is its number.
+	Tick Tick
+	// Delta is its length.
+	Delta time.Duration
+	// Clocks are those of its start, even if several ticks run at once. PredictedTime is exactly
+	// the start.
+	Clocks
 }
 
 // EventKind is the kind of an Event.
 type EventKind uint8
 
 const (
-	EventSynced       EventKind = iota + 1 // the remote clock is known; on a server at Start
-	EventClientSynced                      // server: the client Peer is synchronized, once per peer
-	EventStepped                           // the clocks were set, the predicted one by By; First to Last are never run or, if Again, run again
-	EventStalled                           // By passed between two calls of Advance; First to Last are never run
-	EventSkipped                           // catching up: First to Last are never run
-	EventLost                              // client: the remote clock is not known any more; the clocks run on
-	EventRateMismatch                      // the server's, or Peer's, Rate differs; where a client takes it, First to Last are never run or, if Again, run again
-	EventEpochChanged                      // client: the server's game time is another, Epoch; EventSynced follows
-	EventSilent                            // the server, or the Peer, of which there was an input, was not heard for By, 3 s; the clocks run on
-	EventHeard                             // it is heard again, after By
-	EventClockSet                          // the local clock was set back, by By, which is negative; the clocks and ticks go on
-	EventTooWide                           // client: for 3 s it has not started, only since SyncBound is less than By, the remote clock's ErrorBound
-	EventSlept                             // Run: the machine slept for By; its clock may have stood still
-	eventUpdated                           // client: for AfterSync
+	// EventSynced: the remote clock is known. A server reports it at Start.
+	EventSynced EventKind = iota + 1
+	// EventClientSynced, on a server: the client Peer is synchronized. It comes once per peer.
+	EventClientSynced
+	// EventStepped: the clocks jumped, the predicted one by By. The ticks First to Last never run
+	// or, if Again is set, run again.
+	EventStepped
+	// EventStalled: the time By passed between two calls of Advance. First to Last never run.
+	EventStalled
+	// EventSkipped: the CatchUp policy left out First to Last, which never run.
+	EventSkipped
+	// EventLost, on a client: the remote clock is no longer known. The clocks run on.
+	EventLost
+	// EventRateMismatch: the Rate of the server, or of Peer, differs. Where a client takes it,
+	// First to Last never run or, if Again is set, run again.
+	EventRateMismatch
+	// EventEpochChanged, on a client: the server has begun another game time, Epoch. EventSynced
+	// follows.
+	EventEpochChanged
+	// EventSilent: the server, or the Peer that had sent an input, was not heard for By, which is
+	// 3 s. The clocks run on.
+	EventSilent
+	// EventHeard: the server, or the Peer, is heard again after By.
+	EventHeard
+	// EventClockSet: the local clock was set back by By, which is negative. Clocks and ticks go on
+	// where they were.
+	EventClockSet
+	// EventTooWide, on a client: it could have started 3 s ago but for SyncBound, which is less than
+	// By, the ErrorBound of the remote clock.
+	EventTooWide
+	// EventSlept, from Run: the machine slept for By. Its clock may have stood still.
+	EventSlept
+
+	eventUpdated // on a client: for AfterSync
 )
 
 // Event is something that happened.
 type Event struct {
-	Kind        EventKind     // what happened, and which of the other fields have a meaning
-	AtUsec      uint64        // reading of the local clock at the last Advance, Pause or Resume
-	By          time.Duration // EventStepped: positive forward; EventStalled, EventSilent, EventHeard, EventSlept: how long; EventClockSet, EventTooWide
-	First, Last Tick          // EventStepped, EventStalled, EventSkipped, EventRateMismatch; First > Last means no ticks
-	Again       bool          // EventStepped, EventRateMismatch: First to Last run again
-	Peer        uint64        // on a server, EventClientSynced, EventRateMismatch, EventSilent, EventHeard: whom it is about
-	Rate        Rate          // EventRateMismatch: that of the other side
-	Epoch       uint64        // EventSynced, EventEpochChanged: the epoch that begins
+	// Kind says what happened, and which of the other fields have a meaning.
+	Kind EventKind
+	// AtUsec is the reading of the local clock at the last Advance, Pause or Resume, in
+	// microseconds.
+	AtUsec uint64
+	// By is the length of a step, positive forward; the length of a stall, a silence or a sleep; or
+	// what the EventKind says.
+	By time.Duration
+	// First and Last are the ticks concerned by EventStepped, EventStalled, EventSkipped and
+	// EventRateMismatch. First > Last means none.
+	First, Last Tick
+	// Again says that First to Last run again, with EventStepped and EventRateMismatch.
+	Again bool
+	// Peer is whom the event is about, on a server.
+	Peer uint64
+	// Rate is that of the other side, with EventRateMismatch.
+	Rate Rate
+	// Epoch is the one that begins, with EventSynced and EventEpochChanged.
+	Epoch uint64
 }
 
 // String returns the event in words. A peer is named unless its number is 0, as on a client.
@@ -99,15 +138,30 @@ func (e Event) String() string {
 
 // Stats counts what happened since Start.
 type Stats struct {
-	Ticks      uint64 // ticks run
-	Skipped    uint64 // ticks never run, as events say
-	Steps      uint32 // EventStepped; 0 after the first synchronization
-	Stalls     uint64 // EventStalled
-	Losses     uint64 // EventLost
-	Refused    uint64 // what Accept refused because its tick was out of the window
-	OldEpoch   uint64 // what Accept, OnWelcome and OnHello refused because it was of another epoch, or overtaken
-	Early      uint64 // what Accept refused while the clocks were not known, as before the first Welcome; what OnWelcome and OnHello refused while stopped
-	Backwards  uint64 // calls of Advance with a time before the last one, taken as the last one
-	EventsLost uint64 // Hellos and Welcomes that were ignored, since 1024 events of messages wait for an Advance; they come again
-	Debt       Tick   // ticks that are due and will be run by the next Advances
+	// Ticks counts the ticks that ran.
+	Ticks uint64
+	// Skipped counts the ticks that never run, as events say.
+	Skipped uint64
+	// Steps counts EventStepped. It is 0 after the first synchronization.
+	Steps uint32
+	// Stalls counts EventStalled.
+	Stalls uint64
+	// Losses counts EventLost.
+	Losses uint64
+	// Refused counts what Accept refused because its tick was out of the window.
+	Refused uint64
+	// OldEpoch counts what Accept, OnWelcome and OnHello refused because it was of another epoch, or
+	// because a later message had overtaken it.
+	OldEpoch uint64
+	// Early counts what Accept refused while the clocks were not known, as before the first Welcome,
+	// and what OnWelcome and OnHello refused while stopped.
+	Early uint64
+	// Backwards counts calls of Advance with a time before the last one. They are taken at the time
+	// of the last one.
+	Backwards uint64
+	// EventsLost counts Hellos and Welcomes that were ignored because 1024 events were waiting for
+	// an Advance. They come again.
+	EventsLost uint64
+	// Debt is the number of ticks that are due and that the next calls of Advance will run.
+	Debt Tick
 }
