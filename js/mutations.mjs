@@ -451,8 +451,8 @@ const mutations = [
 	},
 	{
 		rule: 'reports are of the floor, not the least delta',
-		instead: 'if (this.peer.isOriginal) { // it believes',
-		say: 'if (true) { // it believes',
+		instead: 'return this.outgoing.at(x, this.clock.skew);',
+		say: 'return this.delta(inward, x);',
 	},
 	{
 		rule: 'the offset is not halved',

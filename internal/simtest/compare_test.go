@@ -337,8 +337,9 @@ func begunScenarios() (all []sim.Scenario) {
 // and by how much it may be.
 var slower = map[string]float64{
 	"5g-n78-arterial-cicv-18pps-randsplit 60/s":  1.6,
-	"kernel-cross90-10m-60pps-busy 60/s":         4,
+	"kernel-cross90-10m-60pps-busy 60/s":         6,
 	"kernel-cross90-10m-60pps-busy 200/s":        3,
+	"kernel-cross90-10m-60pps-start2 200/s":      1.4,
 	"sim-3g-verizon-evdo-driving-load80 200/s":   2,
 	"starlink-leoviz-lossy-10pps-upexcess 60/s":  3,
 	"starlink-leoviz-lossy-10pps-upexcess 200/s": 3,
