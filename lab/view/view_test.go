@@ -112,15 +112,13 @@ func TestWords(t *testing.T) {
 		{"a route to us of a slow stream", way{seconds: 120, rate: 1, longer: change{0, 60, never, 20}}, []string{
 			`\((59|60|61)\.\d s\) path to us longer by (19|20|21) ms; believed after (1[0-3])\.\d s`}},
 		{"a route to the peer", way{seconds: 120, longer: change{1, 60, 90, 20}}, []string{
-			`\(6[0-4]\.\d s\) all datagrams to the peer queued for [3-6]\.\d s, by (19|20|21) ms, as the peer reported`,
-			`\(7[0-4]\.\d s\) path to the peer longer by (19|20|21) ms, as the peer reported`,
+			`\((7[0-9]|8[0-4])\.\d s\) path to the peer longer by (19|20|21) ms, as the peer reported`,
 			`\(9[0-3]\.\d s\) path to the peer shorter by (19|20|21) ms, as the peer reported`}},
 		{"a queue to us", way{seconds: 90, longer: change{0, 60, 65, 100}}, []string{
 			`\((59|60)\.\d s\) all datagrams to us queued for [45]\.\d s, the fastest of 0.2 s by up to 10\d ms`}},
 		{"a queue to us at the end", way{seconds: 65, longer: change{0, 60, never, 100}}, []string{
 			`\((59|60)\.\d s\) all datagrams to us queued for [45]\.\d s, the fastest of 0.2 s by up to 10\d ms`}},
-		{"a queue to the peer", way{seconds: 90, longer: change{1, 60, 65, 100}}, []string{
-			`\(6[0-2]\.\d s\) all datagrams to the peer queued for [4-7]\.\d s, by (99|10\d) ms, as the peer reported`}},
+		{"a queue to the peer", way{seconds: 90, longer: change{1, 60, 65, 100}}, nil},
 		{"the peer's clock, ahead", way{seconds: 90, ahead: change{1, 60, never, 0.02}}, []string{
 			`\(6[0-3]\.\d s\) the remote time stepped by \+(19|20) ms: a clock was set, or the peer changed`}},
 		{"the peer's clock, back", way{seconds: 90, ahead: change{1, 60, never, -0.25}}, []string{

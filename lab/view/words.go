@@ -53,7 +53,6 @@ const (
 	leastSilence = 2.0  // s: nor are shorter silences
 	leastQueue   = 1.0  // s: or queues,
 	leastLate    = 4    // buckets: or a few datagrams of a slow stream
-	longestQueue = 12.0 // s: what lasts longer is believed to be the path
 	untold       = 15.0 // s: for so long may what a clock did pass for the path
 )
 
@@ -136,17 +135,8 @@ func (r *reel) moved(i int) {
 	}
 }
 
-// toPeer tells that the way to the peer changed. If it becomes as short again as it was, and
-// soon, that was a queue: the peer tells of it before it knows what it is.
+// toPeer tells that the way to the peer changed, as its reports show.
 func (r *reel) toPeer(at, by float64) {
-	for i, h := range r.told {
-		if h.row == pathToPeer && math.Abs(by+h.by) < h.by/8 && at < h.at+longestQueue {
-			r.told = slices.Delete(r.told, i, i+1)
-			r.say(h.at, queued, "all datagrams to the peer queued for %.1f s, by %s, as the peer reported",
-				at-h.at, results.Micros(h.by*1e3))
-			return
-		}
-	}
 	change := map[bool]string{true: "longer", false: "shorter"}[by > 0]
 	h := r.say(at, pathToPeer, "path to the peer %s by %s, as the peer reported",
 		change, results.Micros(math.Abs(by)*1e3))
