@@ -160,7 +160,7 @@ func TestSleeps(t *testing.T) {
 
 // TestLongWays: ways of 20 to 58 s each. What an end trusts is right.
 func TestLongWays(t *testing.T) {
-	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(4, 20, 200)); seed++ {
+	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(4, 20, 60)); seed++ {
 		s := newSleepers(seed, 1)
 		dice := simnet.Dice{R: s.rng}
 		var each [2]time.Duration
@@ -195,7 +195,7 @@ func TestLongWays(t *testing.T) {
 // second later its time is right.
 func TestSuspended(t *testing.T) {
 	const off, after = 20 * time.Millisecond, 250 * time.Millisecond
-	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(10, 100, 1000)); seed++ {
+	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(10, 100, 300)); seed++ {
 		s := newSleepers(seed, 62.5)
 		dice := simnet.Dice{R: s.rng}
 		lasting := dice.Span(73*time.Second, 262*time.Second)
@@ -293,7 +293,7 @@ func TestOutage(t *testing.T) {
 	} {
 		var waits []float64
 		stepped := 0
-		worlds := uint64(testkit.Sized(20, 60, 500))
+		worlds := uint64(testkit.Sized(20, 60, 150))
 		for seed := *trustSeed; seed < *trustSeed+worlds; seed++ {
 			s := newSleepers(seed, 60)
 			dice := simnet.Dice{R: s.rng}
@@ -337,7 +337,7 @@ func TestSeldom(t *testing.T) {
 // TestHeldAsks: somebody on the path holds the first datagrams of an end back, with which it asks, and delivers them half
 // a minute later, while he holds the others for some time. No link forgets its peer.
 func TestHeldAsks(t *testing.T) {
-	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(20, 100, 500)); seed++ {
+	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(20, 100, 200)); seed++ {
 		s := newSleepers(seed, 60)
 		s.World = simnet.NewWorld(seed) // the ends do not send by themselves
 		dice := simnet.Dice{R: s.rng}
