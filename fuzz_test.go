@@ -137,7 +137,7 @@ func FuzzSnapshot(f *testing.F) {
 		again, err := s.AppendBinary(nil)
 		there := s.At(at)
 		first, last := there.Interval()
-		both, is := there.Then(s), s.ErrorBound != 0
+		both, is := there.Then(s), s.Known()
 		switch {
 		case err != nil, !bytes.Equal(again, wire),
 			there.ErrorBound < s.ErrorBound, there.Age < 0, there.SinceStep < 0, there.SkewError < s.SkewError,
@@ -485,7 +485,7 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 	switch {
 	case slices.Contains(all, !ok), surely && !okSkew, okSkew && (!ok || snapshot.Skew != ppm),
 		snapshot.MinimumOneWayDelay != delay, snapshot.MinimumDelayToPeer != toPeer, snapshot.ErrorBound != bound,
-		delay < 0, toPeer < 0, bound < 0, min(snapshot.Jitter, snapshot.FloorScatter) < 0, snapshot.Age < 0, snapshot.SinceStep < 0,
+		min(delay, toPeer, bound, snapshot.Jitter, snapshot.FloorScatter, snapshot.Age, snapshot.SinceStep) < 0,
 		!(math.Abs(ppm) <= 1000.5), // nor NaN
 		ok && (nearest(snapshot.RemoteUsec, near) != remote || snapshot.OffsetUsec != int64(snapshot.RemoteUsec-local)),
 		ok && (d < -1<<25 || d >= 1<<25), // it is the nearest

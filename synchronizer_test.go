@@ -117,7 +117,9 @@ func TestSlope(t *testing.T) {
 					}
 				}
 			}
-			if within[1] < worlds*60/100 || within[2] < worlds*90/100 || within[4] < worlds*98/100 || within[1] > worlds*999/1000 {
+			tooFew := within[1] < worlds*60/100 || within[2] < worlds*90/100 || within[4] < worlds*98/100
+			tooMany := within[1] > worlds*999/1000
+			if tooFew || tooMany {
 				t.Errorf("jitter %v us, way %d, seeds 0 to %d: within 0 to 4 sigmas %v", jitter, d, worlds-1, within)
 			}
 		}
@@ -277,7 +279,8 @@ func TestFloor(t *testing.T) {
 				c.happen(l, far)
 				off := l.delta(in, l.x) - before - c.by*far
 				if !c.want(l) || math.Abs(off) > tolerable {
-					t.Errorf("%s: jitter %v us, seed %d: %d early, %d queued, %d moved; %.0f us off", c.name, jitter, seed, l.early, l.queued, l.moved, off)
+					t.Errorf("%s: jitter %v us, seed %d: %d early, %d queued, %d moved; %.0f us off",
+						c.name, jitter, seed, l.early, l.queued, l.moved, off)
 					break
 				}
 			}
@@ -297,9 +300,11 @@ func TestGates(t *testing.T) {
 				fastest := l.jitter / 20
 				w, sigma := &l.ways[in], l.clock.sigma
 				w.lastNear = l.x
-				upper, lower := (w.upperGate(l.x, sigma, 0)-hostJitter)/gateSpreads, (w.lowerGate(l.x, sigma, 0)-hostJitter)/gateSpreads
+				upper := (w.upperGate(l.x, sigma, 0) - hostJitter) / gateSpreads
+				lower := (w.lowerGate(l.x, sigma, 0) - hostJitter) / gateSpreads
 				if upper < fastest/2 || upper > 1.5*fastest+10 || lower > 2*upper {
-					t.Errorf("jitter %v us, seed %d: gates of %v and %v times 8 us; the fastest are %v us late", l.jitter, seed, upper, lower, fastest)
+					t.Errorf("jitter %v us, seed %d: gates of %v and %v times 8 us; the fastest are %v us late",
+						l.jitter, seed, upper, lower, fastest)
 				}
 			}
 		}
@@ -756,7 +761,9 @@ func TestLateReport(t *testing.T) {
 		w.check(t, fmt.Sprintf("%v ppm", ppm), tolerance)
 		for _, end := range w.ends() {
 			bound, _ := end.s.ErrorBound(end.local)
-			if stale := time.Duration(11 * math.Abs(ppm) * 1000); bound > 30_500*time.Microsecond+stale { // the datagram that it tells may be as old as the session
+			// The datagram that a report tells of may be as old as the session.
+			stale := time.Duration(11 * math.Abs(ppm) * 1000)
+			if bound > 30_500*time.Microsecond+stale {
 				t.Errorf("%v ppm: bound %v", ppm, bound)
 			}
 		}
@@ -912,7 +919,8 @@ func TestSnapshot(t *testing.T) {
 		return s, w.a.Stats()
 	}
 	after(0)
-	if s, n := after(datagrams * 50 * time.Millisecond); n.Datagrams > datagrams || n.Datagrams < datagrams-5 || s.StepSeen {
+	s, n := after(datagrams * 50 * time.Millisecond)
+	if n.Datagrams > datagrams || n.Datagrams < datagrams-5 || s.StepSeen {
 		t.Errorf("after %d datagrams: %+v, %#v", datagrams, n, s)
 	}
 	w.offset += 300_000
@@ -1037,7 +1045,12 @@ func TestSmallSteps(t *testing.T) {
 		jitter        float64 // us
 		median, worst float64 // s, until less than half of the step is left
 	}{
-		{1000, 300, 1.75, 2}, {1000, 1000, 1.75, 2}, {1000, 3000, 4, 8}, {1500, 3000, 2.5, 4}, {2000, 3000, 1.75, 2.5}, {3000, 3000, 1.75, 2},
+		{1000, 300, 1.75, 2},
+		{1000, 1000, 1.75, 2},
+		{1000, 3000, 4, 8},
+		{1500, 3000, 2.5, 4},
+		{2000, 3000, 1.75, 2.5},
+		{3000, 3000, 1.75, 2},
 	} {
 		const seeds = 20
 		var after []float64

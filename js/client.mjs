@@ -413,7 +413,8 @@ for (const length of [1, 5, 9, 15]) {
 	for (let i = 0; i < 5000; i++)
 		off = Math.max(off, Math.abs(w.run(0.001).game.clocks(w.now).shared - w.gameTime));
 	console.log(
-		`ping, after a hang of ${length} s: off by ${(off / 1e3).toFixed(1)} ms; lead ${w.lead.toFixed(0)}, behind ${w.behind.toFixed(0)} ms, ${w.game.steps} jumps`,
+		`ping, after a hang of ${length} s: off by ${(off / 1e3).toFixed(1)} ms; ` +
+			`lead ${w.lead.toFixed(0)}, behind ${w.behind.toFixed(0)} ms, ${w.game.steps} jumps`,
 	);
 	check(
 		off < 5000 && w.lead < 150 && w.behind < 85 && w.game.steps === 0 && w.errors === 0,
@@ -445,7 +446,8 @@ for (const kind of ['link', 'ping']) {
 			if (w.behind > was + 20) until = w.t - from;
 		}
 		console.log(
-			`${kind}, a hiccup of ${length} s: server up to ${most.toFixed(0)} ms further behind, over 20 ms for ${(until / 1e6).toFixed(0)} s, ${w.game.steps - steps} jumps`,
+			`${kind}, a hiccup of ${length} s: server up to ${most.toFixed(0)} ms further behind, ` +
+				`over 20 ms for ${(until / 1e6).toFixed(0)} s, ${w.game.steps - steps} jumps`,
 		);
 		check(most < 25 && w.errors === 0, 'hiccup', kind, length, most);
 	}

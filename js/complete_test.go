@@ -153,8 +153,8 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// TestViews: what both know travels in the same bytes, and both make the same of it: at another time, and put together with
-// another view.
+// TestViews: a view has the same bytes in Go and in JavaScript. Both read the same from it, at another
+// time and chained with another view.
 func TestViews(t *testing.T) {
 	p := newPair(t, 48_100_002)
 	read := func(said string) (s timesync.Snapshot) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// The least that a peer must do, by docs/WIRE.md alone: it stamps, it reports, and it has no estimator to speak of. Beside
-// it a Go end knows the time as well as beside another one (TestStranger). It is for one connection to one peer, which does
-// not start anew.
+// The least that a peer must do, written from docs/WIRE.md alone: it stamps, it reports, and it has
+// hardly an estimator. Beside it, a Go end knows the time as well as beside another Go end
+// (TestStranger). It serves one connection to one peer that does not restart.
 
 const windowLength = 2_000_000n; // us
 const reportEvery = 500_000n; // us

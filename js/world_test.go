@@ -76,7 +76,9 @@ type outcome struct {
 func (o outcome) p99() float64 { return testkit.Quantile(o.errs, .99) }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("error median %.0f, p99 %.0f us; %d of %d bounds wrong, %d betrayed; right after %v; floors %.0f us too low",
+	const format = "error median %.0f, p99 %.0f us; %d of %d bounds wrong, %d betrayed; right after %v; " +
+		"floors %.0f us too low"
+	return fmt.Sprintf(format,
 		testkit.Quantile(o.errs, .5), o.p99(), o.wrong, len(o.errs), o.betrayed, o.heals, o.low)
 }
 
@@ -239,8 +241,8 @@ type stranger struct{ *jsEnd }
 
 func (e stranger) anew() { e.tell("stranger") }
 
-// TestStranger: beside an end that only stamps and reports, a Go end knows the time as beside a Go end. What the other end
-// makes of it itself is not far off, and its bound is right.
+// TestStranger: beside an end that only stamps and reports, a Go end knows the time as well as beside
+// another Go end. The stranger's own time is not far off, and its bound is right.
 func TestStranger(t *testing.T) {
 	javascript := stranger{newJSEnd(t)}
 	for _, rate := range []float64{60, 4} {

@@ -5,6 +5,7 @@ package link_test
 
 import (
 	"flag"
+	"fmt"
 	"testing"
 	"time"
 
@@ -54,15 +55,35 @@ func TestLifeCycle(t *testing.T) {
 			s.links[1].Reset()
 			s.clocks[1].Step(s.Now(), s.rng.Int64())
 		}, limits{sec, sec, sec / 2}, limits{3 * sec, 3 * sec, sec}},
-		{"a machine sleeps up to 33 s", sleep(1, 16*sec, 33*sec), limits{3 * sec, 18 * sec, 20 * ms}, limits{4 * sec, 20 * sec, 300 * ms}},
-		{"a machine sleeps 34 to 600 s", sleep(1, 34*sec, 600*sec), limits{5 * sec, 19 * sec, 20 * ms}, limits{6 * sec, 22 * sec, 300 * ms}},
+		{
+			name:   "a machine sleeps up to 33 s",
+			happen: sleep(1, 16*sec, 33*sec),
+			at60:   limits{3 * sec, 18 * sec, 20 * ms},
+			at4:    limits{4 * sec, 20 * sec, 300 * ms},
+		},
+		{
+			name:   "a machine sleeps 34 to 600 s",
+			happen: sleep(1, 34*sec, 600*sec),
+			at60:   limits{5 * sec, 19 * sec, 20 * ms},
+			at4:    limits{6 * sec, 22 * sec, 300 * ms},
+		},
 		{"this process is stopped", func(s *sleepers) {
 			lasting := dice.Span(16*sec, 300*sec)
 			s.sleep(0, lasting)
 			s.clocks[0].Step(s.Now(), lasting.Microseconds()) // its clock ran on
 		}, limits{0, sec / 2, 0}, limits{sec, 3 * sec, 0}},
-		{"a clock is set", set(100*time.Millisecond, 30*sec), limits{3 * sec, 18 * sec, 3 * sec}, limits{5 * sec, 20 * sec, 5 * sec}},
-		{"a clock is set by more than 33 s", set(34*sec, 24*time.Hour), limits{5 * sec, 20 * sec, 3 * sec}, limits{6 * sec, 21 * sec, 5 * sec}},
+		{
+			name:   "a clock is set",
+			happen: set(100*time.Millisecond, 30*sec),
+			at60:   limits{3 * sec, 18 * sec, 3 * sec},
+			at4:    limits{5 * sec, 20 * sec, 5 * sec},
+		},
+		{
+			name:   "a clock is set by more than 33 s",
+			happen: set(34*sec, 24*time.Hour),
+			at60:   limits{5 * sec, 20 * sec, 3 * sec},
+			at4:    limits{6 * sec, 21 * sec, 5 * sec},
+		},
 	} {
 		for _, rate := range []float64{60, 4} {
 			var right, trusted, wrong []float64
@@ -103,10 +124,12 @@ func TestLifeCycle(t *testing.T) {
 			if rate == 4 {
 				most = row.at4
 			}
-			t.Logf("%s, %g/s: right after %.1f / %.1f / %.1f s, trusted after %.1f / %.1f / %.1f, trusted and wrong for %.1f / %.1f / %.1f (median, 19 of 20, most)",
-				row.name, rate, testkit.Quantile(right, 0.5), testkit.Quantile(right, 0.95), testkit.Quantile(right, 1),
-				testkit.Quantile(trusted, 0.5), testkit.Quantile(trusted, 0.95), testkit.Quantile(trusted, 1),
-				testkit.Quantile(wrong, 0.5), testkit.Quantile(wrong, 0.95), testkit.Quantile(wrong, 1))
+			spread := func(s []float64) string {
+				return fmt.Sprintf("%.1f / %.1f / %.1f s",
+					testkit.Quantile(s, 0.5), testkit.Quantile(s, 0.95), testkit.Quantile(s, 1))
+			}
+			t.Logf("%s, %g/s: right after %s, trusted after %s, trusted and wrong for %s (median, 19 of 20, most)",
+				row.name, rate, spread(right), spread(trusted), spread(wrong))
 			for what, v := range map[string]struct {
 				got  []float64
 				most time.Duration

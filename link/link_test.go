@@ -149,7 +149,8 @@ func FuzzReadHeader(f *testing.F) {
 				t.Fatal("ReadHeader changed the datagram")
 			}
 			if err != nil {
-				if payload != nil || owd != 0 || ok || !slices.Contains([]error{ErrTruncated, ErrReserved, ErrVersion, ErrAnchor}, err) {
+				isNamed := slices.Contains([]error{ErrTruncated, ErrReserved, ErrVersion, ErrAnchor}, err)
+				if payload != nil || owd != 0 || ok || !isNamed {
 					t.Fatalf("%v, with %x, %v", err, payload, owd)
 				}
 				if _, ok := l.sync.MinDeltaTS24(at); ok {

@@ -23,7 +23,8 @@ var (
 // turn is what the offset wraps after.
 const turn = 1 << 26 * time.Microsecond
 
-// sleepers are two ends, of which one may sleep: then its clock stands still, it sends nothing, and what arrives is lost.
+// sleepers are two ends, of which one may sleep. Its clock then stands still, it sends nothing, and
+// what arrives is lost.
 type sleepers struct {
 	*simnet.World
 	links  [2]link.Link
@@ -151,8 +152,9 @@ func TestSleeps(t *testing.T) {
 				back = append(back, at.Seconds())
 			}
 		}
-		if t.Logf("%g a second: %d of %d sleeps; trusted again after %.1f / %.1f s, median / most; the last that was wrong %v after",
-			rate, bad, worlds, testkit.Quantile(back, 0.5), testkit.Quantile(back, 1), longest); bad > 0 {
+		t.Logf("%g a second: %d of %d sleeps; trusted again after %.1f / %.1f s, median / most; the last wrong one %v after",
+			rate, bad, worlds, testkit.Quantile(back, 0.5), testkit.Quantile(back, 1), longest)
+		if bad > 0 {
 			t.Errorf("%g a second: after %d of %d sleeps somebody trusted a time beyond its bound", rate, bad, worlds)
 		}
 	}
@@ -239,7 +241,8 @@ func TestSuspended(t *testing.T) {
 					asymmetry = -asymmetry
 				}
 				if d := (wrong - asymmetry).Abs(); (!ok || d > off && wrong.Abs() > off) && !t.Failed() {
-					t.Errorf("seed %d, suspended for %v: end %d is off by %v %v after, ok %v, %v", seed, lasting, end, wrong, s.Now()-woke, ok, known)
+					t.Errorf("seed %d, suspended for %v: end %d is off by %v %v after, ok %v, %v",
+						seed, lasting, end, wrong, s.Now()-woke, ok, known)
 				}
 			}
 		})
@@ -281,8 +284,8 @@ func (s *sleepers) outage(from, lasting time.Duration) (untrusted time.Duration)
 	return max(trusts[0], trusts[1])
 }
 
-// TestOutage: at 60 a second trust comes back within 0.3 s of the first datagram after a silence of 15 s or more; after a
-// short stop nothing changes. No clock was set, and nobody says so.
+// TestOutage: at 60 datagrams a second, trust comes back within 0.3 s of the first one after a silence
+// of 15 s or more. A short stop changes nothing. No clock was set, and nobody says so.
 func TestOutage(t *testing.T) {
 	for _, c := range []struct {
 		from, to time.Duration
@@ -334,8 +337,8 @@ func TestSeldom(t *testing.T) {
 	}
 }
 
-// TestHeldAsks: somebody on the path holds the first datagrams of an end back, with which it asks, and delivers them half
-// a minute later, while he holds the others for some time. No link forgets its peer.
+// TestHeldAsks: an attacker on the path holds back the first datagrams of an end, in which it asks. He
+// delivers them half a minute later, while he holds the others for some time. No link forgets its peer.
 func TestHeldAsks(t *testing.T) {
 	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(20, 100, 200)); seed++ {
 		s := newSleepers(seed, 60)

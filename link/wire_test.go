@@ -278,7 +278,11 @@ var duties = []neglect{
 	{name: "all kept"},
 	{name: "all kept; its clock is set by 125 ms", step: 125 * time.Millisecond},
 	{name: "the report is the minimum of the last 2 s", report: overlapping},
-	{name: "the report is the minimum of the last 2 s; its clock is set by 125 ms", report: overlapping, step: 125 * time.Millisecond},
+	{
+		name:   "the report is the minimum of the last 2 s; its clock is set by 125 ms",
+		report: overlapping,
+		step:   125 * time.Millisecond,
+	},
 	{name: "the clock is read once per frame of 16.7 ms", frames: true, clock: func(local uint64) uint64 { return local - local%16_667 }},
 	{name: "the clock advances by 1 ms, and times of receipt are rounded down, too", frames: true, clock: coarse},
 	{name: "the same, 0.1 ms and 0.1 ms of jitter each way", frames: true, clock: coarse, jitter: 100e3, ways: [2]time.Duration{100e3, 100e3}},

@@ -142,7 +142,8 @@ func (p *player) check() {
 	if !ok {
 		return
 	}
-	if min(s.ErrorBound, s.MinimumOneWayDelay, s.MinimumDelayToPeer, s.FloorScatter, s.Age) < 0 || math.Abs(s.Skew) > 1000.1 {
+	least := min(s.ErrorBound, s.MinimumOneWayDelay, s.MinimumDelayToPeer, s.FloorScatter, s.Age)
+	if least < 0 || math.Abs(s.Skew) > 1000.1 {
 		p.t.Fatalf("%+v", s)
 	}
 	remote, _ := c.RemoteTime(p.now)

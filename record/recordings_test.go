@@ -67,8 +67,9 @@ func (s *session) offsetAt(end int, local uint64) float64 {
 	return sign * (float64(s.start) + a*s.ppm/1e6)
 }
 
-// readings returns the recordings of a session. These are of version 2 of package link, where a report was the level of a
-// line; of both ends of a session, reports are made anew as version 3 has them.
+// readings returns the recordings of a session. They were made with version 2 of package link, in which
+// a report was the level of a line. Where both ends recorded, the reports are made anew as version 3
+// has them.
 func (s *session) readings(t *testing.T) (files []io.Reader) {
 	var events [2][]Event
 	for end, name := range s.files {
@@ -217,8 +218,8 @@ func TestFormat(t *testing.T) {
 					if scatter == 0 {
 						scatter = time.Second // as the file says it
 					}
-					fmt.Fprint(sum, " ", s.OffsetUsec, " ", int64(s.ErrorBound), " ", int64(s.MinimumOneWayDelay), " ", int64(scatter), " ",
-						int64(s.Age), " ", int64(s.SinceStep), " ", math.Float64bits(s.Skew), " ", s.Steps)
+					fmt.Fprint(sum, " ", s.OffsetUsec, " ", int64(s.ErrorBound), " ", int64(s.MinimumOneWayDelay), " ",
+						int64(scatter), " ", int64(s.Age), " ", int64(s.SinceStep), " ", math.Float64bits(s.Skew), " ", s.Steps)
 				}
 				fmt.Fprintln(sum)
 			}

@@ -18,7 +18,11 @@ func TestWindow(t *testing.T) {
 		accepted, refused []Tick // a second after the first
 	}{
 		{ServerConfig{FirstTick: 1000}, []Tick{1060, 1124, 817}, []Tick{1125, 815, 31060, 0, -1, most, math.MinInt64}},
-		{ServerConfig{Config: Config{Rate: Hz(100), AcceptBehind: ms(50), AcceptAhead: ms(30)}}, []Tick{95, 103}, []Tick{94, 104}},
+		{
+			ServerConfig{Config: Config{Rate: Hz(100), AcceptBehind: ms(50), AcceptAhead: ms(30)}},
+			[]Tick{95, 103},
+			[]Tick{94, 104},
+		},
 		{ServerConfig{Config: Config{Rate: Hz(1)}}, []Tick{-7, 6}, []Tick{-8, 7}},
 		{ServerConfig{Config: Config{AcceptBehind: most, AcceptAhead: most}}, []Tick{-1 << 38, -1, 0, 1 << 36, most}, nil},
 	} {

@@ -66,8 +66,8 @@
 //
 // Pass each input that arrives to Server.AcceptInput, and each state to Client.AcceptState. The state
 // of tick n is what the world is after that tick. Call Announce once a second, and once with the next
-// state after inputs that came too late. The buffers then follow the arrivals. They become so long that fewer inputs and states come too
-// late than ClientConfig.LateShare allows.
+// state after inputs that came too late. The buffers then follow the arrivals. They become just long
+// enough that fewer inputs and states are late than ClientConfig.LateShare allows.
 //
 // If the way to the server becomes longer, several inputs in a row are late. The server says so
 // in its next Welcome. The client then sets PredictedTime forward at once (EventStepped) and runs

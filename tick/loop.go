@@ -221,7 +221,9 @@ func (l *loop) advance(nowUsec uint64, single bool) (ticks int) {
 			continue
 		}
 		if e.Kind == EventRateMismatch && l.cfg.OnMismatch == MismatchWarn && l.life.Load() == life {
-			l.cfg.Logger.Warn("tick: another tick rate", "peer", e.Peer, "rate", e.Rate.String(), "own", l.cfg.Rate.orDefault().String())
+			own := l.cfg.Rate.orDefault()
+			l.cfg.Logger.Warn("tick: another tick rate",
+				"peer", e.Peer, "rate", e.Rate.String(), "own", own.String())
 		}
 		call(l, life, l.on.Event, e)
 	}

@@ -40,7 +40,7 @@ type CaptureTime struct {
 // offset, and only differences between times of capture mean something.
 func Forward(s timesync.Snapshot, capturedUsec, nowUsec uint64, now NTP) CaptureTime {
 	c := CaptureTime{Captured: FromUsec(capturedUsec)}
-	if s.ErrorBound == 0 {
+	if !s.Known() {
 		return c
 	}
 	ago := FromUsec(nowUsec).Sub(FromUsec(s.LocalTime(capturedUsec)))

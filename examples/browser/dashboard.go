@@ -19,12 +19,11 @@ const eventEvery = 3 * time.Second
 // onDashboard tells dashboard.html when something has happened, by the server's clock, and answers
 // its questions for the time.
 func (s *server) onDashboard(w http.ResponseWriter, r *http.Request) {
-	ws, err := websocket.Accept(w, r, nil) // which checks the origin
-	if err != nil {
-		return // and has answered
+	ws, ok := accept(w, r)
+	if !ok {
+		return
 	}
 	defer ws.CloseNow()
-	ws.SetReadLimit(readLimit)
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	go s.tellEvents(ctx, ws)

@@ -156,14 +156,23 @@ func (s *server) routes() http.Handler {
 	})
 }
 
-// onWebSocket lets a page in that has no WebTransport. A text is a wish, all else is of the game.
-func (s *server) onWebSocket(w http.ResponseWriter, r *http.Request) {
+// accept opens a WebSocket with a page of ours. If it is not ok, the request has been answered.
+func accept(w http.ResponseWriter, r *http.Request) (ws *websocket.Conn, ok bool) {
 	ws, err := websocket.Accept(w, r, nil) // which checks the origin
 	if err != nil {
-		return // and has answered
+		return nil, false
+	}
+	ws.SetReadLimit(readLimit)
+	return ws, true
+}
+
+// onWebSocket lets a page in that has no WebTransport. A text is a wish, all else is of the game.
+func (s *server) onWebSocket(w http.ResponseWriter, r *http.Request) {
+	ws, ok := accept(w, r)
+	if !ok {
+		return
 	}
 	defer ws.CloseNow()
-	ws.SetReadLimit(readLimit)
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	v := s.enter(ctx, r.FormValue("wish"), true, func(b []byte) error {

@@ -26,7 +26,8 @@ const root = "../.."
 
 // packages are what users import.
 var packages = []string{
-	".", "clock", "clock/rtptime", "clock/rxtime", "jitter", "jitter/playout", "js", "link", "ping", "record", "session", "tick",
+	".", "clock", "clock/rtptime", "clock/rxtime", "jitter", "jitter/playout", "js", "link", "ping",
+	"record", "session", "tick",
 }
 
 // oldestGo is what the files need that are copied: ranges over integers.

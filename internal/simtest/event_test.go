@@ -36,7 +36,8 @@ func (e *eventEnds) run(lasting time.Duration) {
 	}
 }
 
-// tell lets the first end tell an event of so long ago, and the other one read it 20 ms later. off is how far off that is.
+// tell lets the first end send the time of an event, which happened ago, and the other one read it
+// 20 ms later. off is how wrong the time is that is read.
 func (e *eventEnds) tell(ago, tolerable, oldest time.Duration) (off time.Duration, ok bool) {
 	happened := e.now - uint64(ago.Microseconds())
 	b := e.own.AppendEvent([]byte("x"), e.now, happened, tolerable)

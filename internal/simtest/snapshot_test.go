@@ -129,7 +129,8 @@ func TestPrinting(t *testing.T) {
 		}
 	}
 	want := "[known=true offset_us=-5 error_bound=20ms skew_ppm=20 skew_error_ppm=3 min_one_way_delay=0s " +
-		"min_delay_to_peer=0s jitter=0s floor_scatter=500ms age=0s silent_after=0s since_step=0s step_seen=false unchecked=false ambiguous=false steps=0 hops=0]"
+		"min_delay_to_peer=0s jitter=0s floor_scatter=500ms age=0s silent_after=0s since_step=0s " +
+		"step_seen=false unchecked=false ambiguous=false steps=0 hops=0]"
 	if got := known.LogValue().String(); got != want {
 		t.Errorf("attributes %s, want %s", got, want)
 	}
@@ -387,9 +388,21 @@ func TestSnapshotTravels(t *testing.T) {
 		if err := got.UnmarshalBinary(wire[len("before"):]); err != nil || len(wire) > len("before")+64 {
 			t.Fatalf("seed %d: %+v: %d bytes, %v", seed, sent, len(wire), err)
 		}
-		if got.RemoteUsec != sent.RemoteUsec || got.OffsetUsec != sent.OffsetUsec || got.Steps != sent.Steps || got.StepSeen != sent.StepSeen || got.FloorScatter != sent.FloorScatter ||
-			got.ErrorBound < sent.ErrorBound || got.ErrorBound >= sent.ErrorBound+us || got.Age < sent.Age || got.Age > sent.Age+ms ||
-			got.SinceStep > sent.SinceStep || math.Abs(got.Skew-sent.Skew) > 3e-4 || got.SkewError < sent.SkewError+math.Abs(got.Skew-sent.Skew)-1e-12 || got.SkewError > sent.SkewError+1e-3 {
+		rounding := math.Abs(got.Skew - sent.Skew) // of the skew, ppm: its error grows by as much
+		wrong := got.RemoteUsec != sent.RemoteUsec ||
+			got.OffsetUsec != sent.OffsetUsec ||
+			got.Steps != sent.Steps ||
+			got.StepSeen != sent.StepSeen ||
+			got.FloorScatter != sent.FloorScatter ||
+			got.ErrorBound < sent.ErrorBound ||
+			got.ErrorBound >= sent.ErrorBound+us ||
+			got.Age < sent.Age ||
+			got.Age > sent.Age+ms ||
+			got.SinceStep > sent.SinceStep ||
+			rounding > 3e-4 ||
+			got.SkewError < sent.SkewError+rounding-1e-12 ||
+			got.SkewError > sent.SkewError+1e-3
+		if wrong {
 			t.Fatalf("seed %d: %+v arrives as\n%+v", seed, sent, got)
 		}
 		for _, later := range []int64{-1e7, 0, 1e6, 1e9} {
@@ -407,10 +420,23 @@ func TestSnapshotTravels(t *testing.T) {
 			t.Errorf("%+v arrives as %+v, %v", nothing, got, err)
 		}
 	}
-	vague := timesync.Snapshot{ErrorBound: 1, Jitter: time.Hour, FloorScatter: time.Hour, Age: -1, SinceStep: math.MinInt64, MinimumOneWayDelay: -5, MinimumDelayToPeer: math.MaxInt64}
+	vague := timesync.Snapshot{
+		ErrorBound:         1,
+		Jitter:             time.Hour,
+		FloorScatter:       time.Hour,
+		Age:                -1,
+		SinceStep:          math.MinInt64,
+		MinimumOneWayDelay: -5,
+		MinimumDelayToPeer: math.MaxInt64,
+	}
+	clamped := timesync.Snapshot{
+		ErrorBound:         us,
+		MinimumDelayToPeer: math.MaxUint32 * us,
+		Jitter:             time.Hour,
+		FloorScatter:       time.Hour,
+	}
 	wire, got := must(vague.AppendBinary(nil)), good
-	if err := got.UnmarshalBinary(wire); err != nil || got != (timesync.Snapshot{ErrorBound: us, MinimumDelayToPeer: math.MaxUint32 * us,
-		Jitter: time.Hour, FloorScatter: time.Hour}) {
+	if err := got.UnmarshalBinary(wire); err != nil || got != clamped {
 		t.Errorf("%+v arrives as %+v, %v", vague, got, err)
 	}
 	wire, got = must(good.AppendBinary(nil)), good

@@ -230,7 +230,13 @@ func unhex(s string) []byte {
 	return b
 }
 
-var errorNames = map[error]string{nil: "", link.ErrTruncated: "truncated", link.ErrReserved: "reserved", link.ErrVersion: "version", link.ErrAnchor: "anchor"}
+var errorNames = map[error]string{
+	nil:               "",
+	link.ErrTruncated: "truncated",
+	link.ErrReserved:  "reserved",
+	link.ErrVersion:   "version",
+	link.ErrAnchor:    "anchor",
+}
 
 func errorName(err error) string {
 	name, ok := errorNames[err]
