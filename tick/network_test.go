@@ -12,6 +12,7 @@ import (
 	"timesync"
 	"timesync/internal/sim"
 	"timesync/internal/sim/simnet"
+	"timesync/internal/testkit"
 )
 
 // match is a server and a client over the simulated network, either of which can be
@@ -207,4 +208,42 @@ func (m *match) check() {
 		m.t.Error("the client took from an old life: ", m.wrong)
 	}
 	m.spoke.rec.check(m.t)
+}
+
+// TestLongPing: with 0.5 to 6 s of ping both ends agree on the shared time, and each tick runs once and
+// in order.
+func TestLongPing(t *testing.T) {
+	for _, ping := range []time.Duration{sec / 2, sec, 2 * sec, 6 * sec} {
+		for seed := uint64(74_500_000); seed < 74_500_004; seed++ {
+			m := newMatch(t, seed, simnet.ClockEvent{})
+			for _, p := range []*process{&m.hub, &m.spoke} {
+				p.path.Base = simnet.Fixed(ping / 2)
+			}
+			m.client = mustClient(m.spoke.rec.client(ClientConfig{}), m.spoke.sync) // no bound is as wide
+			m.client.Start(m.spoke.now())
+			m.run(10*sec + 5*ping)
+			m.mark()
+			m.run(30 * sec)
+			m.check()
+			t.Logf("seed %d, %v of ping: the shared clocks are at most %v apart", seed, ping, m.worst)
+			if m.worst > matchTolerance {
+				t.Errorf("seed %d, %v of ping: the shared clocks are %v apart", seed, ping, m.worst)
+			}
+		}
+	}
+}
+
+// TestHoursOfDrift: for hours, with clocks 70 ppm apart, both ends stay in step. They drift apart by half
+// a second in two hours.
+func TestHoursOfDrift(t *testing.T) {
+	lasting := testkit.Sized(5*time.Minute, 20*time.Minute, 2*time.Hour)
+	m := newMatch(t, 74_600_000, simnet.ClockEvent{})
+	m.run(10 * sec)
+	m.mark()
+	m.run(lasting)
+	m.check()
+	t.Logf("in %v the shared clocks are at most %v apart", lasting, m.worst)
+	if m.worst > matchTolerance {
+		t.Errorf("in %v the shared clocks are %v apart", lasting, m.worst)
+	}
 }
