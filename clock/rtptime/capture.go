@@ -26,18 +26,17 @@ var ErrShort = errors.New("rtptime: too short")
 type CaptureTime struct {
 	// Captured is when, by the clock of the end that captured it. Nobody on the way changes it.
 	Captured NTP
-	// Offset is the capturer's clock minus that of the end that sends this, as that end
-	// estimates it. The latter is the clock of its sender reports. It means something only if
-	// Known.
+	// Offset is the capturer's clock minus the clock of the sender's reports, as the sender
+	// estimates it. It has a meaning only if Known.
 	Offset Span
-	Known  bool // there is an Offset
+	Known  bool // whether there is an Offset
 }
 
-// Forward returns what an end says that sends on a frame, which another end captured at
-// capturedUsec of its clock. s is what this end's Link knows of that clock. nowUsec is now on
-// this end's clock, as the Link has it, and now on the clock of this end's sender reports:
-// FromUsec(nowUsec), or FromTime(time.Now()). While the other clock is not known there is no
-// offset, and only differences between times of capture mean something.
+// Forward returns the capture time to send along with a frame that this end forwards. Another end
+// captured the frame when its clock read capturedUsec, and s is the Link's Snapshot of that clock.
+// nowUsec and now are the present time: by the Link's clock, and by the clock of this end's sender
+// reports, which is FromUsec(nowUsec) or FromTime(time.Now()). While the other clock is not known
+// there is no offset, and only differences between capture times have a meaning.
 func Forward(s timesync.Snapshot, capturedUsec, nowUsec uint64, now NTP) CaptureTime {
 	c := CaptureTime{Captured: FromUsec(capturedUsec)}
 	if !s.Known() {

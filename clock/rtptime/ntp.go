@@ -5,8 +5,8 @@
 // servers. It reads no clock and needs package timesync and the standard library only.
 //
 // RTP's times are NTP's: seconds since 1900 in 64 bits, of which 32 are a fraction. They repeat
-// after 136 years, the first time on 7 February 2036. So who reads one must know about when it
-// was; NTP.Usec and NTP.Time take that from a time near it.
+// after 136 years, for the first time on 7 February 2036. So a reader must know roughly when a time
+// was: NTP.Usec and NTP.Time take a time near it.
 //
 // The NTP clock of an end need not be right. Pass readings of package clock, which are taken for
 // microseconds since 1970: they begin at 50 years when the process starts, a time in 2020, and
