@@ -654,7 +654,7 @@ var (
 //
 //	ErrUnsynchronized  Known is false: nothing is known
 //	ErrSilent          Age is SilentAfter or more: the peer was silent for too long
-//	ErrAmbiguous       Ambiguous: an anchor disagrees, or the round trip is 67.1 s or longer
+//	ErrAmbiguous       Ambiguous: an anchor disagrees, or the round trip is above 66 s
 //	ErrStepped         StepSeen, and SinceStep is less than SettleTime: a clock step
 //	ErrUnchecked       Unchecked: the peer was silent, and a clock step may have gone unseen
 //	ErrWide            ErrorBound is above tolerable; it is half the round trip at least
@@ -1019,6 +1019,10 @@ func (s *TimeSynchronizer) Stats() Stats {
 const (
 	turn     = 1 << offsetBits // us: the offset is known modulo this
 	heldTime = 2 * second      // us: more than any round trip, after which a newer anchor comes
+
+	// A longer round trip may pass half a turn of its ring, 67.1 s, with its next datagram, since
+	// datagrams are reordered by up to a second. Then it looks negative.
+	longestTrip = turn - second // us
 )
 
 // anchors decide by how many turns of the offset's ring RemoteTime is off.
@@ -1279,14 +1283,15 @@ func (a *association) heardAgain(d int, x, silence float64) {
 
 // trustState returns the bits unchecked and ambiguous. What is known is checked once both ways have
 // told something since the last silence or clock step, and the anchor, too, if there is one. It is
-// ambiguous if the anchor disagrees or the round trip is negative: then it is one of 67.1 s or
-// longer, or there was a clock step.
+// ambiguous if the anchor disagrees or the round trip is not from -1 to 66 s. Round trips are known
+// modulo 134.2 s: a negative one is one of 67.1 s or longer, or there was a clock step.
 func (a *association) trustState() (state uint32) {
 	anchorIsOld := a.anchors.known && a.anchors.agreedAt < a.interval.since
 	if !a.interval.checked() || anchorIsOld {
 		state |= unchecked
 	}
-	if a.anchors.disagrees || a.roundTrip() < -second {
+	roundTrip := a.roundTrip()
+	if a.anchors.disagrees || roundTrip < -second || roundTrip > longestTrip {
 		state |= ambiguous
 	}
 	return state

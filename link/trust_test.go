@@ -160,17 +160,30 @@ func TestSleeps(t *testing.T) {
 	}
 }
 
-// TestLongWays: ways of 20 to 58 s each. What an end trusts is right.
+// TestLongWays: ways of 20 to 58 s each, or of up to 66 s; half of them make a round trip near 67.1 s. What an end
+// trusts is right. A round trip of 67.1 s and more is not trusted, and Within says why. More:
+//
+//	go test ./link -run TestLongWays -v -trust.worlds 1000 -trust.seed 12345
 func TestLongWays(t *testing.T) {
-	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(4, 20, 60)); seed++ {
+	for seed := *trustSeed; seed < *trustSeed+uint64(trustWorlds()/5); seed++ {
 		s := newSleepers(seed, 1)
 		dice := simnet.Dice{R: s.rng}
 		var each [2]time.Duration
 		for end := range s.ways {
 			each[end] = dice.Span(20*time.Second, 58*time.Second)
+			if seed%4 == 1 {
+				each[end] = dice.Span(time.Millisecond, 66*time.Second)
+			}
+		}
+		if seed%2 == 0 { // near what the offset wraps after, by jitter or by a second
+			near := dice.LogSpan(time.Millisecond, time.Second)
+			each[0] = dice.Span(20*time.Second, 47*time.Second)
+			each[1] = turn - each[0] + time.Duration(s.rng.NormFloat64()*float64(near))
+		}
+		for end := range s.ways {
 			s.ways[end].Base = simnet.Fixed(each[end])
 		}
-		trusts, wrong := 0, 0
+		trusts, wrong, unsaid := 0, 0, 0
 		s.Every(time.Second, 0, func() {
 			for end := range s.links {
 				trust, beyond := s.look(end)
@@ -180,12 +193,19 @@ func TestLongWays(t *testing.T) {
 				if beyond > 0 {
 					wrong++
 				}
+				known, _ := s.links[end].Snapshot(s.usec(end))
+				if each[0]+each[1] >= turn && known.Known() && !known.Ambiguous {
+					unsaid++
+				}
 			}
 		})
 		s.Run(20 * time.Minute)
 		t.Logf("seed %d: ways of %v: trusted %d times", seed, each, trusts)
 		if wrong > 0 {
 			t.Errorf("seed %d: ways of %v: %d times wrong", seed, each, wrong)
+		}
+		if unsaid > 0 {
+			t.Errorf("seed %d: ways of %v: %d times not called ambiguous", seed, each, unsaid)
 		}
 		if each[0]+each[1] < turn-3*time.Second && trusts < 2000 {
 			t.Errorf("seed %d: ways of %v: trusted %d times of 2,400", seed, each, trusts)
