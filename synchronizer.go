@@ -1297,7 +1297,7 @@ func (a *association) trustState() (state uint32) {
 	return state
 }
 
-// learnResolution takes the difference of the two fastest datagrams of a bucket, us.
+// learnResolution takes by how many us two datagrams of one bucket differ.
 func (a *association) learnResolution(d float64) {
 	before := a.resolution.joint()
 	a.resolution.learn(int64(d))
@@ -1333,7 +1333,8 @@ func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 	}
 	congested = a.take(in, s)
 	if !congested && b.many() {
-		a.learnResolution(s.next - s.least)
+		// Of a coarse clock the two fastest mostly share a stair. The last one is any datagram.
+		a.learnResolution(float64(b.last) - s.least)
 	}
 	return congested
 }
@@ -1900,15 +1901,16 @@ func (c *clock) learn(i, o gaussian) (change float64) {
 	} else {
 		points := i.and(o)
 		c.rejected = false
-		// At the start prior is only what most crystals do. A clock may be worse than that, but
-		// none is worse than maxSkew.
-		isKnown := c.prior.variance < priorSkew*priorSkew/2 || abs(points.mean) > 1.1*maxSkew
-		if isKnown && points.differs(c.prior) {
+		// At the start prior is only what most crystals do, and a clock may be worse than that. None is
+		// worse than maxSkew, so what is steeper is a queue, or the stairs of a coarse clock.
+		isPossible := abs(points.mean) <= 1.1*maxSkew
+		isKnown := c.prior.variance < priorSkew*priorSkew/2
+		if !isPossible || isKnown && points.differs(c.prior) {
 			d := points.mean - c.prior.mean
 			// A path changes one way, a clock both.
 			common := median(0, i.mean-c.prior.mean, o.mean-c.prior.mean)
 			// rule: what both ways say is the clock
-			if both && abs(common) > abs(d)/2 {
+			if isPossible && both && abs(common) > abs(d)/2 {
 				c.prior.variance = d * d
 			} else {
 				points.variance = d * d
