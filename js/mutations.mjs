@@ -216,20 +216,20 @@ const mutations = [
 	// The schedule of reports.
 	{
 		rule: 'owed does not count as the last',
-		instead: '		this.#reports.due = later(now, isLate ? usual : soon);',
-		say: `		if (ahead <= 0 || ahead > usual) {
-			this.#reports.due = later(now, isLate ? usual : soon);
+		instead: '		this.#reports.due = later(now, isLate ? reportEvery : firstReportEvery);',
+		say: `		if (ahead <= 0 || ahead > reportEvery) {
+			this.#reports.due = later(now, isLate ? reportEvery : firstReportEvery);
 		}`,
 	},
 	{
 		rule: 'every 1 s from the start',
-		instead: 'isLate ? usual : soon',
-		say: 'usual',
+		instead: 'isLate ? reportEvery : firstReportEvery',
+		say: 'reportEvery',
 	},
 	{
 		rule: 'every 0.5 s for ever',
-		instead: 'isLate ? usual : soon',
-		say: 'soon',
+		instead: 'isLate ? reportEvery : firstReportEvery',
+		say: 'firstReportEvery',
 	},
 	{
 		rule: 'a peer that checks waits for reports',
@@ -250,18 +250,18 @@ const mutations = [
 	},
 	{
 		rule: '20 s from now, one way only',
-		instead: 'u64(now - this.#reports.first) >= BigInt(soonOver)',
-		say: 'since(now, this.#reports.first) >= soonOver',
+		instead: 'u64(now - this.#reports.first) >= BigInt(firstReports)',
+		say: 'since(now, this.#reports.first) >= firstReports',
 	},
 	{
 		rule: 'set back: not due now',
-		instead: 'ahead > 0 && ahead <= usual && !isAwaited',
+		instead: 'ahead > 0 && ahead <= reportEvery && !isAwaited',
 		say: 'ahead > 0 && !isAwaited',
 	},
 	{
 		rule: 'due only after, not at',
-		instead: 'ahead > 0 && ahead <= usual',
-		say: 'ahead >= 0 && ahead <= usual',
+		instead: 'ahead > 0 && ahead <= reportEvery',
+		say: 'ahead >= 0 && ahead <= reportEvery',
 	},
 	{
 		rule: 'none is due at the first datagram',
@@ -270,8 +270,8 @@ const mutations = [
 	},
 	{
 		rule: 'a report before a datagram has come',
-		instead: 'if (this.#heard === null || !this.#anew.isOver(now, sure)) {',
-		say: 'if (!this.#anew.isOver(now, sure)) {',
+		instead: 'if (this.#heard === null || !this.#anew.isOver(now, restartTakes)) {',
+		say: 'if (!this.#anew.isOver(now, restartTakes)) {',
 	},
 
 	// A peer that starts anew.
@@ -307,8 +307,8 @@ const mutations = [
 	},
 	{
 		rule: 'restart though the peer never knew us',
-		instead: 'return this.#anew.add(false, now, sure);',
-		say: 'return this.#anew.add(header.asks, now, sure);',
+		instead: 'return this.#anew.add(false, now, restartTakes);',
+		say: 'return this.#anew.add(header.asks, now, restartTakes);',
 	},
 	{
 		rule: 'knew us: at any datagram that does not ask',
@@ -325,7 +325,7 @@ const mutations = [
 	},
 	{
 		rule: 'no pause',
-		instead: 'if (this.#heard === null || !this.#anew.isOver(now, sure)) {',
+		instead: 'if (this.#heard === null || !this.#anew.isOver(now, restartTakes)) {',
 		say: 'if (this.#heard === null) {',
 	},
 	{
@@ -340,7 +340,7 @@ const mutations = [
 	},
 	{
 		rule: 'pause after the row: 30 ms',
-		instead: 'this.#anew.isOver(now, sure)',
+		instead: 'this.#anew.isOver(now, restartTakes)',
 		say: 'this.#anew.isOver(now, 30_000)',
 	},
 	{
@@ -355,8 +355,8 @@ const mutations = [
 	},
 	{
 		rule: 'what is owed is lost in a pause',
-		instead: 'if (this.#heard === null || !this.#anew.isOver(now, sure)) {',
-		say: `if (this.#heard === null || !this.#anew.isOver(now, sure)) {
+		instead: 'if (this.#heard === null || !this.#anew.isOver(now, restartTakes)) {',
+		say: `if (this.#heard === null || !this.#anew.isOver(now, restartTakes)) {
 			this.#owed = false;`,
 	},
 	{
@@ -412,28 +412,28 @@ const mutations = [
 	},
 	{
 		rule: 'anchor behind: taken at once',
-		instead: 'if (isBehind && this.confirmed && !this.#isInARow(x, turns)) {',
+		instead: 'if (contradicts && mayBeDelayed && !this.inARow(x, turns)) {',
 		say: 'if (false) {',
 	},
 	{
 		rule: 'anchor behind: never',
-		instead: 'if (isBehind && this.confirmed && !this.#isInARow(x, turns)) {',
-		say: 'if (isBehind && this.confirmed) {',
+		instead: 'if (contradicts && mayBeDelayed && !this.inARow(x, turns)) {',
+		say: 'if (contradicts && mayBeDelayed) {',
 	},
 	{
 		rule: 'anchor behind: without 2 s',
-		instead: 'return this.#row >= outliersInARow && x - this.#from >= heldTime;',
-		say: 'return this.#row >= outliersInARow;',
+		instead: 'return this.row >= outliersInARow && x - this.rowFrom >= heldTime;',
+		say: 'return this.row >= outliersInARow;',
 	},
 	{
 		rule: 'anchor behind: 4 s',
-		instead: 'return this.#row >= outliersInARow && x - this.#from >= heldTime;',
-		say: 'return this.#row >= outliersInARow && x - this.#from >= 2 * heldTime;',
+		instead: 'return this.row >= outliersInARow && x - this.rowFrom >= heldTime;',
+		say: 'return this.row >= outliersInARow && x - this.rowFrom >= 2 * heldTime;',
 	},
 	{
 		rule: 'anchor ahead counts as behind',
-		instead: 'const isBehind = turns > 0n || turns !== 0n && late > second;',
-		say: 'const isBehind = turns !== 0n;',
+		instead: 'const mayBeDelayed = turns > 0n || late > second;',
+		say: 'const mayBeDelayed = true;',
 	},
 	{
 		rule: 'anchor of an asking datagram counts for flag 2',
@@ -446,8 +446,8 @@ const mutations = [
 	// The estimator.
 	{
 		rule: 'a clock that is set is not seen',
-		instead: 'const set = opens || arbiter.matches(by, arbiter.reference, look, w);',
-		say: 'const set = false;',
+		instead: 'const isStep = opens || arbiter.matches(by, arbiter.reference, look, w);',
+		say: 'const isStep = false;',
 	},
 	{
 		rule: 'reports are of the floor, not the least delta',
@@ -456,8 +456,8 @@ const mutations = [
 	},
 	{
 		rule: 'the offset is not halved',
-		instead: 'const half = ring(raw + back, deltaBits) / 2;',
-		say: 'const half = ring(raw + back, deltaBits);',
+		instead: 'const half = ring(deltaOut + deltaIn, deltaBits) / 2;',
+		say: 'const half = ring(deltaOut + deltaIn, deltaBits);',
 	},
 	{
 		rule: 'the interval says nothing',

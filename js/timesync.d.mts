@@ -465,47 +465,56 @@ export class RemoteClock {
  */
 export class Synchronizer extends RemoteClock {
     /**
-     * Takes the stamp of a datagram. Call it only for datagrams that are proven to come from the
-     * peer: whoever can forge a stamp can move the clock.
+     * Takes the stamp of a datagram, and returns its one-way delay. Call it only for datagrams
+     * that are proven to come from the peer: whoever can forge a stamp can move the clock.
+     *
+     * Datagrams may be lost, repeated and reordered, and times of receipt may go back. One or two
+     * implausibly early datagrams are ignored, and the result is then the minimum delay.
      * @param {number} stamp
      * @param {Usec} now when it arrived
-     * @returns {number | null} its one-way delay, us
+     * @returns {number | null} us; null while the offset is not known
      */
     datagram(stamp: number, now: Usec): number | null;
     /**
-     * Takes the peer's report, after the stamp of its datagram. If datagrams overtake each other,
-     * pass no report that was sent before one that was passed in the second before.
+     * Takes the peer's report, after the stamp of its datagram. A report that comes before the
+     * first datagram counts when that one comes. A report of 0 says that nothing arrived there
+     * since the previous report.
+     *
+     * If datagrams overtake each other, pass no report that was sent before one that was passed in
+     * the last second: it would look as if the floor had risen.
      * @param {number} report
      * @param {Usec} now when it arrived
      */
     report(report: number, now: Usec): void;
     /**
-     * Takes what the remote clock read, all of it, when it sent what arrived at now, up to 66 s
-     * later. Stamps show the offset modulo 67.1 s only. Call it after report() of the same
+     * Tells all of the remote clock: it read remote when the peer sent what arrived at now, up to
+     * 66 s later. Stamps show the offset modulo 67.1 s only. Call it after report() of the same
      * datagram.
      *
-     * An anchor that contradicts what is known makes that ambiguous. It is taken at once if it is
-     * ahead, since no message comes from the future. If it is behind, the message may have been
-     * held up: it takes three of them in a row, over 2 s. Either is a step.
+     * While an anchor contradicts what is known, within() says 'ambiguous'. An anchor that is
+     * ahead is believed at once, since no message comes from the future. One that is behind may
+     * have been delayed, so it takes three in a row over 2 s. Either way remoteTime() then jumps,
+     * which counts as a step.
      * @param {Usec} remote
      * @param {Usec} now
      */
     anchor(remote: Usec, now: Usec): void;
+    /** Forgets everything, as when another peer takes the place of this one. That is a step. */
+    reset(): void;
     /**
-     * Returns what to report to the peer in the next datagram: the least delta since the last
-     * report, or 0 where nothing has come for a second. Reading a report ends its interval.
+     * Takes that the local machine slept until now, so that its clock may have stood still. Until
+     * datagrams have shown what the clock reads, within() says 'unchecked'.
+     * @param {Usec} now
+     */
+    slept(now: Usec): void;
+    /**
+     * Returns the report to send to the peer in the next datagram: the least delta since the last
+     * report, or 0 if nothing arrived since. Reading a report ends its interval, so read one only
+     * to send it. A repeated call returns the same number for a second.
      * @param {Usec} now
      * @returns {number | null} null before the first datagram
      */
     minDelta(now: Usec): number | null;
-    /** Forgets everything, as when the peer is replaced by another. That is a step. */
-    reset(): void;
-    /**
-     * Takes that the local machine slept until now, so that its clock may have stood still. What
-     * is known is in doubt until datagrams have shown it, and within() says so.
-     * @param {Usec} now
-     */
-    slept(now: Usec): void;
     #private;
 }
 /**
@@ -796,10 +805,16 @@ export type Advance = {
     count: number;
 };
 /**
- * a datagram that queued least: about when it came; us
+ * the fastest datagram of a span
  */
 export type Point = {
+    /**
+     * about when it arrived
+     */
     x: number;
+    /**
+     * us
+     */
     delta: number;
 };
 /**
@@ -908,7 +923,7 @@ export type Away = {
  */
 export type Trust = "" | "unsynchronized" | "silent" | "ambiguous" | "stepped" | "unchecked" | "wide";
 /**
- * what both ways say at one time
+ * what both ways say together at one time
  */
 export type Look = {
     /**
@@ -924,32 +939,32 @@ export type Look = {
      */
     deadBand: number;
     /**
-     * the peer tells late that its floor rose
+     * the peer is an original, which shows late that its floor rose
      */
     original: boolean;
 };
 /**
- * the fastest datagram of some time
+ * the fastest datagram of a span of time
  */
 export type Sample = {
     /**
-     * x
+     * x at which the span begins
      */
     from: number;
     /**
-     * x
+     * x at which it ends
      */
     to: number;
     /**
-     * x: about when it came
+     * x: about when the datagram arrived
      */
     at: number;
     /**
-     * us: so far is it above the floor
+     * us: its height above the floor
      */
     least: number;
     /**
-     * us: the second fastest; Infinity if it is not known
+     * us: the height of the second fastest; Infinity if that is not known
      */
     next: number;
 };
@@ -1029,12 +1044,8 @@ export type BufferOptions = {
      */
     lateShare?: number | undefined;
 };
-/** View is what readers see: it says how to get from a local time to the remote one. */
+/** View is one consistent state for readers: how they get from a local time to the remote one. */
 declare class View {
-    known: boolean;
-    stepSeen: boolean;
-    unchecked: boolean;
-    ambiguous: boolean;
     from: bigint;
     whole: bigint;
     part: number;
@@ -1046,21 +1057,27 @@ declare class View {
     toPeer: number;
     bound: number;
     dispersion: number;
-    sinceStep: number;
+    undisturbed: number;
     scatter: number;
     jitter: number;
-    heardAt: bigint;
-    silentAfter: number;
-    /** @param {number} x us after from */
+    heard: bigint;
+    patience: number;
+    synced: boolean;
+    disturbed: boolean;
+    unchecked: boolean;
+    ambiguous: boolean;
+    /**
+     * Returns the rate of the offset x us after from.
+     * @param {number} x
+     */
     skewAt(x: number): number;
     /**
-     * Returns what is left of the slew x us after from: it is taken away at half the speed of
-     * time.
+     * Returns what is left of the slew x us after from.
      * @param {number} x
      */
     slewLeft(x: number): number;
     /**
-     * Returns what is added to the local time x us after from, as a whole number and the part.
+     * Returns what readers add x us after from, where the rate is skew.
      * @param {number} x
      * @param {number} skew
      */
@@ -1069,16 +1086,29 @@ declare class View {
         part: number;
     };
     /**
+     * Returns the remote clock at a local time.
      * @param {Usec} local
      * @returns {Usec}
      */
     remote(local: Usec): Usec;
     /**
-     * Returns the error bound x us after from.
+     * Returns the error bound, in us, x us after from. It also contains what is left of the slew
+     * and the drift of the skew.
      * @param {number} x
      */
     boundAt(x: number): number;
-    /** @returns {View} */
-    copy(): View;
+    /**
+     * Takes the way from a local time to the remote one from another view.
+     * @param {View} old
+     */
+    takeMap(old: View): void;
+    /**
+     * Returns the view, which holds from then on. What does not belong to one moment stays as it
+     * was in the view before it.
+     * @param {View} old
+     * @param {Usec} from
+     * @returns {View}
+     */
+    after(old: View, from: Usec): View;
 }
 export {};

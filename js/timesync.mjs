@@ -99,7 +99,8 @@ function clamp(v, least, most) {
 	return Math.min(Math.max(v, least), most);
 }
 
-const second = 1e6; // us
+const second = 1e6; // us: also the most by which times of receipt may be reordered
+const minute = 60 * second;
 
 // ---- The clock of a page ----
 
@@ -470,56 +471,59 @@ function put24(bytes, at, value) {
 
 // ---- What is known of a remote clock ----
 
-const settled = 15 * second; // by then both ends have seen that a clock was set, and told
-const maxSlew = 50_000; // us: larger corrections are steps
-const readerMargin = 20_000; // us: so far may a reader be ahead of the last datagram, or behind it
+const settledTime = 15 * second; // by then both ends have seen a clock step and told each other
+const maxSlew = 50_000; // us: a larger correction is a step
+const readerMargin = 20_000; // us: a reader may be this far ahead of the last datagram, or behind
+const settledStep = 500; // us: soon after a clock step a correction above this is part of it
 const maxOffset = 2 ** (offsetBits - 1); // us: half the ring, where all offsets are
-const priorSkew = 100e-6; // two crystals of 50 ppm
-const slewSkew = 500e-6; // NTP's fastest slew
-const slewedMost = 2 * second * slewSkew; // us: so far may a clock go until the next report
-const maxSkew = 1000e-6; // no computer's clock is as wrong
-const skewDrift = 0.1e-6 / 1e6; // a skew changes so fast, per microsecond: temperature
+const priorSkew = 100e-6; // two crystals, each up to 50 ppm off
+const slewSkew = 500e-6; // NTP slews no faster
+const unseenSlew = 2 * second * slewSkew; // us: a slew goes this far until a report shows it
+const maxSkew = 1000e-6; // no computer's clock is as far off
+const skewDrift = 0.1e-6 / 1e6; // per us: temperature changes a skew this fast
 
-/** View is what readers see: it says how to get from a local time to the remote one. */
+/** View is one consistent state for readers: how they get from a local time to the remote one. */
 class View {
-	known = false; // the offset is known
-	stepSeen = false; // there was a clock step
-	unchecked = false; // not enough has arrived since a silence or a clock step
-	ambiguous = false; // the multiple of 67.1 s is in doubt
 	from = 0n; // local time: all that follows is as of then
-	whole = 0n; // us: what is added to the local time; while nothing is known, what anchor() said
-	part = 0; // us, below 1: what is missing from whole
-	slew = 0; // us: this is added at from, too, to be slewed away
-	skewBefore = 0; // rate of the offset before from
-	skewAfter = 0; // and later
-	steps = 0; // jumps of the remote time
-	delay = 0; // us: shortest, from the peer
-	toPeer = 0; // us: shortest, to the peer
-	bound = 0; // us: of the error, readerMargin before from, without slew
-	dispersion = 0; // by which bound grows in a microsecond, us
-	sinceStep = 0; // us: since the last clock step, or the start
-	scatter = 0; // us: mean distance of fast datagrams from the floor
-	jitter = 0; // us: mean difference of two datagrams in a row
-	heardAt = 0n; // local time of the last report
-	silentAfter = settled; // us after which the peer is silent
+	whole = 0n; // us: readers add this to the local time; at first it is what anchor() said
+	part = 0; // us: the fraction of whole
+	slew = 0; // us: readers add this at from, too, and slew it away
+	skewBefore = 0; // the rate of the offset before from
+	skewAfter = 0; // and from then on
+	steps = 0; // jumps of the remote time so far
+	delay = 0; // us: minimum one-way delay from the peer
+	toPeer = 0; // us: minimum one-way delay to the peer
+	bound = 0; // us: error bound of the offset a readerMargin before from, without slew
+	dispersion = 0; // us per us: how fast bound grows
+	undisturbed = 0; // us: time since the last clock step, or since the start
+	scatter = 0; // us: mean height of fast datagrams above the floor
+	jitter = 0; // us: mean difference of two successive datagrams
+	heard = 0n; // local time of the last report
+	patience = settledTime; // us: the age of the last report from which on the peer is silent
+	synced = false; // the offset is known
+	disturbed = false; // a clock step was detected
+	unchecked = false; // not confirmed since a silence or a clock step
+	ambiguous = false; // the multiple of 67.1 s is in doubt
 
-	/** @param {number} x us after from */
+	/**
+	 * Returns the rate of the offset x us after from.
+	 * @param {number} x
+	 */
 	skewAt(x) {
 		return x < 0 ? this.skewBefore : this.skewAfter;
 	}
 
 	/**
-	 * Returns what is left of the slew x us after from: it is taken away at half the speed of
-	 * time.
+	 * Returns what is left of the slew x us after from.
 	 * @param {number} x
 	 */
 	slewLeft(x) {
-		const slewed = clamp(x, 0, 2 * maxSlew) / 2;
+		const slewed = clamp(x, 0, 2 * maxSlew) / 2; // at half the speed of time
 		return this.slew - clamp(this.slew, -slewed, slewed);
 	}
 
 	/**
-	 * Returns what is added to the local time x us after from, as a whole number and the part.
+	 * Returns what readers add x us after from, where the rate is skew.
 	 * @param {number} x
 	 * @param {number} skew
 	 */
@@ -530,6 +534,7 @@ class View {
 	}
 
 	/**
+	 * Returns the remote clock at a local time.
 	 * @param {Usec} local
 	 * @returns {Usec}
 	 */
@@ -539,18 +544,42 @@ class View {
 	}
 
 	/**
-	 * Returns the error bound x us after from.
+	 * Returns the error bound, in us, x us after from. It also contains what is left of the slew
+	 * and the drift of the skew.
 	 * @param {number} x
 	 */
 	boundAt(x) {
 		const age = Math.abs(x + readerMargin);
-		const grown = (this.dispersion + skewDrift / 2 * age) * age;
-		return Math.min(this.bound + grown + Math.abs(this.slewLeft(x)) + 1, maxOffset);
+		const widened = this.bound + (this.dispersion + skewDrift / 2 * age) * age;
+		return Math.min(widened + Math.abs(this.slewLeft(x)) + 1, maxOffset);
 	}
 
-	/** @returns {View} */
-	copy() {
-		return Object.assign(new View(), this);
+	/**
+	 * Takes the way from a local time to the remote one from another view.
+	 * @param {View} old
+	 */
+	takeMap(old) {
+		this.whole = old.whole;
+		this.part = old.part;
+		this.slew = old.slew;
+		this.skewBefore = old.skewBefore;
+		this.skewAfter = old.skewAfter;
+	}
+
+	/**
+	 * Returns the view, which holds from then on. What does not belong to one moment stays as it
+	 * was in the view before it.
+	 * @param {View} old
+	 * @param {Usec} from
+	 * @returns {View}
+	 */
+	after(old, from) {
+		this.from = from;
+		this.steps = old.steps;
+		this.jitter = old.jitter;
+		this.heard = old.heard;
+		this.patience = old.patience;
+		return this;
 	}
 }
 
@@ -583,7 +612,7 @@ export class Snapshot {
 	/** Since the last report, us. */
 	age = 0;
 	/** The age from which on the peer is silent, us: 15 s, or more where reports are rare. */
-	silentAfter = settled;
+	silentAfter = settledTime;
 	/** Since a clock step was last noticed, or since the first datagram, us. */
 	sinceStep = 0;
 	/** Remote minus local rate, parts per million. */
@@ -864,7 +893,7 @@ export class Snapshot {
 	}
 
 	#unsettled() {
-		return this.stepSeen && this.sinceStep < settled;
+		return this.stepSeen && this.sinceStep < settledTime;
 	}
 }
 
@@ -887,7 +916,7 @@ export class RemoteClock {
 
 	/** Whether anything is known. */
 	get synchronized() {
-		return this.view().known;
+		return this.view().synced;
 	}
 
 	/** How often the remote time jumped. The first synchronization does not count. */
@@ -903,7 +932,7 @@ export class RemoteClock {
 	 */
 	remoteTime(now) {
 		const view = this.view();
-		return view.known ? view.remote(now) : null;
+		return view.synced ? view.remote(now) : null;
 	}
 
 	/**
@@ -914,7 +943,7 @@ export class RemoteClock {
 	 */
 	localTime(remote) {
 		const view = this.view();
-		if (!view.known) {
+		if (!view.synced) {
 			return null;
 		}
 		let local = u64(remote - view.whole);
@@ -943,7 +972,7 @@ export class RemoteClock {
 	 */
 	errorBound(now) {
 		const view = this.view();
-		return view.known ? view.boundAt(since(now, view.from)) : null;
+		return view.synced ? view.boundAt(since(now, view.from)) : null;
 	}
 
 	/**
@@ -952,7 +981,7 @@ export class RemoteClock {
 	 */
 	minimumOneWayDelay() {
 		const view = this.view();
-		return view.known ? view.delay : null;
+		return view.synced ? view.delay : null;
 	}
 
 	/**
@@ -961,7 +990,7 @@ export class RemoteClock {
 	 */
 	minimumDelayToPeer() {
 		const view = this.view();
-		return view.known ? view.toPeer : null;
+		return view.synced ? view.toPeer : null;
 	}
 
 	/**
@@ -971,7 +1000,7 @@ export class RemoteClock {
 	 */
 	skew() {
 		const view = this.view();
-		return view.known && view.dispersion <= priorSkew / 4 ? view.skewAfter * 1e6 : null;
+		return view.synced && view.dispersion <= priorSkew / 4 ? view.skewAfter * 1e6 : null;
 	}
 
 	/**
@@ -1001,7 +1030,7 @@ export class RemoteClock {
 	 */
 	snapshot(now) {
 		const view = this.view();
-		if (!view.known) {
+		if (!view.synced) {
 			return new Snapshot();
 		}
 		const remoteUsec = view.remote(now);
@@ -1015,13 +1044,13 @@ export class RemoteClock {
 			minimumDelayToPeer: view.toPeer,
 			jitter: view.jitter,
 			floorScatter: view.scatter < second ? view.scatter : 0,
-			age: Math.max(since(now, view.heardAt), 0),
-			silentAfter: view.silentAfter,
-			sinceStep: Math.max(view.sinceStep + x, 0),
+			age: Math.max(since(now, view.heard), 0),
+			silentAfter: view.patience,
+			sinceStep: Math.max(view.undisturbed + x, 0),
 			skew: view.skewAfter * 1e6,
 			skewError: (view.dispersion + drifted) * 1e6,
 			steps: view.steps,
-			stepSeen: view.stepSeen,
+			stepSeen: view.disturbed,
 			unchecked: view.unchecked,
 			ambiguous: view.ambiguous,
 		});
@@ -1048,14 +1077,21 @@ function viewOfClock(remote) {
 	return /** @type {any} */ (remote).view();
 }
 
-// ---- The estimator: its file in Go, synchronizer.go, says why each rule is there ----
+// ---- The synchronizer and its inputs ----
+
+// From here to "Coarse clocks" this is synchronizer.go of the Go package, in its order and with
+// its names. That file, and docs/DESIGN.md, say more about why each rule is there. Only the ways
+// are called otherwise, inward and outward, since "in" is a word of JavaScript.
+//
+// A time called x is in microseconds of the local clock since the first datagram. A delta is the
+// time of receipt of a datagram minus its stamp.
 
 const longestSilence = 1e15; // us: 31 years; a local clock that is further ahead was set
 const inward = 0; // the way from the peer
 const outward = 1; // the way to the peer
 
 /**
- * Returns the sign of the offset in the deltas of a way.
+ * Returns the sign with which the offset enters the deltas of a way.
  * @param {number} way
  */
 function signOf(way) {
@@ -1067,11 +1103,11 @@ function signOf(way) {
  * one from the headers of datagrams, Ping two from exchanges.
  */
 export class Synchronizer extends RemoteClock {
+	#bucket = new Bucket(); // under way
 	#both = new Association();
-	#bucket = new Bucket();
+	#base = 0n; // local time at which x is 0
 	#view = new View();
 	#report = new OwnReport();
-	#base = 0n; // local time at which x is 0
 
 	/**
 	 * @protected
@@ -1082,11 +1118,14 @@ export class Synchronizer extends RemoteClock {
 	}
 
 	/**
-	 * Takes the stamp of a datagram. Call it only for datagrams that are proven to come from the
-	 * peer: whoever can forge a stamp can move the clock.
+	 * Takes the stamp of a datagram, and returns its one-way delay. Call it only for datagrams
+	 * that are proven to come from the peer: whoever can forge a stamp can move the clock.
+	 *
+	 * Datagrams may be lost, repeated and reordered, and times of receipt may go back. One or two
+	 * implausibly early datagrams are ignored, and the result is then the minimum delay.
 	 * @param {number} stamp
 	 * @param {Usec} now when it arrived
-	 * @returns {number | null} its one-way delay, us
+	 * @returns {number | null} us; null while the offset is not known
 	 */
 	datagram(stamp, now) {
 		const raw = Number(BigInt.asIntN(deltaBits, now - (BigInt(stamp) << 3n)));
@@ -1097,11 +1136,9 @@ export class Synchronizer extends RemoteClock {
 		}
 		const x = this.#advance(now);
 		this.#notice();
-		const silence = x - bucket.from;
+		const silence = x - bucket.from; // the first datagram after 0.2 s ends a bucket
 		if (silence >= bucketTime) {
-			this.#view.jitter = bucket.jitter;
-			both.endBucket(x, bucket);
-			bucket.begin(x);
+			this.#endBucket(x);
 			both.heardAgain(inward, x, silence);
 		}
 		bucket.count++;
@@ -1121,112 +1158,32 @@ export class Synchronizer extends RemoteClock {
 		return this.#view.delay + (above ?? 0);
 	}
 
-	/**
-	 * Takes the peer's report, after the stamp of its datagram. If datagrams overtake each other,
-	 * pass no report that was sent before one that was passed in the second before.
-	 * @param {number} report
-	 * @param {Usec} now when it arrived
-	 */
-	report(report, now) {
-		const both = this.#both;
-		if (!both.begun) {
-			if (report !== 0) {
-				both.peer.last = report;
-				this.#view.heardAt = now;
-			}
-			return;
-		}
-		const x = this.#advance(now);
-		this.#view.heardAt = now;
-		if (report === 0) { // nothing has come there since the last one
-			both.peer.told = both.sentAt(x);
-			return;
-		}
-		this.#notice();
-		const floor = both.delta(inward, x);
-		both.report(x, report);
-		this.#bucket.rise(both.delta(inward, x) - floor);
-		this.#show(x);
-		this.#view.silentAfter = both.ways[outward].patience();
-	}
-
-	/**
-	 * Takes what the remote clock read, all of it, when it sent what arrived at now, up to 66 s
-	 * later. Stamps show the offset modulo 67.1 s only. Call it after report() of the same
-	 * datagram.
-	 *
-	 * An anchor that contradicts what is known makes that ambiguous. It is taken at once if it is
-	 * ahead, since no message comes from the future. If it is behind, the message may have been
-	 * held up: it takes three of them in a row, over 2 s. Either is a step.
-	 * @param {Usec} remote
-	 * @param {Usec} now
-	 */
-	anchor(remote, now) {
-		const both = this.#both;
-		const {anchors, interval} = both;
-		const view = this.#view;
-		if (!view.known) {
-			anchors.known = true;
-			view.whole = BigInt.asIntN(64, remote - now);
-			return;
-		}
-		const x = since(now, this.#base);
-		const {confirmed} = anchors;
-		const behind = BigInt.asIntN(64, view.remote(now) - remote);
-		const isEarly = both.outliers.row > 0;
-		const turns = anchors.take(x, behind, both.delay(inward), isEarly);
-		if (turns !== 0n) {
-			view.whole -= turns << BigInt(offsetBits);
-			view.steps++;
-			both.dirty = true;
-		}
-		if (turns !== 0n && confirmed && interval.undisturbed(x) > settled) {
-			interval.clockStep(x); // else this is part of the last one
-		}
-		view.unchecked = !both.isChecked;
-		view.ambiguous = both.isAmbiguous;
-	}
-
-	/**
-	 * Returns what to report to the peer in the next datagram: the least delta since the last
-	 * report, or 0 where nothing has come for a second. Reading a report ends its interval.
-	 * @param {Usec} now
-	 * @returns {number | null} null before the first datagram
-	 */
-	minDelta(now) {
-		return this.#report.tell(now, this.#view.skewAfter);
-	}
-
-	/** Forgets everything, as when the peer is replaced by another. That is a step. */
-	reset() {
-		const {known, steps} = this.#view;
-		this.#both = new Association();
-		this.#bucket = new Bucket();
-		this.#report = new OwnReport();
-		this.#base = 0n;
-		this.#view = new View();
-		this.#view.steps = known ? steps + 1 : steps;
-	}
-
-	/**
-	 * Takes that the local machine slept until now, so that its clock may have stood still. What
-	 * is known is in doubt until datagrams have shown it, and within() says so.
-	 * @param {Usec} now
-	 */
-	slept(now) {
-		if (this.#both.begun) {
-			const x = this.#advance(now);
-			this.#both.doubt(x);
-			this.#bucket.begin(x);
-			this.#show(x);
-		}
-	}
-
-	/** Begins another report, if the last one was told. */
+	/** Begins another report if the last one was told. */
 	#notice() {
 		if (this.#report.isTold) {
 			this.#both.outgoing.forget();
 		}
+	}
+
+	/**
+	 * Ends the bucket under way at x.
+	 * @param {number} x
+	 */
+	#endBucket(x) {
+		this.#view.jitter = this.#bucket.jitter;
+		this.#both.endBucket(x, this.#bucket);
+		this.#bucket.begin(x);
+	}
+
+	/**
+	 * Shows what is known at x to readers and to the sender of reports.
+	 * @param {number} x
+	 */
+	#show(x) {
+		const now = later(this.#base, Math.trunc(x));
+		this.#publish(x, now);
+		const {peer, outgoing} = this.#both;
+		this.#report.set(this.#both.toReport(x), now, peer.isOriginal(), outgoing.some);
 	}
 
 	/**
@@ -1235,19 +1192,19 @@ export class Synchronizer extends RemoteClock {
 	 * @param {Usec} now
 	 */
 	#start(raw, now) {
-		const early = this.#both.peer.last;
-		const waited = since(now, this.#view.heardAt);
+		const earlyReport = this.#both.peer.last;
+		const waited = since(now, this.#view.heard);
 		this.#base = now;
 		this.#both.start(raw);
 		this.#bucket.begin(0);
-		if (early !== 0) { // a report came before: it is as if it came now
-			this.#both.report(clamp(-waited, -second, second), early);
+		if (earlyReport !== 0) {
+			// Its age may be anything: the local clock may have been set since.
+			this.#both.report(clamp(-waited, -second, second), earlyReport);
 		}
 	}
 
 	/**
-	 * Returns a local time as microseconds since base, and moves base where the local clock was
-	 * set.
+	 * Returns a local time as x. If the local clock was set it moves base, so that x goes on.
 	 * @param {Usec} now
 	 */
 	#advance(now) {
@@ -1256,77 +1213,156 @@ export class Synchronizer extends RemoteClock {
 		if (ahead >= -second && ahead <= longestSilence) {
 			return x;
 		}
-		// Times go on from where they were; by how much the offset changed, the deltas will show.
+		// The deltas will show by how much the offset changed.
 		const by = Math.trunc(ahead);
 		this.#base = later(this.#base, by);
-		this.#view.heardAt = later(this.#view.heardAt, by);
+		this.#view.heard = later(this.#view.heard, by);
 		this.#both.interval.clockStep(this.#bucket.from);
 		this.#both.dirty = true;
 		return this.#bucket.from;
 	}
 
 	/**
-	 * Shows readers, and the sender, what is known at x.
-	 * @param {number} x
+	 * Takes the peer's report, after the stamp of its datagram. A report that comes before the
+	 * first datagram counts when that one comes. A report of 0 says that nothing arrived there
+	 * since the previous report.
+	 *
+	 * If datagrams overtake each other, pass no report that was sent before one that was passed in
+	 * the last second: it would look as if the floor had risen.
+	 * @param {number} report
+	 * @param {Usec} now when it arrived
 	 */
-	#show(x) {
-		const now = later(this.#base, Math.trunc(x));
-		if (this.#both.dirty) {
-			this.#publish(x, now);
+	report(report, now) {
+		const both = this.#both;
+		if (!both.begun) {
+			if (report !== 0) {
+				both.peer.last = report;
+				this.#view.heard = now;
+			}
+			return;
 		}
-		const {peer, outgoing} = this.#both;
-		this.#report.set(this.#both.toReport(x), now, peer.isOriginal, outgoing.some);
+		const x = this.#advance(now);
+		this.#view.heard = now;
+		if (report === 0) { // nothing has come there
+			both.peer.sentAny = both.sentAt(x);
+			return;
+		}
+		this.#notice();
+		const floor = both.delta(inward, x);
+		both.report(x, report);
+		this.#bucket.rise(both.delta(inward, x) - floor);
+		this.#show(x);
+		this.#view.patience = both.ways[outward].patience();
 	}
 
 	/**
-	 * Shows readers what is news to them. A correction begins a readerMargin after now, and waits
-	 * until the one before has been over for as long, unless both come at the same time: then what
-	 * readers read within the readerMargin, before or after now, is final. A large one is a step,
-	 * at once.
+	 * Tells all of the remote clock: it read remote when the peer sent what arrived at now, up to
+	 * 66 s later. Stamps show the offset modulo 67.1 s only. Call it after report() of the same
+	 * datagram.
+	 *
+	 * While an anchor contradicts what is known, within() says 'ambiguous'. An anchor that is
+	 * ahead is believed at once, since no message comes from the future. One that is behind may
+	 * have been delayed, so it takes three in a row over 2 s. Either way remoteTime() then jumps,
+	 * which counts as a step.
+	 * @param {Usec} remote
+	 * @param {Usec} now
+	 */
+	anchor(remote, now) {
+		const both = this.#both;
+		const {anchors, interval} = both;
+		const view = this.#view;
+		if (!view.synced) {
+			anchors.known = true;
+			view.whole = BigInt.asIntN(64, remote - now);
+			return;
+		}
+		const x = since(now, this.#base);
+		const wasConfirmed = anchors.confirmed;
+		const behind = BigInt.asIntN(64, view.remote(now) - remote);
+		const isEarly = both.outliers.row > 0;
+		const turns = anchors.take(x, behind, both.delay(inward), isEarly);
+		if (turns !== 0n) {
+			view.whole -= turns << BigInt(offsetBits);
+			view.steps++;
+			both.dirty = true;
+			const partOfLastStep = interval.undisturbed(x) <= settledTime;
+			if (wasConfirmed && !partOfLastStep) {
+				interval.clockStep(x);
+			}
+		}
+		view.unchecked = both.isUnchecked();
+		view.ambiguous = both.isAmbiguous();
+	}
+
+	/** Forgets everything, as when another peer takes the place of this one. That is a step. */
+	reset() {
+		const {synced, steps} = this.#view;
+		this.#both = new Association();
+		this.#bucket = new Bucket();
+		this.#report = new OwnReport();
+		this.#base = 0n;
+		this.#view = new View();
+		this.#view.steps = synced ? steps + 1 : steps;
+	}
+
+	/**
+	 * Takes that the local machine slept until now, so that its clock may have stood still. Until
+	 * datagrams have shown what the clock reads, within() says 'unchecked'.
+	 * @param {Usec} now
+	 */
+	slept(now) {
+		if (this.#both.begun) {
+			const x = this.#advance(now);
+			this.#both.slept(x);
+			this.#bucket.begin(x);
+			this.#show(x);
+		}
+	}
+
+	/**
+	 * Shows readers what is known at x, if it is news to them.
+	 *
+	 * A correction begins a readerMargin from now, so that what readers read within the
+	 * readerMargin, before or after now, is final. It waits until the previous correction has been
+	 * over for as long, unless both come at the same time. A large correction is a step, at once.
 	 * @param {number} x
 	 * @param {Usec} now
 	 */
 	#publish(x, now) {
 		const both = this.#both;
+		if (!both.dirty) {
+			return;
+		}
+		both.dirty = false;
 		const old = this.#view;
 		const age = since(now, old.from);
-		const slewing = 2 * Math.abs(old.slew) + readerMargin;
-		const waits = old.known && age > -readerMargin && age < slewing;
+		const slewTime = 2 * Math.abs(old.slew); // us: at half the speed of time
+		const waits = old.synced && age > -readerMargin && age < slewTime + readerMargin;
 		let from = now;
 		if (waits) {
 			from = old.from;
-		} else if (old.known) {
+		} else if (old.synced) {
 			from = later(now, readerMargin);
 		}
-		let view = both.view(x + since(from, now), old.whole);
+		const view = both.view(x + since(from, now), old.whole);
 		const began = since(from, old.from);
 		const shown = old.offset(began, old.skewAt(began));
 		const wholes = Number(BigInt.asIntN(64, shown.whole - view.whole));
 		const excess = ring(wholes + shown.part - view.part, offsetBits);
-		const unsettled = both.interval.undisturbed(x) < settled;
-		both.dirty = false;
-		view.from = from;
-		view.steps = old.steps;
-		view.heardAt = old.heardAt;
-		view.jitter = old.jitter;
-		view.silentAfter = old.silentAfter;
-		if (!old.known) {
-			this.#view = view; // there is nothing to correct
-			return;
-		}
-		if (Math.abs(excess) > maxSlew || Math.abs(excess) > leastStep && unsettled) {
-			view = both.view(x, shown.whole);
-			view.from = now;
-			view.steps = old.steps + 1;
-			view.heardAt = old.heardAt;
-			view.jitter = old.jitter;
-			view.silentAfter = old.silentAfter;
+		const isLarge = Math.abs(excess) > maxSlew;
+		const isRecent = both.interval.undisturbed(x) < settledTime;
+		const isSettling = Math.abs(excess) > settledStep && isRecent;
+		if (!old.synced) { // there is nothing to correct
+			this.#view = view.after(old, from);
+		} else if (isLarge || isSettling) {
+			this.#view = both.view(x, shown.whole).after(old, now);
+			this.#view.steps++;
 		} else if (waits) {
 			both.dirty = true;
-			const {whole, part, slew, skewBefore, skewAfter} = old;
-			Object.assign(view, {whole, part, slew, skewBefore, skewAfter});
-			// Readers go on to where the old one leads.
+			view.takeMap(old);
+			// Readers still go where the old correction leads.
 			view.bound += Math.abs(excess - old.slewLeft(began));
+			this.#view = view.after(old, from);
 		} else {
 			view.slew = Math.trunc(excess * 256) / 256;
 			const fine = shown.part - view.slew;
@@ -1334,65 +1370,19 @@ export class Synchronizer extends RemoteClock {
 			view.whole = shown.whole + BigInt(down);
 			view.part = fine - down;
 			view.skewBefore = old.skewAt(age);
+			this.#view = view.after(old, from);
 		}
-		this.#view = view;
-	}
-}
-
-const leastStep = 500; // us: a correction that is a step after a clock was set
-
-const reportLives = 3600e6; // us: by then rates are known too badly to carry it on; or the local clock was set since
-
-/** OwnReport is what the next report tells. */
-class OwnReport {
-	isTold = false; // and no datagram has come since
-	#delta = 0;
-	#at = 0n; // local time as of which it is that
-	#known = false;
-	#again = false; // an original is told it again and again, as of now
-	#told = 0;
-	#none = false; // what came is of before a level shift
-
-	/**
-	 * @param {number} delta
-	 * @param {Usec} at
-	 * @param {boolean} again
-	 * @param {boolean} isNew a datagram has come since the last one was told
-	 */
-	set(delta, at, again, isNew) {
-		if (!again && !isNew && this.isTold) {
-			return;
-		}
-		this.#delta = delta;
-		this.#at = at;
-		this.#again = again;
-		this.#known = true;
-		this.#none = !again && !isNew;
-		this.isTold = false;
 	}
 
 	/**
+	 * Returns the report to send to the peer in the next datagram: the least delta since the last
+	 * report, or 0 if nothing arrived since. Reading a report ends its interval, so read one only
+	 * to send it. A repeated call returns the same number for a second.
 	 * @param {Usec} now
-	 * @param {number} skew of the remote clock
-	 * @returns {number | null}
+	 * @returns {number | null} null before the first datagram
 	 */
-	tell(now, skew) {
-		if (!this.#known) {
-			return null;
-		}
-		const age = since(now, this.#at);
-		if (this.#none) {
-			return 0;
-		}
-		if (this.isTold) {
-			return Math.abs(age) > second ? 0 : this.#told;
-		}
-		if (!this.#again && (age < -second || age > reportLives)) {
-			return 0; // no rate leads across a clock step
-		}
-		this.#told = toReport(this.#delta - skew * age);
-		this.isTold = !this.#again;
-		return this.#told;
+	minDelta(now) {
+		return this.#report.tell(now, this.#view.skewAfter);
 	}
 }
 
@@ -1401,88 +1391,95 @@ class OwnReport {
 const turn = 2 ** offsetBits; // us: the offset is known modulo this
 const heldTime = 2 * second; // more than any round trip, after which a newer anchor comes
 
-/** Anchors decide by how many turns the offset is off. */
+/** Anchors decide by how many turns of the offset's ring remoteTime is off. */
 class Anchors {
-	known = false; // one has come
+	known = false; // an anchor has arrived
 	confirmed = false; // one has agreed since the offset is known
 	disagrees = false; // the last one contradicts what is known
-	agreed = 0; // x of the last one that agreed
-	#row = 0; // so many in a row are behind, by as much
-	#behind = 0n; // turns: by so much
-	#from = 0; // x of the first of those
+	row = 0; // anchors in a row that were behind by the same number of turns
+	behindTurns = 0n; // turns: that number
+	rowFrom = 0; // x of the first one in that row
+	agreedAt = 0; // x of the last one that agreed
 
 	/**
-	 * Takes an anchor at x, which is behind of the remote clock by so many us, and returns by how
-	 * many turns that is to be set back.
+	 * Takes an anchor that arrived at x, with a remote time that is behind by that many us of what
+	 * remoteTime says, and returns by how many turns remoteTime must be set back.
 	 * @param {number} x
 	 * @param {bigint} behind
 	 * @param {number} delay us, of a datagram on the floor
-	 * @param {boolean} isEarly its datagram was too early for that
+	 * @param {boolean} isEarly an early outlier is waiting to be believed
 	 * @returns {bigint}
 	 */
 	take(x, behind, delay, isEarly) {
 		const turns = behind + BigInt(second) >> BigInt(offsetBits);
-		const late = Number(behind - (turns << BigInt(offsetBits))) - delay;
-		const isOutOfRange = late < -second || late > turn / 2;
 		this.known = true;
 		this.disagrees = turns !== 0n;
-		if (turns !== 0n && (isEarly || this.confirmed && isOutOfRange)) {
-			this.#row = 0; // a clock was set: datagrams and reports are to tell that first
+		const late = Number(behind - (turns << BigInt(offsetBits))) - delay;
+		// Where the rest is no plausible delay a clock step is the cause. Datagrams and reports
+		// must show it first.
+		const mayBeStep = late < -second || late > turn / 2;
+		// An old message looks as a step backwards does.
+		const mayBeDelayed = turns > 0n || late > second;
+		if (turns !== 0n && (isEarly || this.confirmed && mayBeStep)) {
+			this.row = 0;
 			return 0n;
 		}
-		const isBehind = turns > 0n || turns !== 0n && late > second;
-		if (isBehind && this.confirmed && !this.#isInARow(x, turns)) {
-			return 0n; // it may have been held up, or a clock was set, as above
+		const contradicts = turns !== 0n && this.confirmed;
+		if (contradicts && mayBeDelayed && !this.inARow(x, turns)) {
+			return 0n;
 		}
 		this.confirmed = true;
 		this.disagrees = false;
-		this.#row = 0;
-		this.agreed = x;
+		this.row = 0;
+		this.agreedAt = x;
 		return turns;
 	}
 
 	/**
-	 * Counts an anchor that is behind, and returns whether it is to be believed.
+	 * Counts an anchor that is behind, and returns whether enough of them said the same.
 	 * @param {number} x
 	 * @param {bigint} turns
 	 */
-	#isInARow(x, turns) {
-		if (this.#row === 0 || this.#behind !== turns) {
-			this.#row = 0;
-			this.#behind = turns;
-			this.#from = x;
+	inARow(x, turns) {
+		if (this.row === 0 || this.behindTurns !== turns) {
+			this.row = 0;
+			this.behindTurns = turns;
+			this.rowFrom = x;
 		}
-		this.#row++;
-		return this.#row >= outliersInARow && x - this.#from >= heldTime;
+		this.row++;
+		return this.row >= outliersInARow && x - this.rowFrom >= heldTime;
 	}
 }
 
 // ---- The association: both ways together ----
 
-const rounding = 13; // us: of a report or a stamp, at most
-const sigmas = 6; // standard errors of a rate: a few points far from normal gave them
+const rounding = 13; // us: a report or a stamp is rounded by at most this
+const sigmas = 6; // standard errors that a limit of a rate takes: the noise is not normal
 
-/** Association puts both ways together. Only it knows the parts, which do not know each other. */
+/**
+ * Association puts both ways together. Only the association knows its parts; they do not know each
+ * other.
+ */
 class Association {
 	ways = [new Way(), new Way()];
 	clock = new RateClock();
 	arbiter = new Arbiter();
 	interval = new Interval();
-	peer = new Peer();
 	anchors = new Anchors();
+	peer = new Peer();
 	outgoing = new Outgoing();
 	outliers = new Outliers();
 	resolution = new Resolution();
+	awaited = -1; // the way that has not shown the last clock step yet; -1: none
+	awaitedTrip = 0; // us: the round trip before that step, which holds until the way shows it
+	fellFrom = 0; // us: the round trip before a floor fell in warm-up; 0: none fell
+	fellAt = 0; // x of that fall
+	fellWay = inward; // the way whose floor fell
+	silenceEnd = 0; // x at which the last silence ended
+	silenceDrift = 0; // us: how far the clocks may have drifted apart in it
+	wokeLate = false; // what ended it was over a second late: perhaps a clock step, not a silence
 	begun = false; // a datagram has arrived
-	awaited = -1; // the way that is where the round trip of before a clock step puts it; -1: none
-	before = 0; // us: that round trip
-	fellFrom = 0; // us: the round trip until a floor fell in warm-up; 0: none
-	fellAt = 0; // x when it did
-	fellWay = inward; // the way whose floor it was
-	awake = 0; // x when the last silence ended
-	drifted = 0; // us: how far the clocks may have run apart in it
-	wokeLate = false; // what ended it was over a second late: the clock may have been set instead
-	dirty = true; // readers are to be told something
+	dirty = true; // there is news for readers
 
 	/**
 	 * Begins with the level of the first datagram.
@@ -1491,26 +1488,27 @@ class Association {
 	start(level) {
 		this.begun = true;
 		this.peer = new Peer();
-		this.interval.event = -settled;
+		this.interval.event = -settledTime;
 		this.clock.doubt(priorSkew);
 		this.ways[inward].start(level, 0);
 	}
 
 	/**
-	 * Carries the clock on to x. What is not known of its rate widens the interval.
+	 * Carries the clock on to x. The interval widens by how far the rate may be off.
 	 * @param {number} x
 	 */
 	advance(x) {
 		const dt = x - this.clock.at;
-		if (dt !== 0) {
-			this.interval.widen(this.dispersion() * dt);
-			this.clock.offset += this.clock.skew * dt;
-			this.clock.at = x;
+		if (dt === 0) {
+			return;
 		}
+		this.interval.widen(this.dispersion() * dt);
+		this.clock.offset += this.clock.skew * dt;
+		this.clock.at = x;
 	}
 
 	/**
-	 * Returns the delta of a datagram on the floor of a way at x.
+	 * Returns the delta, in us, of a datagram on the floor of a way at x.
 	 * @param {number} way
 	 * @param {number} x
 	 */
@@ -1519,24 +1517,24 @@ class Association {
 	}
 
 	/**
-	 * Returns the delay of a datagram on the floor of a way.
+	 * Returns the one-way delay, in us, of a datagram on the floor of a way.
 	 * @param {number} way
 	 */
 	delay(way) {
 		return ring(this.ways[way].level, offsetBits);
 	}
 
-	/** Returns the round trip of a datagram that does not queue. No clock is in it. */
+	/** Returns the sum of both floors, us. It contains no clock. */
 	roundTrip() {
 		return ring(this.ways[inward].level + this.ways[outward].level, deltaBits);
 	}
 
-	/** Returns by how much the round trip is shorter than the reference one. */
+	/** Returns by how many us the round trip is shorter than the reference one. */
 	lack() {
 		return this.arbiter.reference - this.roundTrip();
 	}
 
-	/** By how much two looks at the same round trip differ at most. */
+	/** Returns by how many us two looks at the same round trip may differ. */
 	deadBand() {
 		const noise = this.ways[inward].scatter() + this.ways[outward].scatter();
 		const host = 2 * hostJitter + this.resolution.joint();
@@ -1544,26 +1542,29 @@ class Association {
 	}
 
 	/**
-	 * By how much the floor of the way to the peer may be above what an original reports: that is
-	 * a minimum of ten seconds.
-	 * @param {number} unknown of the rate
+	 * Returns by how many us a report of an original may be below its floor now. It is a minimum
+	 * of ten seconds, in which the floor may have risen at the skew, or at unknown more.
+	 * @param {number} unknown
 	 */
 	stale(unknown) {
-		if (!this.peer.isOriginal) {
+		if (!this.peer.isOriginal()) {
 			return 0;
 		}
-		const length = Math.min(this.clock.at, congestedTime) + second;
-		return length * Math.max(unknown + this.clock.skew, 0);
+		const span = Math.min(this.clock.at, congestedTime) + second;
+		return span * Math.max(unknown + this.clock.skew, 0);
 	}
 
-	/** @returns {Look} what both ways say now */
+	/**
+	 * Returns what both ways say together now.
+	 * @returns {Look}
+	 */
 	look() {
 		const [i, o] = this.ways;
 		return {
 			roundTrip: this.roundTrip(),
 			correction: ring((i.level - o.level) / 2, offsetBits),
 			deadBand: this.deadBand(),
-			original: this.peer.isOriginal,
+			original: this.peer.isOriginal(),
 		};
 	}
 
@@ -1573,148 +1574,153 @@ class Association {
 			return;
 		}
 		if (this.awaited >= 0) {
-			this.ways[this.awaited].level += this.before - this.roundTrip();
+			this.ways[this.awaited].level += this.awaitedTrip - this.roundTrip();
 		}
 		const look = this.look();
-		const slack = priorSkew * Math.min(this.clock.at, longestWindow);
-		if (this.arbiter.reference < -look.deadBand - slack) {
-			// The first reports were from before.
+		const drifted = priorSkew * Math.min(this.clock.at, longestWindow);
+		if (this.arbiter.reference < -look.deadBand - drifted) {
+			// No round trip is negative: the first reports were older than a clock step.
 			this.arbiter.restart(look.roundTrip);
 		}
 		const by = this.arbiter.correct(look) - look.correction;
-		if (Math.abs(by) > look.deadBand && !this.arbiter.isWarmingUp) {
+		if (Math.abs(by) > look.deadBand && !this.arbiter.warmingUp()) {
 			this.arbiter.jumped = true;
 		}
 		this.adjust(by);
 	}
 
 	/**
-	 * Moves the offset. The interval stays where it is, and so do the deltas of both floors.
-	 * @param {number} by
+	 * Moves the offset. What was measured stays: the interval keeps its place, and the delta of
+	 * each floor its value, since one delay grows by what the other one loses.
+	 * @param {number} by us
 	 */
 	adjust(by) {
 		if (by === 0) {
 			return;
 		}
 		this.clock.offset += by;
-		for (const [way, w] of this.ways.entries()) {
-			w.level -= signOf(way) * by;
-			this.interval.slack[way] -= signOf(way) * by;
+		for (const [k, w] of this.ways.entries()) {
+			w.level -= signOf(k) * by;
+			this.interval.slack[k] -= signOf(k) * by;
 		}
 		this.dirty = true;
 	}
 
 	/**
-	 * Takes a delta that arrived at x, and returns how far it is above the floor; null: that is
-	 * not believed.
+	 * Takes a delta that arrived at x and returns how many us it is above the floor. An early
+	 * outlier is not believed until more of them agree: then it returns null.
 	 * @param {number} x
 	 * @param {number} raw
 	 * @param {Bucket} bucket
-	 * @returns {number | null} us
+	 * @returns {number | null}
 	 */
 	datagram(x, raw, bucket) {
 		this.advance(x);
-		const way = this.ways[inward];
-		way.hurry(bucket);
-		const gate = way.lowerGate(x, this.clock.sigma, this.resolution.joint());
-		let above = around(raw, this.delta(inward, x));
-		if (above < -gate) {
-			const by = this.outliers.add(x, above, gate, x < warmUp);
+		const w = this.ways[inward];
+		w.learnFirstSpread(bucket);
+		let y = around(raw, this.delta(inward, x));
+		const gate = w.lowerGate(x, this.clock.sigma, this.resolution.joint());
+		if (y < -gate) {
+			const by = this.outliers.add(x, y, gate, x < warmUp);
 			if (by === null) {
 				return null;
 			}
 			this.fall(inward, x, by);
-			above -= by;
+			y -= by;
 		}
 		this.outliers.row = 0;
-		if (above < 0) {
-			way.lower(x, -above);
+		if (y < 0) {
+			w.lower(x, -y);
 			this.dirty = true;
-			above = 0;
+			y = 0;
 		}
 		if (this.dirty) {
 			this.follow();
 		}
-		this.outgoing.note(this.delta(inward, x) + above, x, this.clock.skew);
-		return above;
+		this.outgoing.note(this.delta(inward, x) + y, x, this.clock.skew);
+		return y;
 	}
 
 	/**
-	 * Takes that a datagram so far above the floor ended a silence, in which a clock may have been
-	 * set: then the truth is as far off as it is late.
+	 * Takes that a silence ended with a datagram that was above the floor by that many us. A clock
+	 * step in the silence may be what made it late. Then the offset is off by as much, so the
+	 * interval allows for it.
 	 * @param {number} x
 	 * @param {number} silence us
-	 * @param {number} above us
+	 * @param {number} above
 	 */
 	endSilence(x, silence, above) {
 		if (!this.peer.known) {
 			return;
 		}
-		this.awake = x;
-		this.drifted = this.dispersion() * silence;
+		this.silenceEnd = x;
+		this.silenceDrift = this.dispersion() * silence;
 		this.wokeLate = above > second;
 		this.interval.atLeast(inward, this.delay(inward) + above);
 		this.dirty = true;
 	}
 
 	/**
-	 * Takes that something came on a way at x, the first in a time. If that was a silence, a clock
-	 * may have been set in it: what is known is to be checked.
+	 * Takes that a way was heard at x, and had not been for that long. If it was a silence, a
+	 * clock step may have gone unseen, and what is known must be checked.
 	 * @param {number} way
 	 * @param {number} x
 	 * @param {number} silence us
 	 */
 	heardAgain(way, x, silence) {
 		const isSilence = this.ways[way].isSilence(silence);
-		if (isSilence && this.peer.known && this.interval.since <= x - silence) {
-			this.interval.doubt(x);
-			this.outgoing.forget(); // it is from before
-			this.dirty = true;
+		if (!isSilence || !this.peer.known || this.interval.since > x - silence) {
+			return;
 		}
-	}
-
-	/**
-	 * Takes that the local clock may have stood still: nothing that is known of the offset holds.
-	 * @param {number} x
-	 */
-	doubt(x) {
-		this.advance(x);
 		this.interval.doubt(x);
-		this.interval.slack = [maxOffset, maxOffset];
-		this.outgoing.forget();
+		this.outgoing.forget(); // it was measured before the silence
 		this.dirty = true;
 	}
 
 	/**
-	 * Whether both ways have told, since the last silence or clock step, what was known before,
-	 * and the anchor did, if there is one.
+	 * Takes that the local clock may have stood still until x: nothing limits the offset any more.
+	 * @param {number} x
 	 */
-	get isChecked() {
-		const {anchors, interval} = this;
-		return interval.isChecked && (!anchors.known || anchors.agreed >= interval.since);
+	slept(x) {
+		this.advance(x);
+		this.interval.doubt(x);
+		this.interval.slack = [maxOffset, maxOffset];
+		this.outgoing.forget(); // it was measured before the sleep
+		this.dirty = true;
 	}
 
 	/**
-	 * Whether the multiple of 67.1 s is in doubt. A round trip below 0 is one of 67.1 s or more,
-	 * or a clock was set.
+	 * Returns whether what is known must be checked. It is checked once both ways have told
+	 * something since the last silence or clock step, and the anchor, too, if there is one.
 	 */
-	get isAmbiguous() {
+	isUnchecked() {
+		const {anchors, interval} = this;
+		const anchorIsOld = anchors.known && anchors.agreedAt < interval.since;
+		return !interval.checked() || anchorIsOld;
+	}
+
+	/**
+	 * Returns whether the multiple of 67.1 s is in doubt: the anchor disagrees, or the round trip
+	 * is negative. Then it is one of 67.1 s or longer, or there was a clock step.
+	 */
+	isAmbiguous() {
 		return this.anchors.disagrees || this.roundTrip() < -second;
 	}
 
 	/**
-	 * Takes by how much the two fastest datagrams of a bucket differ.
-	 * @param {number} difference us
+	 * Takes the difference of the two fastest datagrams of a bucket, us.
+	 * @param {number} difference
 	 */
 	learnResolution(difference) {
-		const was = this.resolution.joint();
+		const before = this.resolution.joint();
 		this.resolution.learn(Math.trunc(difference));
 		const now = this.resolution.joint();
-		if (now <= was) {
+		if (now <= before) {
 			return;
 		}
-		this.clock.doubt(priorSkew); // datagrams with the same delta told no slope
-		this.interval.widen(now); // how far the clocks ran apart within it was not seen
+		// Datagrams with the same delta showed no slope, and hid how far the clocks drifted apart.
+		this.clock.doubt(priorSkew);
+		this.interval.widen(now);
 		if (this.peer.known && Math.abs(this.lack()) < 2 * now) {
 			this.arbiter.restart(this.roundTrip());
 		}
@@ -1722,7 +1728,7 @@ class Association {
 	}
 
 	/**
-	 * Ends the bucket of the way to here at x.
+	 * Ends the bucket of the way in at x.
 	 * @param {number} x
 	 * @param {Bucket} bucket
 	 */
@@ -1730,18 +1736,17 @@ class Association {
 		this.advance(x);
 		this.outliers.endBucket();
 		if (bucket.fastest === Infinity) {
-			return; // nothing but early outliers
+			return; // there were only early outliers
 		}
-		const at = bucket.from + bucketTime / 2;
-		const {fastest: least, runnerUp: next} = bucket;
-		const congested = this.take(inward, {from: bucket.from, to: x, at, least, next});
-		if (!congested && bucket.isLarge) {
+		const {from, fastest: least, runnerUp: next} = bucket;
+		const congested = this.take(inward, {from, to: x, at: from + bucketTime / 2, least, next});
+		if (!congested && bucket.many()) {
 			this.learnResolution(next - least);
 		}
 	}
 
 	/**
-	 * Takes the fastest datagram of some time on a way, and returns whether it queued.
+	 * Takes a sample of a way, and returns whether even its fastest datagram queued.
 	 * @param {number} way
 	 * @param {Sample} sample
 	 */
@@ -1751,13 +1756,13 @@ class Association {
 			this.awaited = -1;
 		}
 		this.limit(way, sample);
-		if (sample.to - sample.from > congestedTime) { // nobody watched
-			this.arbiter.jumped = true;
-		}
-		const isAfter = sample.from > this.fellAt + this.fellFrom; // however the round trip is shared
-		const isOther = way !== this.fellWay && isAfter;
-		if (isOther && sample.least < lateShare * (this.fellFrom - this.roundTrip())) {
-			this.fellFrom = 0; // a clock would have made it late
+		const unwatched = sample.to - sample.from > congestedTime;
+		this.arbiter.jumped ||= unwatched;
+		const fellBy = this.fellFrom - this.roundTrip();
+		const fallReached = this.fellAt + this.fellFrom; // however the round trip is shared
+		const sentAfter = sample.from > fallReached;
+		if (way !== this.fellWay && sentAfter && sample.least < lateShare * fellBy) {
+			this.fellFrom = 0; // it was the path: a clock step would have made this way late
 		}
 		const gate = w.upperGate(sample.to, this.clock.sigma, this.resolution.joint());
 		const {by, congested} = w.take(sample, gate);
@@ -1765,14 +1770,17 @@ class Association {
 			const delta = this.delta(way, sample.at) + sample.least;
 			w.points.add({x: sample.at, delta}, signOf(way) * this.clock.skew);
 		}
-		if (w.least > second) { // rule: what makes all datagrams so late is a clock
-			this.interval.atLeast(way, this.delay(way) + w.least);
+		// A suspended or stepped clock makes every datagram late by seconds; a queue rarely does.
+		// Until it is clear which it is, the bound contains both.
+		// rule: what makes all datagrams so late is a clock
+		if (w.leastOfTwo > second) {
+			this.interval.atLeast(way, this.delay(way) + w.leastOfTwo);
 			this.dirty = true;
 		}
 		if (by > 0) {
 			this.shift(way, sample.to, by);
-		} else if (this.peer.known && !this.peer.isOriginal) {
-			this.slewed(way, sample);
+		} else if (this.peer.known && !this.peer.isOriginal()) {
+			this.followSlew(way, sample);
 		}
 		this.fit(way, sample);
 		if (this.peer.known) {
@@ -1783,34 +1791,42 @@ class Association {
 	}
 
 	/**
-	 * Takes that the floor of a way fell to another level.
+	 * Takes that the floor of a way fell at x. Either the path became shorter or there was a clock
+	 * step. It was the clock if the round trip would become negative, which no path can do.
 	 * @param {number} way
 	 * @param {number} x
 	 * @param {number} by us, below 0
 	 */
 	fall(way, x, by) {
-		const before = this.roundTrip();
+		const roundTrip = this.roundTrip();
 		const dead = this.deadBand();
-		if (!this.peer.known || before + by > -dead || this.arbiter.reference < -dead) {
+		const isPossible = roundTrip + by > -dead;
+		const wasNegative = this.arbiter.reference < -dead;
+		if (!this.peer.known || isPossible || wasNegative) {
+			// In warm-up both floors may still be those of a queue, so a clock step hides in it.
+			// matchStep finds out when the other way becomes late.
 			// rule: what passes for a shorter path may be a clock
-			if (by < -dead && this.arbiter.isWarmingUp) {
-				this.fellFrom = before;
+			if (by < -dead && this.arbiter.warmingUp()) {
+				this.fellFrom = roundTrip;
 				this.fellAt = x;
 				this.fellWay = way;
 			}
 			this.shift(way, x, by);
 			return;
 		}
-		if (this.interval.isUnsettled(x)) { // rule: what is set again and again is slewed
+		// A daemon that slews a clock moves it on and on; a step happens once.
+		// rule: what is set again and again is slewed
+		if (this.interval.stepped() && this.interval.undisturbed(x) < settledTime) {
 			this.clock.doubt(slewSkew);
 		}
+		// No datagram arrives before it was sent.
 		this.stepClock(way, x, by); // rule: a round trip shorter than nothing is a clock's
 		this.awaited = 1 - way;
-		this.before = before;
+		this.awaitedTrip = roundTrip;
 	}
 
 	/**
-	 * Moves the floor of a way.
+	 * Moves the floor of a way to another level.
 	 * @param {number} way
 	 * @param {number} x
 	 * @param {number} by us
@@ -1819,14 +1835,13 @@ class Association {
 		this.forget(way);
 		this.ways[way].shift(x, by);
 		if (way === inward) {
-			this.outgoing.forget(); // it was of before
+			this.outgoing.forget(); // it was measured above the old level
 		}
 		this.dirty = true;
 	}
 
 	/**
-	 * Takes that a clock was set, by which the floor of a way moves by so much. Delays stay as
-	 * they are.
+	 * Takes that a clock step moved the deltas of a way. Delays stay as they are.
 	 * @param {number} way
 	 * @param {number} x
 	 * @param {number} by us
@@ -1835,26 +1850,29 @@ class Association {
 		this.clock.offset += signOf(way) * by;
 		this.shift(inward, x, 0);
 		this.shift(outward, x, 0);
+		// Clocks go on drifting apart while nobody is heard.
 		// rule: what clocks drift apart in a silence is no step
-		if (x - this.awake > warmUp || Math.abs(by) > this.drifted) {
+		if (x - this.silenceEnd > warmUp || Math.abs(by) > this.silenceDrift) {
 			this.interval.clockStep(x);
 		}
 	}
 
 	/**
-	 * Moves what the points of a way that are gone said of the rate to what was known before.
+	 * Drops the rate that the points of a way showed, and keeps it as what was known before, if it
+	 * was believed.
 	 * @param {number} way
 	 */
 	forget(way) {
-		const points = this.ways[way].points;
-		if (!this.clock.doubts) {
+		const {points} = this.ways[way];
+		if (!this.clock.rejected) {
 			this.clock.prior = this.clock.prior.and(points.rate);
 		}
-		points.rate = nothing;
+		points.rate = unknownRate;
 	}
 
 	/**
-	 * Takes that the offset is at most so far off on the side of a way.
+	 * Limits the offset on the side of a way. The delay of the sample was not negative, so the
+	 * offset is wrong by at most that delay as it looks from here.
 	 * @param {number} way
 	 * @param {{from: number, least: number}} sample
 	 */
@@ -1874,35 +1892,38 @@ class Association {
 		}
 	}
 
-	/** Returns x from which on the last report tells datagrams. */
+	/** Returns the x from which on datagrams count in the last report. */
 	since() {
-		return this.peer.isOriginal ? this.peer.sent - congestedTime - second : this.peer.before;
+		if (this.peer.isOriginal()) {
+			return this.peer.sent - congestedTime - second;
+		}
+		return this.peer.intervalStart;
 	}
 
 	/**
-	 * Raises the floor of a way by what the round trip lacks, if for some time all its datagrams
-	 * have been late by as much: nothing but the clocks moved.
+	 * Raises the floor of a way by what the round trip lacks, if all its datagrams have been late
+	 * by as much for some time. A slew moves both floors in opposite directions. The falling one
+	 * is seen at once and shortens the round trip; the rising one just looks late.
 	 * @param {number} way
 	 * @param {Sample} sample
 	 */
-	slewed(way, sample) {
+	followSlew(way, sample) {
 		const w = this.ways[way];
 		const lack = this.lack();
 		w.late.add(sample, w.residual, lack, w.spread);
+		const lasted = w.late.lasted();
 		const by = Math.min(w.late.by, lack);
-		const time = Math.max(w.late.lasted, 2 * second);
-		const least = leastSlew + 2 * this.resolution.joint();
-		if (lack < least || this.arbiter.isWarmingUp || !w.isLate(lack, slewDepths)) {
+		const slewTime = Math.max(lasted, 2 * second);
+		const isTooSmall = lack < leastSlew + 2 * this.resolution.joint();
+		const isTooFast = by > slewSkew * lasted; // no daemon slews like that
+		if (isTooSmall || isTooFast || this.arbiter.warmingUp() || !w.isLate(lack, slewDepths)) {
 			return;
 		}
-		if (by > slewSkew * w.late.lasted) {
-			return; // no clock is slewed so fast
-		}
 		w.raise(by);
-		this.clock.bend(signOf(way) * by, time);
+		this.clock.bend(signOf(way) * by, slewTime);
 		for (const [k, one] of this.ways.entries()) {
-			one.points.rate = nothing;
-			one.points.forget();
+			one.points.rate = unknownRate;
+			one.points.forgetPoints();
 			one.touched = sample.to;
 			this.interval.slack[k] += by;
 		}
@@ -1910,8 +1931,8 @@ class Association {
 	}
 
 	/**
-	 * Makes a point of the fastest datagram of a way of late, if it is time, and turns the clock
-	 * to what both ways say of its rate.
+	 * Ends the span of a way if it is time: its fastest datagram becomes a point, and the clock
+	 * turns to the rate that the points of both ways show.
 	 * @param {number} way
 	 * @param {Sample} sample
 	 */
@@ -1922,11 +1943,12 @@ class Association {
 		const x = sample.to;
 		const resolution = this.resolution.joint();
 		const silence = x - sample.from;
-		const outlasts = points.list.length >= fitPoints && silence > points.span(sample.from);
-		if (silence > longestWindow || silence > congestedTime && outlasts) {
-			this.forget(way); // the points are old
+		const isLong = silence > congestedTime && points.list.length >= fitPoints;
+		const outlastsPoints = isLong && silence > points.span(sample.from);
+		if (silence > longestWindow || outlastsPoints) {
+			this.forget(way);
 			points.restart(x);
-			if (silence > longestWindow) { // so are the other way's, even if it was not heard yet
+			if (silence > longestWindow) { // the points of the other way are as old
 				this.forget(1 - way);
 				this.ways[1 - way].points.restart(x);
 			}
@@ -1936,13 +1958,16 @@ class Association {
 		if (x - points.end < points.spacing) {
 			return;
 		}
+		// A floor that had to be lowered by more than noise has another slope than its points.
 		// rule: a line that sinks starts anew
 		if (points.loweredBy > w.lowerGate(w.lastNear, clock.sigma, resolution)) {
 			this.forget(way);
 			points.restart(x);
-			if (this.peer.known && !this.peer.isOriginal && this.lack() > 2 * rounding) {
-				this.forget(1 - way); // it may be the clock
-				this.ways[1 - way].points.forget();
+			const isBesideOurs = this.peer.known && !this.peer.isOriginal();
+			const mayBeSlew = isBesideOurs && this.lack() > 2 * rounding;
+			if (mayBeSlew) {
+				this.forget(1 - way);
+				this.ways[1 - way].points.forgetPoints();
 			}
 		}
 		const added = points.endSpan(x, signOf(way) * clock.skew, resolution);
@@ -1955,112 +1980,120 @@ class Association {
 		}
 		points.rate = w.slope(way, clock, resolution);
 		if (added.evicted) {
-			if (!clock.doubts) {
+			// What the evicted point said stays in prior, with the weight of one of all points.
+			if (!clock.rejected) {
 				const {mean, variance} = points.rate;
 				clock.prior = clock.prior.and(new Gaussian(mean, points.list.length * variance));
 			}
 			const drift = 4 * skewDrift * added.wait;
 			clock.prior = new Gaussian(clock.prior.mean, clock.prior.variance + drift * drift);
 		}
-		const turn = clock.learn(this.ways[inward].points.rate, this.ways[outward].points.rate);
+		const change = clock.learn(this.ways[inward].points.rate, this.ways[outward].points.rate);
 		for (const [k, one] of this.ways.entries()) {
-			if (k === inward || !this.peer.isOriginal) {
-				one.turn(k, clock, turn);
+			if (k === inward || !this.peer.isOriginal()) {
+				one.tilt(k, clock, change);
 			}
 		}
-		w.learnUsual(way, clock);
+		w.learnTypical(way, clock);
 	}
 
 	/**
-	 * Raises a floor if all its datagrams are late by what the round trip became shorter: then a
-	 * clock was set.
+	 * Looks for a way whose datagrams are all late by what the round trip became shorter. That is
+	 * a clock step: one floor fell, which was seen at once and taken for a shorter path, and the
+	 * other one rises by the same amount.
 	 * @param {number} x
 	 */
 	matchStep(x) {
+		const {arbiter} = this;
 		for (const [way, w] of this.ways.entries()) {
 			const look = this.look();
 			let by = w.lateness();
-			const opens = look.roundTrip < -look.deadBand && look.roundTrip + by > -look.deadBand;
-			if (opens && !this.arbiter.isWarmingUp) {
-				by = Math.min(by, Math.max(this.arbiter.reference, 0) - look.roundTrip);
+			const wasNegative = look.roundTrip < -look.deadBand;
+			const opens = wasNegative && look.roundTrip + by > -look.deadBand;
+			if (opens && !arbiter.warmingUp()) {
+				by = Math.min(by, Math.max(arbiter.reference, 0) - look.roundTrip);
 			}
-			const {arbiter} = this;
-			const set = opens || arbiter.matches(by, arbiter.reference, look, w);
-			const isRecent = this.fellFrom > 0 && x - this.fellAt < settled;
-			const fell = isRecent && arbiter.matches(by, this.fellFrom, look, w);
-			if (by === 0 || !set && !fell) {
+			// A path changes one way only, or both in the same direction.
+			// rule: a clock that is set moves both floors
+			const isStep = opens || arbiter.matches(by, arbiter.reference, look, w);
+			const fellLately = this.fellFrom > 0 && x - this.fellAt < settledTime;
+			const isWarmUpStep = fellLately && arbiter.matches(by, this.fellFrom, look, w);
+			if (by === 0 || !isStep && !isWarmUpStep) {
 				continue;
 			}
-			this.ways[1 - way].level += by; // it fell when that was seen
+			this.ways[1 - way].level += by; // what fell was no path
 			this.interval.slack[1 - way] += by;
-			this.stepClock(way, x, by); // rule: a clock that is set moves both floors
-			this.clock.doubt(slewSkew); // it may be slewed
-			if (fell) {
-				this.arbiter.restart(this.roundTrip());
+			this.stepClock(way, x, by);
+			this.clock.doubt(slewSkew); // it may go on as a slew
+			if (isWarmUpStep) {
+				arbiter.restart(this.roundTrip());
 			}
 			this.fellFrom = 0;
 		}
 	}
 
 	/**
-	 * Takes the least delta of the way to the peer since the report before.
+	 * Takes a report that arrived at x: the least delta of the way out since the report before.
 	 * @param {number} x
-	 * @param {number} report
+	 * @param {number} minDelta
 	 */
-	report(x, report) {
+	report(x, minDelta) {
 		this.advance(x);
-		const wasOriginal = this.peer.isOriginal;
-		const isRepeated = this.peer.note(report);
-		const way = this.ways[outward];
-		if (this.peer.isOriginal && !wasOriginal) { // its minima were taken for datagrams
-			way.points.restart(x);
-			way.points.rate = nothing;
+		const {peer} = this;
+		const w = this.ways[outward];
+		const wasOriginal = peer.isOriginal();
+		const repeated = peer.note(minDelta);
+		if (peer.isOriginal() && !wasOriginal) {
+			// Its minima of ten seconds were taken for single datagrams.
+			w.points.restart(x);
+			w.points.rate = unknownRate;
 			this.clock.doubt(priorSkew);
 		}
-		const raw = 8 * report;
-		const {sent: from, told} = this.peer;
+		const raw = 8 * minDelta;
 		const sent = this.sentAt(x);
-		this.peer.told = sent;
-		const isRecent = this.peer.known && Math.abs(sent - from) < second;
-		if (isRecent && isRepeated && !this.peer.isOriginal) {
-			return; // it was read twice, and tells nothing new
+		const {sent: previous, sentAny: intervalStart} = peer;
+		peer.sentAny = sent;
+		const isRecent = peer.known && Math.abs(sent - previous) < second;
+		if (isRecent && repeated && !peer.isOriginal()) {
+			return; // it was read twice and tells nothing new
 		}
-		this.heardAgain(outward, sent, sent - from);
-		this.peer.sent = sent;
-		this.peer.before = told;
-		if (!this.peer.known) {
+		this.heardAgain(outward, sent, sent - previous);
+		peer.sent = sent;
+		peer.intervalStart = intervalStart;
+		if (!peer.known) {
 			this.firstReport(x, raw);
 			return;
 		}
-		let above = around(raw, this.delta(outward, sent));
-		if (this.peer.isOriginal) {
-			this.minimum(x, above);
+		let y = around(raw, this.delta(outward, sent));
+		if (peer.isOriginal()) {
+			this.minimum(x, y);
 			return;
 		}
-		const {event} = this.interval;
-		const isOld = from < event && this.interval.undisturbed(x) < 3 * second;
-		if (this.awaited === outward && above < 0 && isOld) {
-			return; // it is from before the clock step
+		const {interval} = this;
+		const predatesStep = previous < interval.event && interval.undisturbed(x) < 3 * second;
+		if (this.awaited === outward && y < 0 && predatesStep) {
+			return; // its least delta is from before the clock step
 		}
-		const gate = way.lowerGate(sent, this.clock.sigma, this.resolution.joint());
-		if (this.wokeLate && from < this.awake && above < 0 && above >= -gate) {
-			return; // it may be from before a clock step: the clocks did not run apart for so long
+		const gate = w.lowerGate(sent, this.clock.sigma, this.resolution.joint());
+		const predatesSilence = this.wokeLate && previous < this.silenceEnd;
+		if (predatesSilence && y < 0 && y >= -gate) {
+			return; // it may predate a clock step; the clocks did not drift apart for that long
 		}
-		if (above < -gate) {
-			this.fall(outward, sent, above);
-			above = 0;
-		} else if (above < 0) {
-			way.lower(sent, -above);
+		if (y < -gate) {
+			this.fall(outward, sent, y);
+			y = 0;
+		} else if (y < 0) {
+			w.lower(sent, -y);
 			this.dirty = true;
-			above = 0;
+			y = 0;
 		}
-		const at = Math.max(from, sent - second) / 2 + sent / 2;
-		this.take(outward, {from, to: sent, at, least: above, next: Infinity});
+		const at = Math.max(previous, sent - second) / 2 + sent / 2;
+		this.take(outward, {from: previous, to: sent, at, least: y, next: Infinity});
 		this.review(x);
 	}
 
 	/**
-	 * Returns x when a report was sent that arrives at x.
+	 * Returns the x at which a report was sent that arrives at x.
 	 * @param {number} x
 	 */
 	sentAt(x) {
@@ -2068,17 +2101,17 @@ class Association {
 	}
 
 	/**
-	 * Takes what an original reports, so far above its floor: a minimum of ten seconds.
+	 * Takes a report of an original: a minimum of ten seconds, y us above the floor known here.
 	 * @param {number} x
-	 * @param {number} above us
+	 * @param {number} y
 	 */
-	minimum(x, above) {
-		const way = this.ways[outward];
+	minimum(x, y) {
+		const w = this.ways[outward];
 		if (this.awaited === outward) {
 			this.awaited = -1;
 		}
-		way.level += above;
-		way.near(this.peer.sent);
+		w.level += y;
+		w.near(this.peer.sent);
 		this.dirty = true;
 		this.limit(outward, {from: this.peer.sent, least: 0});
 		this.matchStep(x);
@@ -2087,56 +2120,65 @@ class Association {
 	}
 
 	/**
-	 * Takes the first report. The offset is the midpoint: nothing else is known.
+	 * Takes the first report. The offset becomes the midpoint, since nothing else is known.
 	 * @param {number} x
-	 * @param {number} raw
+	 * @param {number} deltaOut us
 	 */
-	firstReport(x, raw) {
+	firstReport(x, deltaOut) {
 		const [i, o] = this.ways;
-		const back = this.delta(inward, x);
-		const half = ring(raw + back, deltaBits) / 2;
+		const deltaIn = this.delta(inward, x);
+		const half = ring(deltaOut + deltaIn, deltaBits) / 2;
 		this.peer.known = true;
 		this.dirty = true;
-		this.clock.offset = half - back;
+		this.clock.offset = half - deltaIn;
 		i.level = half;
 		o.start(half, this.peer.sent);
-		o.spread = i.spread; // until more is known
+		o.spread = i.spread;
 		o.points.meanResidual = i.points.meanResidual;
 		this.arbiter.restart(this.roundTrip());
 		this.arbiter.reviewed = x;
 		this.interval.slack = [half, maxOffset];
-		// The datagram that it tells of may be as old as the session.
+		this.interval.fresh = [true, true]; // there is nothing older to compare with
+		// The datagram that it tells may be as old as the session.
 		this.limit(outward, {from: Math.min(this.peer.sent, 0), least: 0});
-		this.interval.fresh = [true, true]; // nothing was known before
 	}
 
 	/**
-	 * Lets the arbiter learn the round trip. It is asked once a report.
+	 * Lets the arbiter learn the round trip. It is called once a report.
 	 * @param {number} x
 	 */
 	review(x) {
+		const {arbiter} = this;
 		const look = this.look();
-		const dt = this.arbiter.since(x);
+		const dt = arbiter.since(x);
 		const [i, o] = this.ways;
 		if (i.congestedFor > 0 || o.congestedFor > 0) {
 			look.roundTrip += i.queue() + o.queue();
-			const known = look.roundTrip >= this.arbiter.reference - look.deadBand;
-			if (!this.arbiter.isWarmingUp || known) { // rule: a queue teaches no round trip
+			const isShorter = look.roundTrip < arbiter.reference - look.deadBand;
+			// A round trip with a queue in it is longer than the path.
+			// rule: a queue teaches no round trip
+			if (!arbiter.warmingUp() || !isShorter) {
 				return;
 			}
 		}
-		const lack = this.arbiter.reference - look.roundTrip;
-		const mayBeClock = i.isLate(lack, mayBeDepths) || o.isLate(lack, mayBeDepths);
-		const mayBeRate = lack < congestedTime * this.clock.sigma && !this.arbiter.isWarmingUp;
-		if (lack > 1 && (mayBeClock || mayBeRate)) { // rule: what lacks may be a clock's
-			this.arbiter.age += dt;
+		const lack = arbiter.reference - look.roundTrip;
+		const mayBeClock = i.isLate(lack, suspectDepths) || o.isLate(lack, suspectDepths);
+		const mayBeRate = lack < congestedTime * this.clock.sigma && !arbiter.warmingUp();
+		// A slew shortens the round trip until the late way has been followed, and so does a wrong
+		// rate.
+		// rule: what lacks may be a clock's
+		if (lack > 1 && (mayBeClock || mayBeRate)) {
+			arbiter.age += dt;
 			return;
 		}
-		this.arbiter.learn(dt, look);
+		arbiter.learn(dt, look);
 		this.follow();
 	}
 
-	/** Returns by how much the interval widens in a microsecond, us. */
+	/**
+	 * Returns how fast the interval widens, us per us: by what is not known of the rate, and by
+	 * its drift.
+	 */
 	dispersion() {
 		const time = Math.max(this.interval.undisturbed(this.clock.at), second);
 		let scatter = this.ways[inward].scatter();
@@ -2145,7 +2187,7 @@ class Association {
 		}
 		const unknown = sigmas * this.clock.sigma + (2 * scatter + hostJitter) / time;
 		const most = slewSkew + Math.abs(this.clock.skew);
-		return 2 * settled * skewDrift + Math.min(unknown, most);
+		return 2 * settledTime * skewDrift + Math.min(unknown, most);
 	}
 
 	/**
@@ -2153,20 +2195,23 @@ class Association {
 	 * @param {number} x
 	 */
 	toReport(x) {
-		if (!this.peer.isOriginal) {
+		if (!this.peer.isOriginal()) {
 			return this.outgoing.at(x, this.clock.skew);
 		}
-		// A suspended clock stands still, and then all datagrams are late. An original believes the
-		// last report as it is. rule: an original forgets in a silence what was before
 		const w = this.ways[inward];
-		if (w.unseen(x) > congestedTime && w.least > second) {
-			return this.delta(inward, x) + w.least;
+		// A suspended clock stands still, and then all datagrams are late. The floor rises only
+		// after ten seconds, but an original believes the last report as it is, so it gets the
+		// late delta.
+		// rule: an original forgets in a silence what was before
+		if (w.unseen(x) > congestedTime && w.leastOfTwo > second) {
+			return this.delta(inward, x) + w.leastOfTwo;
 		}
 		return this.delta(inward, x);
 	}
 
 	/**
-	 * Returns what readers are to see at x. The offset is the one nearest to near.
+	 * Returns what readers see at x. Of all offsets modulo 67.1 s it takes the one nearest to
+	 * near.
 	 * @param {number} x
 	 * @param {bigint} near
 	 * @returns {View}
@@ -2174,22 +2219,21 @@ class Association {
 	view(x, near) {
 		const view = new View();
 		view.whole = near;
-		view.sinceStep = this.interval.undisturbed(x);
+		view.undisturbed = this.interval.undisturbed(x);
 		view.scatter = this.ways[inward].points.meanResidual;
-		view.stepSeen = this.interval.stepped;
-		view.unchecked = !this.isChecked;
-		view.ambiguous = this.isAmbiguous;
-		// Rounded, so that products with times are exact.
-		view.skewBefore = Math.trunc(this.clock.skew * 2 ** 32) / 2 ** 32;
+		view.skewBefore = Math.trunc(this.clock.skew * 2 ** 32) / 2 ** 32; // exact when multiplied
 		view.skewAfter = view.skewBefore;
-		if (!view.stepSeen) {
-			view.sinceStep -= settled; // where it began, for the interval
+		view.disturbed = this.interval.stepped();
+		if (!view.disturbed) {
+			view.undisturbed -= settledTime; // the interval begins as if a step were settled
 		}
 		if (!this.peer.known) {
 			return view;
 		}
-		view.known = true;
-		// 1/4, or rounding down could take a whole one.
+		view.synced = true;
+		view.unchecked = this.isUnchecked();
+		view.ambiguous = this.isAmbiguous();
+		// 1/4: or rounding down might lose a whole us.
 		const offset = ring(this.clock.offsetAt(x), offsetBits) + 1 / 4;
 		const down = Math.floor(offset);
 		view.whole = BigInt.asIntN(64, expand(near, BigInt(down), offsetBits));
@@ -2197,16 +2241,16 @@ class Association {
 		view.delay = Math.max(this.delay(inward), 0);
 		view.toPeer = Math.max(this.delay(outward), 0);
 		view.dispersion = this.dispersion();
-		// What lacks may be a slew, of which 2 s are not known yet.
-		const wrong = Math.max(-this.roundTrip(), Math.min(this.lack(), slewedMost), 0);
-		const grown = view.dispersion * Math.max(x - readerMargin - this.clock.at, 0);
-		view.bound = this.interval.bound() + wrong + grown;
+		// What the round trip lacks may be a slew that the late way has not shown yet.
+		const wrong = Math.max(-this.roundTrip(), Math.min(this.lack(), unseenSlew), 0);
+		const ahead = view.dispersion * Math.max(x - readerMargin - this.clock.at, 0);
+		view.bound = this.interval.bound() + wrong + ahead;
 		return view;
 	}
 }
 
 /**
- * Returns how far a delta is above near, of those a ring apart: no queue is 45 s long.
+ * Returns how many us a delta is above near, of those a ring apart: no queue is 45 s long.
  * @param {number} raw
  * @param {number} near
  */
@@ -2218,43 +2262,45 @@ function around(raw, near) {
 
 // ---- Reports: what the peer says, and what it is told ----
 
-const longRun = 64; // reports in a row without remainder 2; buckets that the spread is a mean over
+const longRun = 64; // reports in a row that an original never sends without its remainder
 
 /** Peer is what is known of the reports of the other end. */
 class Peer {
-	sent = 0; // x when it sent the last one, but for those of 0
-	told = 0; // x when it sent the last one of all
-	before = 0; // x when it sent the one before the last one that was not 0
-	last = 0; // report, 0 at first; it may come before the first datagram
-	minima = 0; // reports until it counts as one of ours
-	known = false; // a report has come, so the offset is known
+	sent = 0; // x at which it sent the last report that was not 0
+	sentAny = 0; // x at which it sent the last report, 0 or not
+	intervalStart = 0; // x at which the interval of the last report that was not 0 began
+	last = 0; // the last report; 0: none yet; it may come before the first datagram
+	minima = 0; // reports until an original counts as one of ours; 0: it does
+	known = false; // a report has arrived, so the offset is known
 
-	/** Whether the peer is an original, or may be one. */
-	get isOriginal() {
+	/** Returns whether the peer is a C++ original, or may be one. */
+	isOriginal() {
 		return this.minima > 0;
 	}
 
 	/**
-	 * Takes a report, and returns whether it is the same as the one before.
-	 * @param {number} report
+	 * Takes a report and returns whether it equals the one before.
+	 * @param {number} minDelta
 	 */
-	note(report) {
-		const repeated = report === this.last;
-		this.last = report;
-		if (report % marks === originalMark) { // rule: originals are told apart
+	note(minDelta) {
+		const repeated = minDelta === this.last;
+		this.last = minDelta;
+		// Ours never have this remainder, and one in three of an original's has it.
+		// rule: originals are told apart
+		if (minDelta % marks === originalMark) {
 			this.minima = longRun;
-		} else if (this.minima > 0 && !repeated) { // an original repeats a minimum for long
+		} else if (this.minima > 0 && !repeated) { // an original repeats one for up to ten seconds
 			this.minima--;
 		}
 		return repeated;
 	}
 }
 
-/** Outgoing is the least delta since the last report. */
+/** Outgoing is the least delta since the last report was read. */
 class Outgoing {
 	some = false; // there is one
-	#delta = 0;
-	#x = 0; // it was that at x
+	#delta = 0; // us, as of x
+	#x = 0;
 
 	/**
 	 * Takes the delta of a datagram, as of x.
@@ -2271,7 +2317,7 @@ class Outgoing {
 	}
 
 	/**
-	 * Returns the least delta as of x: the clocks ran apart since.
+	 * Returns the least delta as of x. The clocks have run apart since it was measured.
 	 * @param {number} x
 	 * @param {number} skew
 	 */
@@ -2279,14 +2325,73 @@ class Outgoing {
 		return this.#delta - skew * (x - this.#x);
 	}
 
+	/** Forgets it. */
 	forget() {
 		this.some = false;
 	}
 }
 
-// ---- The clock: offset, rate, and how well that is known ----
+const reportLives = 60 * minute; // rates are not known well enough to carry it on for longer
 
-/** Gaussian is what is known of a rate. A variance of 0: nothing. */
+/** OwnReport is the report that minDelta returns. */
+class OwnReport {
+	isTold = false; // it was read, and no datagram arrived since
+	#isKnown = false; // there is one
+	#delta = 0; // us
+	#at = 0n; // local time as of which that holds
+	#again = false; // an original gets it again and again, as of now
+	#isNone = false; // whatever arrived was measured before a level shift
+	#told = 0; // as it was read
+
+	/**
+	 * Sets the delta, in us, as of a local time.
+	 * @param {number} delta
+	 * @param {Usec} at
+	 * @param {boolean} again it may be read many times
+	 * @param {boolean} isNew a datagram arrived since the last one was read
+	 */
+	set(delta, at, again, isNew) {
+		if (!again && !isNew && this.isTold) {
+			return;
+		}
+		this.isTold = false;
+		this.#isKnown = true;
+		this.#delta = delta;
+		this.#at = at;
+		this.#again = again;
+		this.#isNone = !again && !isNew;
+	}
+
+	/**
+	 * Returns the report as of now, and marks it as read.
+	 * @param {Usec} now
+	 * @param {number} skew of the remote clock
+	 * @returns {number | null}
+	 */
+	tell(now, skew) {
+		if (!this.#isKnown) {
+			return null;
+		}
+		if (this.#isNone) {
+			return 0;
+		}
+		const age = since(now, this.#at);
+		if (this.isTold) {
+			return Math.abs(age) > second ? 0 : this.#told;
+		}
+		const isStale = age < -second || age > reportLives; // the local clock was set, perhaps
+		if (!this.#again && isStale) {
+			return 0;
+		}
+		this.#told = toReport(this.#delta - skew * age);
+		this.isTold = !this.#again;
+		return this.#told;
+	}
+}
+
+// ---- The clock: offset, rate, and how well they are known ----
+
+/** Gaussian is what is known of a rate. A variance of 0 means that nothing is known. */
 class Gaussian {
 	/**
 	 * @param {number} mean
@@ -2298,7 +2403,7 @@ class Gaussian {
 	}
 
 	/**
-	 * Returns what is known if both are.
+	 * Puts two independent measurements of one rate together.
 	 * @param {Gaussian} other
 	 * @returns {Gaussian}
 	 */
@@ -2315,7 +2420,8 @@ class Gaussian {
 	}
 
 	/**
-	 * Whether two rates are hardly the same one: they are 4 standard deviations apart.
+	 * Returns whether two measurements can hardly be of one rate: they are 4 standard deviations
+	 * apart.
 	 * @param {Gaussian} other
 	 */
 	differs(other) {
@@ -2324,17 +2430,17 @@ class Gaussian {
 	}
 }
 
-const nothing = new Gaussian(0, 0);
+const unknownRate = new Gaussian(0, 0);
 
 /** RateClock is the remote clock as the local one sees it. Both ways see the same one. */
 class RateClock {
-	at = 0; // x at which the offset is that
+	at = 0; // x at which offset holds
 	offset = 0; // us: remote minus local clock
-	skew = 0; // by which it changes
-	sigma = 0; // standard deviation of that
-	prior = nothing; // what was known of the skew before the points of both ways
-	agreed = nothing; // what both ways last agreed on
-	doubts = false; // the points were not believed
+	skew = 0; // the rate at which offset changes, us per us
+	sigma = 0; // standard deviation of skew
+	prior = unknownRate; // what was known of skew before the points that both ways hold now
+	agreed = unknownRate; // the skew on which both ways last agreed
+	rejected = false; // the points were not believed
 
 	/** @param {number} x */
 	offsetAt(x) {
@@ -2342,18 +2448,18 @@ class RateClock {
 	}
 
 	/**
-	 * Says that what was known of the skew may be wrong by sigma.
+	 * Says that the skew may be wrong by sigma.
 	 * @param {number} sigma
 	 */
 	doubt(sigma) {
 		this.sigma = sigma;
 		this.prior = new Gaussian(this.skew, sigma * sigma);
-		this.agreed = nothing;
+		this.agreed = unknownRate;
 	}
 
 	/**
-	 * Takes that the offset has run away by so much in a time: the rate has changed by some of
-	 * that.
+	 * Takes that the offset ran away in a time: a slew began or ended in it. How much of the
+	 * change of rate goes on is not known, so the skew takes half of it and sigma all.
 	 * @param {number} by us
 	 * @param {number} time us
 	 */
@@ -2364,59 +2470,64 @@ class RateClock {
 	}
 
 	/**
-	 * Takes what both ways say of the skew, and returns by how much it turned.
+	 * Learns what the points of both ways say of the skew, and returns by how much the skew
+	 * changed.
 	 * @param {Gaussian} i
 	 * @param {Gaussian} o
 	 */
 	learn(i, o) {
-		const was = this.skew;
 		const both = i.variance > 0 && o.variance > 0;
-		if (both && i.differs(o)) { // rule: no clock makes a round trip longer: a path ramps
+		const before = this.skew;
+		// Both ways see the same clock, so where they differ a path is changing slowly.
+		// rule: no clock makes a round trip longer: a path ramps
+		if (both && i.differs(o)) {
 			if (this.agreed.variance > 0) {
 				this.prior = this.agreed;
 			}
-			this.agreed = nothing;
-			this.doubts = true;
+			this.agreed = unknownRate;
+			this.rejected = true;
 			this.skew = median(this.prior.mean, i.mean, o.mean);
 			this.sigma = Math.sqrt(this.prior.variance);
 		} else {
-			this.believe(i, o, both);
+			this.believe(i, o);
 		}
 		const {mean, variance} = this.prior;
 		this.prior = new Gaussian(clamp(mean, -maxSkew, maxSkew), variance);
 		this.skew = clamp(this.skew, -maxSkew, maxSkew);
-		return this.skew - was;
+		return this.skew - before;
 	}
 
 	/**
-	 * Takes what both ways say, or one of them, where they do not contradict each other.
+	 * Learns what both ways say, or one of them. They do not contradict each other.
 	 * @param {Gaussian} i
 	 * @param {Gaussian} o
-	 * @param {boolean} both
 	 */
-	believe(i, o, both) {
+	believe(i, o) {
+		const both = i.variance > 0 && o.variance > 0;
 		let points = i.and(o);
-		this.doubts = false;
-		// At first only what most crystals do is known, and a clock may be further off, but none
-		// so far.
-		const known = this.prior.variance < priorSkew * priorSkew / 2 ||
-			Math.abs(points.mean) > 1.1 * maxSkew;
-		if (known && points.differs(this.prior)) {
+		this.rejected = false;
+		// At the start prior is only what most crystals do. A clock may be worse than that, but
+		// none is worse than maxSkew.
+		const isNarrow = this.prior.variance < priorSkew * priorSkew / 2;
+		const isKnown = isNarrow || Math.abs(points.mean) > 1.1 * maxSkew;
+		if (isKnown && points.differs(this.prior)) {
 			const {mean} = this.prior;
 			const d = points.mean - mean;
-			const common = both ? Math.abs(median(0, i.mean - mean, o.mean - mean)) : 0;
-			if (common > Math.abs(d) / 2) { // rule: what both ways say is the clock
+			// A path changes one way, a clock both.
+			const common = median(0, i.mean - mean, o.mean - mean);
+			// rule: what both ways say is the clock
+			if (both && Math.abs(common) > Math.abs(d) / 2) {
 				this.prior = new Gaussian(mean, d * d);
 			} else {
 				points = new Gaussian(points.mean, d * d);
-				this.doubts = true;
+				this.rejected = true;
 			}
 		}
-		const now = this.prior.and(points);
-		this.skew = now.mean;
-		this.sigma = Math.sqrt(now.variance);
+		const g = this.prior.and(points);
+		this.skew = g.mean;
+		this.sigma = Math.sqrt(g.variance);
 		if (both) {
-			this.agreed = now;
+			this.agreed = g;
 		}
 	}
 }
@@ -2433,34 +2544,34 @@ function median(a, b, c) {
 
 // ---- The arbiter between path and clock ----
 
-const warmUp = 6 * second; // the first datagrams may all have queued
+const warmUp = 6 * second; // until then all datagrams may have queued
 const longestQueue = 220 * second; // an asymmetry that was right is kept through a long queue
 
 /**
- * @typedef {object} Look what both ways say at one time
+ * @typedef {object} Look what both ways say together at one time
  * @property {number} roundTrip us
  * @property {number} correction us: offset minus midpoint
  * @property {number} deadBand us: two looks at the same round trip differ by less
- * @property {boolean} original the peer tells late that its floor rose
+ * @property {boolean} original the peer is an original, which shows late that its floor rose
  */
 
 /**
- * Arbiter decides whether the path or a clock has changed. It sees no datagram: only the round
- * trip, in which no clock is, and how far the offset is from the midpoint.
+ * Arbiter decides whether the path or a clock has changed. It sees no datagrams, only the round
+ * trip, which contains no clock, and how far the offset is from the midpoint.
  */
 class Arbiter {
-	reference = 0; // us: the round trip that is trusted, of late
+	reference = 0; // us: the round trip that is trusted now
 	asymmetry = 0; // us: offset minus midpoint while the round trip is the reference one
 	symmetric = 0; // us: the reference round trip when the asymmetry was last 0
-	expiry = 0; // us: until the asymmetry decays
+	expiry = 0; // us: time left until the asymmetry decays
 	age = 0; // us: for how long the round trip has been the reference one
-	candidate = 0; // us: another round trip that lasts
-	candidateAge = 0; // us: for how long it has
-	reviewed = 0; // x when that was last asked
-	jumped = false; // the offset did: what is taken for an asymmetry may be a clock that was set
+	candidate = 0; // us: another round trip, which may become the reference
+	candidateAge = 0; // us: for how long the round trip has been that
+	reviewed = 0; // x of the last review
+	jumped = false; // the offset jumped, so what looks like an asymmetry may be a clock step
 
 	/**
-	 * Takes the round trip for the reference. It is taken to be symmetric.
+	 * Takes the round trip for the reference, with equal ways.
 	 * @param {number} roundTrip
 	 */
 	restart(roundTrip) {
@@ -2474,7 +2585,8 @@ class Arbiter {
 	}
 
 	/**
-	 * Returns the time since it was last asked. It says little about what a long one spans.
+	 * Returns the time since the last review, at most 2 s: one review tells little of a longer
+	 * time.
 	 * @param {number} x
 	 */
 	since(x) {
@@ -2487,37 +2599,40 @@ class Arbiter {
 		return dt;
 	}
 
-	/** Whether the reference round trip is hardly known yet. */
-	get isWarmingUp() {
+	/** Returns whether the reference round trip is hardly known yet. */
+	warmingUp() {
 		return this.age < warmUp;
 	}
 
-	/** Whether the round trip is not known well yet. */
-	get isEarly() {
-		return this.age < 2 * settled;
+	/** Returns whether the round trip is not known well yet. */
+	isEarly() {
+		return this.age < 2 * settledTime;
 	}
 
 	/**
-	 * Returns how far the midpoint may be off where the round trip is d longer than it was. At
-	 * first, and beside an original, which tells rises late, a shorter one is right.
-	 * @param {number} d
+	 * Returns by how much the asymmetry may have changed when the round trip became d longer: by
+	 * half of d, if one way took all of it.
+	 * @param {number} d us
 	 * @param {Look} look
 	 */
 	asymmetryBound(d, look) {
-		if (d < 0 && (this.isWarmingUp || look.original)) {
+		if (d < 0 && (this.warmingUp() || look.original)) {
+			// The shorter round trip is the right one: there were queues, or an original told
+			// late.
 			return 0;
 		}
+		// A long time has shown the shortest round trip, so a slightly longer one is another path.
 		// rule: a round trip that is well known is not a little longer
-		const known = d > 0 && !this.isEarly;
-		if (!known && Math.abs(d) < look.deadBand) {
+		const isAnotherPath = d > 0 && !this.isEarly();
+		if (!isAnotherPath && Math.abs(d) < look.deadBand) {
 			return 0;
 		}
 		return Math.abs(d) / 2;
 	}
 
 	/**
-	 * Returns how far the offset is to be from the midpoint: as it is, or as near to that as both
-	 * round trips that are known allow.
+	 * Returns how far the offset should be from the midpoint: as far as it is, or as close to that
+	 * as both round trips that are known allow.
 	 * @param {Look} look
 	 */
 	correct(look) {
@@ -2528,84 +2643,79 @@ class Arbiter {
 	}
 
 	/**
-	 * Learns the reference round trip from one that lasted dt.
-	 * @param {number} dt
+	 * Learns the reference round trip from one that lasted for dt.
+	 * @param {number} dt us
 	 * @param {Look} look
 	 */
 	learn(dt, look) {
 		const d = look.roundTrip - this.reference;
-		const same = Math.abs(d) < look.deadBand;
 		if (look.roundTrip < -look.deadBand) {
-			// A clock was set, and not everybody has told.
-		} else if (this.isWarmingUp && d < 0) { // rule: a shorter one is taken at once in warm-up
-			if (same) {
+			// There was a clock step, and one way has not shown it yet.
+		} else if (this.warmingUp() && d < 0) {
+			// Queues end, and what they leave is the path.
+			// rule: a shorter round trip is taken at once in warm-up
+			if (Math.abs(d) < look.deadBand) {
 				this.age += dt;
 				this.candidateAge = 0;
 			}
 			this.reference = look.roundTrip;
-		} else if (same) {
+		} else if (Math.abs(d) < look.deadBand) {
 			this.reference += d * Math.min(dt / congestedTime, 1);
 			this.age += dt;
 			this.candidateAge = 0;
+		} else if (Math.abs(look.roundTrip - this.candidate) >= look.deadBand) {
+			this.candidate = look.roundTrip;
+			this.candidateAge = 0;
 		} else {
-			this.learnCandidate(dt, look);
+			this.candidateAge += dt;
+			// No queue keeps its height for so long.
+			// rule: another round trip that lasts is learnt
+			if (this.candidateAge > settledTime) {
+				if (this.asymmetry === 0) {
+					this.expiry = longestQueue;
+				}
+				this.asymmetry = look.correction;
+				this.reference = look.roundTrip;
+				this.candidateAge = 0;
+			}
 		}
-		if (this.expiry < 0) { // rule: asymmetries decay
+		// Nothing shows an asymmetry, so equal ways become the better guess the longer a path
+		// lasts.
+		// rule: asymmetries decay
+		if (this.expiry < 0) {
 			const part = Math.min(4 * dt / congestedTime, 1);
 			this.symmetric += (this.reference - this.symmetric) * part;
 		}
 		const most = this.asymmetryBound(this.reference - this.symmetric, look);
 		this.asymmetry = clamp(this.asymmetry, -most, most);
-		if (Math.abs(this.asymmetry) < 1) { // it decays for ever
+		if (Math.abs(this.asymmetry) < 1) { // an exponential decay has no end
 			this.asymmetry = 0;
 			this.symmetric = this.reference;
 		}
 	}
 
 	/**
-	 * Takes that the round trip has been another one for dt.
-	 * @param {number} dt
+	 * Returns whether the round trip would be as before if the floor of w were higher by rise,
+	 * which is how a clock step looks. In warm-up a queue may have ended as another one came, so
+	 * it asks for more.
+	 * @param {number} rise us
+	 * @param {number} before us
 	 * @param {Look} look
+	 * @param {Way} w
 	 */
-	learnCandidate(dt, look) {
-		if (Math.abs(look.roundTrip - this.candidate) >= look.deadBand) {
-			this.candidate = look.roundTrip;
-			this.candidateAge = 0;
-			return;
-		}
-		this.candidateAge += dt;
-		if (this.candidateAge <= settled) {
-			return;
-		}
-		if (this.asymmetry === 0) { // rule: another round trip that lasts is learnt
-			this.expiry = longestQueue;
-		}
-		this.asymmetry = look.correction;
-		this.reference = look.roundTrip;
-		this.candidateAge = 0;
-	}
-
-	/**
-	 * Whether the round trip is that of before if the floor of a way is higher by rise. In warm-up
-	 * one queue may have ended as another came.
-	 * @param {number} rise
-	 * @param {number} before
-	 * @param {Look} look
-	 * @param {Way} way
-	 */
-	matches(rise, before, look, way) {
-		const lack = before - look.roundTrip;
-		const miss = Math.abs(lack - rise);
+	matches(rise, before, look, w) {
 		let most = rise / 2;
-		if (this.isWarmingUp) {
+		if (this.warmingUp()) {
 			most = rise / 4;
-			const hasQueued = way.spreads === 0; // all the time, perhaps
-			const isAgain = way.hits >= 2; // a queue is as late as this by chance
-			if (hasQueued || way.congestedFor < 5 * second || !isAgain) {
+			const maybeAlwaysQueued = w.spreads === 0;
+			const isRepeated = w.hits >= 2; // a queue reaches the same height once, by chance
+			if (maybeAlwaysQueued || w.congestedFor < 5 * second || !isRepeated) {
 				return false;
 			}
 		}
-		const gate = look.deadBand + gateSpreads * way.spread;
+		const lack = before - look.roundTrip;
+		const miss = Math.abs(lack - rise);
+		const gate = look.deadBand + gateSpreads * w.spread;
 		return lack > look.deadBand && miss < gate && miss < most;
 	}
 }
@@ -2613,30 +2723,17 @@ class Arbiter {
 // ---- The interval that contains the offset: the error bound ----
 
 /**
- * Interval contains the true offset while no clock is set: no delay is negative, so each datagram
- * limits the offset on one side, and each report on the other.
+ * Interval contains the true offset while there is no clock step. No delay is negative, so each
+ * datagram limits the offset on one side, and each report on the other.
  */
 class Interval {
-	/**
-	 * us: the truth is at most so far below the offset, as the way in says, and above, as the way
-	 * out says.
-	 */
-	slack = [0, 0];
-	fresh = [false, false]; // so since then:
-	since = 0; // x of the last clock step, or end of a silence: what was before counts no more
-	event = -settled; // x of the last clock step; at the start -settled
+	slack = [0, 0]; // us: the truth is at most this far below the offset (inward) and above it
+	fresh = [false, false]; // that way has said something since
+	since = 0; // x of the last clock step or end of a silence: older limits may be wrong
+	event = -settledTime; // x of the last clock step; at the start -settledTime
 
 	/**
-	 * Takes that a clock was set at x, or seems to have been.
-	 * @param {number} x
-	 */
-	clockStep(x) {
-		this.event = x;
-		this.doubt(x);
-	}
-
-	/**
-	 * Says that a clock may have been set before x.
+	 * Says that there may have been a clock step before x.
 	 * @param {number} x
 	 */
 	doubt(x) {
@@ -2644,30 +2741,31 @@ class Interval {
 		this.fresh = [false, false];
 	}
 
-	/** Whether both ways have told something since. */
-	get isChecked() {
+	/** Returns whether both ways have told something since. */
+	checked() {
 		return this.fresh[inward] && this.fresh[outward];
 	}
 
-	/** Whether a clock was ever set. */
-	get stepped() {
-		return this.event > -settled;
+	/**
+	 * Says that a clock step was detected at x.
+	 * @param {number} x
+	 */
+	clockStep(x) {
+		this.event = x;
+		this.doubt(x);
+	}
+
+	/** Returns whether a clock step was ever detected. */
+	stepped() {
+		return this.event > -settledTime;
 	}
 
 	/**
-	 * Returns the time since the last clock step, us.
+	 * Returns the time at x since the last clock step, us.
 	 * @param {number} x
 	 */
 	undisturbed(x) {
 		return x - this.event;
-	}
-
-	/**
-	 * Whether a clock was set of late.
-	 * @param {number} x
-	 */
-	isUnsettled(x) {
-		return this.stepped && this.undisturbed(x) < settled;
 	}
 
 	/** Returns how far the offset may be off, us. */
@@ -2676,8 +2774,8 @@ class Interval {
 	}
 
 	/**
-	 * Says that the truth may be farther off, on both sides.
-	 * @param {number} by us
+	 * Says that the truth may be by us farther off, on both sides.
+	 * @param {number} by
 	 */
 	widen(by) {
 		for (const [way, slack] of this.slack.entries()) {
@@ -2686,27 +2784,27 @@ class Interval {
 	}
 
 	/**
-	 * Says that the truth may be so far off on the side of a way.
+	 * Says that the truth may be slack us off on the side of a way.
 	 * @param {number} way
-	 * @param {number} slack us
+	 * @param {number} slack
 	 */
 	atLeast(way, slack) {
 		this.slack[way] = Math.max(this.slack[way], slack);
 	}
 
 	/**
-	 * Takes what a way has said since from: at x the truth is at most so far off. It returns
-	 * whether a clock was set, or more is known after one was.
+	 * Takes a limit of a way: at x the truth is at most slack us off on its side. The datagrams
+	 * behind it arrived after from. It returns whether that is news for readers: a clock step, or
+	 * the first limit after one.
 	 * @param {number} way
 	 * @param {number} from
 	 * @param {number} x
-	 * @param {number} slack us
+	 * @param {number} slack
 	 */
 	take(way, from, x, slack) {
 		let news = false;
 		if (!this.fresh[way] && from >= this.since) {
-			// After a clock step another one counts, even if wider.
-			this.slack[way] = slack;
+			this.slack[way] = slack; // it replaces the old limit even if it is wider
 			this.fresh[way] = true;
 			news = true;
 		}
@@ -2715,9 +2813,9 @@ class Interval {
 		if (gap <= 0) {
 			return news;
 		}
-		if (gap < slewedMost) { // nothing is left, but a slewed clock may be so far off
-			this.slack[1 - way] += slewedMost;
-		} else { // a clock was set
+		if (gap < unseenSlew) { // the interval is empty: a slew moved the truth out of it
+			this.slack[1 - way] += unseenSlew;
+		} else { // no slew moves it that far
 			this.clockStep(x);
 			this.slack[1 - way] = maxOffset;
 		}
@@ -2727,35 +2825,32 @@ class Interval {
 
 // ---- The floor of one way: gates, level shifts ----
 
-const minute = 60 * second;
-const bucketTime = 0.2 * second; // datagrams are judged by the fastest of so long
-const congestedTime = 10 * second; // what lasts so long is no queue
-const hostJitter = 100; // us: hosts add so much, whatever the path
-const gateSpreads = 8; // spreads: exponential jitter exceeds 8 times its mean in e^-8 of the cases
+const bucketTime = 0.2 * second; // datagrams are judged by the fastest of this span
+const congestedTime = 10 * second; // what makes all datagrams late for longer is no queue
+const hostJitter = 100; // us: what hosts add, whatever the path
+const gateSpreads = 8; // spreads: exponential jitter exceeds 8 times its mean once in 3,000 times
+
 const leastSlew = 20; // us: less may be rounding
-const lateShare = 0.7; // of what lacks
-const slewDepths = 5; // depths: late by more is late for sure
-const mayBeDepths = 0.6; // depths: and by so much perhaps
+const lateShare = 0.7; // of what lacks: two ways that return from a shorter path are late by half
+const slewDepths = 5; // depths (see Typical): a way that is this late is late for sure
+const suspectDepths = 0.6; // depths: and a way that is this late may be
 
 /**
- * @typedef {object} Sample the fastest datagram of some time
- * @property {number} from x
- * @property {number} to x
- * @property {number} at x: about when it came
- * @property {number} least us: so far is it above the floor
- * @property {number} next us: the second fastest; Infinity if it is not known
+ * Bucket is the span of 0.2 s or more that is under way. Go has a fast path here; its numbers are
+ * whole, and so are these.
  */
-
-/** Bucket is the span of 0.2 s or more that is under way. */
 class Bucket {
-	from = 0; // x when it began
-	fastest = Infinity; // us: the fastest datagram is so far above the floor
-	runnerUp = Infinity; // us: the second fastest
+	from = 0; // x at which the bucket began
+	fastest = Infinity; // us: height of the fastest datagram above the floor
+	runnerUp = Infinity; // us: height of the second fastest
 	count = 0; // datagrams
-	jitter = 0; // us: mean difference of two datagrams in a row (RFC 3550)
-	#last = 0; // us: the last one was so far above the floor
+	last = 0; // us: height of the last datagram
+	jitter = 0; // us: mean difference of two successive datagrams (RFC 3550)
 
-	/** @param {number} x */
+	/**
+	 * Begins a bucket at x.
+	 * @param {number} x
+	 */
 	begin(x) {
 		this.from = x;
 		this.fastest = Infinity;
@@ -2764,156 +2859,174 @@ class Bucket {
 	}
 
 	/**
-	 * Adds a datagram that is so far above the floor.
-	 * @param {number} above
+	 * Adds a datagram that is y us above the floor.
+	 * @param {number} y
 	 */
-	add(above) {
-		const difference = Math.min(Math.abs(above - this.#last), second);
+	add(y) {
+		this.runnerUp = Math.min(this.runnerUp, Math.max(this.fastest, y));
+		this.fastest = Math.min(this.fastest, y);
+		const difference = Math.min(Math.abs(y - this.last), second);
 		this.jitter += (difference - this.jitter) / 16;
-		this.#last = above;
-		this.runnerUp = Math.min(this.runnerUp, Math.max(this.fastest, above));
-		this.fastest = Math.min(this.fastest, above);
+		this.last = y;
 	}
 
-	/** How far the two fastest lie apart, us. */
-	get spread() {
-		return this.fastest === Infinity ? 0 : this.runnerUp - this.fastest;
-	}
-
-	/** Whether so many came that the two fastest differ little even where a path flaps. */
-	get isLarge() {
+	/**
+	 * Returns whether enough datagrams arrived that the two fastest differ little, even where a
+	 * path flaps.
+	 */
+	many() {
 		return this.count > fitPoints;
 	}
 
 	/**
-	 * Says that the floor rose.
-	 * @param {number} by
+	 * Says that the floor rose by d us.
+	 * @param {number} d
 	 */
-	rise(by) {
-		this.#last -= by;
-		this.fastest = Math.trunc(Math.max(this.fastest - by, 0));
-		this.runnerUp = Math.trunc(Math.max(this.runnerUp - by, 0));
+	rise(d) {
+		this.last -= d;
+		this.fastest = Math.trunc(Math.max(this.fastest - d, 0));
+		this.runnerUp = Math.trunc(Math.max(this.runnerUp - d, 0));
 	}
 }
 
 /**
- * Outliers are datagrams below the lower gate, faster than the path seems to allow. A clock that
- * was set makes all datagrams early, a path that was not taken before some, and swapped times of
- * receipt one or two.
+ * @typedef {object} Sample the fastest datagram of a span of time
+ * @property {number} from x at which the span begins
+ * @property {number} to x at which it ends
+ * @property {number} at x: about when the datagram arrived
+ * @property {number} least us: its height above the floor
+ * @property {number} next us: the height of the second fastest; Infinity if that is not known
+ */
+
+const outliersInARow = 3; // this many are believed: two may be a pair of swapped times of receipt
+const apart = 5000; // us: more than a program takes for one that waited in its socket
+
+/**
+ * Outliers are datagrams below the lower gate, implausibly early for the path. A clock step makes
+ * all datagrams early, a new path some, and swapped times of receipt one or two.
  */
 class Outliers {
-	row = 0; // so many in a row
-	#x = 0; // when the last one came that counts,
-	#above = 0; // us: and how far above the floor
-	#least = 0; // us: of those, below 0
-	#buckets = 0; // buckets in a row in which some came
-	#now = false; // one came in the bucket under way
+	row = 0; // how many count in a row
+	x = 0; // at which the last one that counts arrived
+	y = 0; // us: its height above the floor
+	least = 0; // us: the lowest height of those in a row, below 0
+	buckets = 0; // buckets in a row that had some
+	inThisBucket = false; // the bucket under way has some
 
 	/**
-	 * Adds one that arrives at x, and returns by how much the floor fell, or null while that is
-	 * not believed.
+	 * Adds an early outlier that arrived at x, y us above the floor, and returns by how much the
+	 * floor fell, or null while that is not believed. gate is how far apart, in us, outliers of
+	 * one level may be. At first is the session so young that nobody relies on it; then datagrams
+	 * of one moment count each.
 	 * @param {number} x
-	 * @param {number} above us, below 0
-	 * @param {number} gate us by which the delays of outliers differ
-	 * @param {boolean} isFirst in the first seconds all count: nobody relies on what is known
+	 * @param {number} y
+	 * @param {number} gate
+	 * @param {boolean} first
 	 * @returns {number | null}
 	 */
-	add(x, above, gate, isFirst) {
-		const wait = x - this.#x;
-		if (above < this.#above - wait - gate) {
-			this.row = 0; // rule: what was held up and arrives at once proves nothing
-		} else if (above > this.#above + second) {
-			this.row = 0; // more than jitter: those before were of something else
-		} else if (this.row > 0 && wait < apart && !isFirst) {
+	add(x, y, gate, first) {
+		const wait = x - this.x;
+		// Datagrams that a stall held up all arrive at its end, each earlier than the last by the
+		// time between their stamps. They say nothing new about the floor.
+		// rule: what was held up and arrives at once proves nothing
+		if (y < this.y - wait - gate) {
+			this.row = 0;
+		} else if (y > this.y + second) { // more than jitter: the ones before had another cause
+			this.row = 0;
+		} else if (this.row > 0 && wait < apart && !first) {
 			return null;
 		}
-		this.#x = x;
-		this.#above = above;
 		this.row++;
-		this.#least = this.row === 1 ? above : Math.min(this.#least, above);
-		this.#now = true;
+		if (this.row === 1 || y < this.least) {
+			this.least = y;
+		}
+		this.x = x;
+		this.y = y;
+		this.inThisBucket = true;
+		// An accident makes one or two datagrams early, a clock step or a path keeps making them
+		// early.
 		// rule: outliers come neither three times, nor in each bucket
-		if (this.row < outliersInARow && this.#buckets < 4) {
+		if (this.row < outliersInARow && this.buckets < 4) {
 			return null;
 		}
-		this.row = 0;
-		this.#buckets = 0;
-		this.#now = false;
-		return this.#least;
+		const by = this.least;
+		Object.assign(this, new Outliers());
+		return by;
 	}
 
+	/** Counts buckets in a row that had outliers. */
 	endBucket() {
-		this.#buckets = this.#now ? this.#buckets + 1 : 0;
-		this.#now = false;
+		this.buckets = this.inThisBucket ? this.buckets + 1 : 0;
+		this.inThisBucket = false;
 	}
 }
 
-const outliersInARow = 3; // so many are believed: two may be nuisances
-const apart = 5000; // us: more than a program takes for one that waited in its socket
-
-/** Late is a run of samples of a way that all were above the floor. */
+/** Late is a run of samples of one way that were all above the floor. */
 class Late {
-	by = 0; // us: at least so far
-	queued = 0; // us: for so long the samples were later than a slew makes them
-	#from = 0; // x
-	#to = 0; // x
+	by = 0; // us: by at least this much
+	from = 0; // x at which the run begins
+	to = 0; // x at which it ends
+	queued = 0; // us: for how long the samples were later than a slew makes them
 
 	/**
-	 * Takes a sample. A run ends with one that is not late by most of what lacks.
+	 * Adds a sample that is residual us above the floor. A sample that is not late by most of what
+	 * the round trip lacks ends the run.
 	 * @param {Sample} sample
-	 * @param {number} residual us
+	 * @param {number} residual
 	 * @param {number} lack us
 	 * @param {number} spread us
 	 */
 	add(sample, residual, lack, spread) {
-		if (this.lasted === 0 || this.by < lateShare * lack) {
+		if (this.lasted() === 0 || this.by < lateShare * lack) {
 			this.by = residual;
-			this.#from = sample.from;
+			this.from = sample.from;
 			this.queued = 0;
 		}
 		this.by = Math.min(this.by, residual);
-		this.#to = sample.to;
+		this.to = sample.to;
+		// A queue has nothing to do with what the round trip lacks.
 		// rule: a slew is late by what lacks, a queue by more
 		if (residual > 2 * lack + 4 * spread) {
 			this.queued += sample.to - sample.from;
 		}
 	}
 
-	get lasted() {
-		return this.#to - this.#from;
+	lasted() {
+		return this.to - this.from;
 	}
 }
 
-/** How far above the floor the fastest datagrams of a way usually come. */
+/** Typical is how far above the floor the fastest datagrams usually are. */
 class Typical {
-	height = 0; // us: mean distance of the points from the floor
-	spacing = 0; // us: time between them
-	depth = 0; // us*us: both multiplied: over so long a time the fastest comes so much nearer
+	height = 0; // us: mean height of the points above the floor
+	spacing = 0; // us: time between the points
+	depth = 0; // us*us: height times spacing. In twice the time the fastest is half as high
 }
 
 /**
  * Way is the floor of one way: the delay of a datagram that does not queue, as the clock stands,
- * and the points that tell how it moves against the clock.
+ * and the points that tell how that moves against the clock.
  *
- * The yardstick of all gates is the spread: how far apart the fastest datagrams come. It learns
- * only from what comes near: what sets a gate must not learn from what the gate refuses.
+ * The yardstick of all gates is the spread: how far apart the fastest datagrams are. Queues and
+ * clocks are slow compared with it, and heavy tails do not touch it. It learns only from samples
+ * near the floor: whatever sets a gate must not learn from what the gate refuses.
  */
 class Way {
-	level = 0; // us
-	lastNear = 0; // x of the last sample that came near, or of a level shift
-	touched = 0; // x of the datagram on which it lies
-	spread = second; // us: how far apart the fastest datagrams come; at the start 1 s
-	residual = second; // us: the last sample was so far above the floor
-	least = 0; // us: the last two were
-	congestedFor = 0; // us: for how long samples have been congested, of each a second at most
-	plateau = 0; // us: the least residual after the first 5 s of that
+	level = 0; // us: the floor, as a delay
+	lastNear = 0; // x of the last sample near the floor, or of a level shift
+	touched = 0; // x of the datagram on which the floor lies
+	spread = second; // us: how far apart the fastest datagrams are; 1 s at the start
+	residual = second; // us: height of the last sample above the floor
+	leastOfTwo = 0; // us: the lower height of the last two samples
+	congestedFor = 0; // us: for how long samples have been congested; each counts for 1 s at most
+	plateau = 0; // us: the lowest height after the first 5 s of that
 	late = new Late();
 	typical = new Typical();
 	points = new Points();
-	spreads = 0; // samples that the spread is a mean over
+	spreads = 0; // samples that the spread is a mean over, at most longRun
 	hits = 0; // congested samples near the plateau, at most longRun
-	#usual = 0; // us: mean time between datagrams or reports, each counted for as long as it is
-	#gap = 0; // us: the last one
+	usualGap = 0; // us: mean time between datagrams or reports, weighted by that time
+	lastGap = 0; // us: the last such time
 
 	/**
 	 * Begins with a datagram at x.
@@ -2922,17 +3035,20 @@ class Way {
 	 */
 	start(level, x) {
 		Object.assign(this, new Way(), {level, lastNear: x, touched: x});
-		this.typical.depth = second * second; // nothing is late before it is known what is usual
+		this.typical.depth = second * second; // nothing is late until the usual height is known
 		this.points.restart(x);
 	}
 
-	/** Returns how far the fastest datagrams lie apart. */
+	/**
+	 * Returns how far apart, in us, the fastest datagrams are: by the points or by the spread,
+	 * whichever is less.
+	 */
 	scatter() {
 		return Math.min(this.points.meanResidual, this.spread);
 	}
 
 	/**
-	 * Returns how far above the floor the fastest datagram of a sample that ends at x may be.
+	 * Returns how many us above the floor a sample that ends at x still counts as near.
 	 * @param {number} x
 	 * @param {number} sigma
 	 * @param {number} resolution
@@ -2943,17 +3059,20 @@ class Way {
 	}
 
 	/**
-	 * Returns for how long nothing near the floor has come at x, and nothing congested either.
+	 * Returns for how long, in us, the floor may have drifted unseen at x: since the last sample
+	 * near the floor, without the time for which all datagrams queued.
 	 * @param {number} x
 	 */
 	unseen(x) {
+		// The gate opens as clocks drift apart. If a queue opened it, too, the queue would pass
+		// it.
 		// rule: what is congested opens no gate
 		return Math.max(x - this.lastNear - this.congestedFor, 0);
 	}
 
 	/**
-	 * Returns how far below the floor a datagram may be at x: 12 scatters, not 8 spreads as above
-	 * it, since the first ones may be small by chance.
+	 * Returns how many us below the floor a datagram at x still counts as near: 12 scatters, not
+	 * the 8 spreads of the upper gate, since the first scatters may be small by chance.
 	 * @param {number} x
 	 * @param {number} sigma
 	 * @param {number} resolution
@@ -2964,43 +3083,48 @@ class Way {
 		return steady + sigmas / 2 * sigma * unseen;
 	}
 
-	/** Returns how late all datagrams are. */
+	/**
+	 * Returns by how many us even the fastest datagrams are late: those of the last congested
+	 * sample, or of the last two samples near the floor.
+	 */
 	lateness() {
 		if (this.congestedFor > 0) {
 			return this.residual;
 		}
-		return this.least >= 2 * this.spread ? this.least : 0; // rule: what is near may be late
+		// A small clock step stays within the gate. Twice the spread, twice, is hardly chance.
+		// rule: what is near may be late
+		return this.leastOfTwo >= 2 * this.spread ? this.leastOfTwo : 0;
 	}
 
-	/** Returns how long all datagrams queue. */
+	/** Returns for how long, in us, even the fastest datagrams queue. */
 	queue() {
 		return this.congestedFor === 0 ? 0 : this.residual;
 	}
 
 	/**
-	 * Whether all datagrams of late came above the floor by most of what the round trip lacks, and
-	 * by more than is usual over such a time, so many times.
-	 * @param {number} lack
+	 * Returns whether the run of late samples is late by most of what the round trip lacks, and by
+	 * depths times more than is usual over such a time. A run that mostly queued says nothing.
+	 * @param {number} lack us
 	 * @param {number} depths
 	 */
 	isLate(lack, depths) {
 		const by = Math.min(this.late.by, lack);
-		const time = this.late.lasted;
-		if (this.late.queued > time / 2) {
+		const time = this.late.lasted();
+		if (by <= lateShare * lack || this.late.queued > time / 2) {
 			return false;
 		}
 		const {height, spacing, depth} = this.typical;
-		const usual = height * Math.min(spacing / time, 1);
-		return by > lateShare * lack && by * time > depths * depth && by > usual;
+		const usualHeight = height * Math.min(spacing / time, 1);
+		return by * time > depths * depth && by > usualHeight;
 	}
 
 	/**
-	 * Moves the floor to another level at x.
+	 * Moves the floor by d us to another level at x.
 	 * @param {number} x
-	 * @param {number} by us
+	 * @param {number} d
 	 */
-	shift(x, by) {
-		this.lay(by);
+	shift(x, d) {
+		this.lay(d);
 		this.points.restart(x);
 		this.near(x);
 		this.late = new Late();
@@ -3008,87 +3132,89 @@ class Way {
 	}
 
 	/**
-	 * Takes the time since the last datagram or report, and returns whether that is a silence:
-	 * longer than 15 s and than four usual ones. One that is as long as the one before it is
-	 * usual.
-	 * @param {number} gap us
+	 * Takes the time since the last datagram or report, in us, and returns whether that was a
+	 * silence: longer than 15 s and than four usual gaps. A gap like the one before it is usual.
+	 * @param {number} gap
 	 */
 	isSilence(gap) {
-		const usual = Math.max(this.#usual, Math.min(this.#gap, gap));
-		const limit = Math.max(settled, 4 * usual);
+		const usual = Math.max(this.usualGap, Math.min(this.lastGap, gap));
+		const limit = Math.max(settledTime, 4 * usual);
 		const counts = Math.min(gap, limit);
-		this.#gap = gap;
-		this.#usual += (counts - this.#usual) * counts / (counts + minute);
+		this.lastGap = gap;
+		this.usualGap += (counts - this.usualGap) * counts / (counts + minute);
 		return gap > limit;
 	}
 
-	/** Returns after what time without one more it is silent, us. */
+	/** Returns for how many us this way may send nothing before it counts as silent. */
 	patience() {
-		return Math.max(settled, 4 * this.#usual);
+		return Math.max(settledTime, 4 * this.usualGap);
 	}
 
 	/**
-	 * Takes that datagrams come near the floor.
+	 * Takes that the floor was seen at x.
 	 * @param {number} x
 	 */
 	near(x) {
 		this.congestedFor = 0;
-		this.least = 0;
+		this.leastOfTwo = 0;
 		this.lastNear = x;
 	}
 
 	/**
-	 * Moves the floor up where it was not seen that the clock was slewed.
-	 * @param {number} by us
+	 * Moves the floor up by d us: a slew did so unseen.
+	 * @param {number} d
 	 */
-	raise(by) {
-		this.lay(by);
+	raise(d) {
+		this.lay(d);
 		this.congestedFor = 0;
-		this.least = 0;
+		this.leastOfTwo = 0;
 	}
 
 	/**
-	 * Moves the floor down, to a datagram at x.
+	 * Moves the floor down by d us, to a datagram at x.
 	 * @param {number} x
-	 * @param {number} by us
+	 * @param {number} d
 	 */
-	lower(x, by) {
-		this.lay(-by);
+	lower(x, d) {
+		this.lay(-d);
 		this.touched = x;
-		this.points.loweredBy += by;
+		this.points.loweredBy += d;
 	}
 
 	/**
-	 * Moves the floor up.
-	 * @param {number} by us
+	 * Moves the floor up by d us, and all that is measured from it.
+	 * @param {number} d
 	 */
-	lay(by) {
-		this.level += by;
-		this.residual -= by;
-		this.late.by -= by;
+	lay(d) {
+		this.level += d;
+		this.residual -= d;
+		this.late.by -= d;
 	}
 
 	/**
-	 * Makes a spread of the first bucket before it is over.
+	 * Takes a first spread from the bucket under way.
 	 * @param {Bucket} bucket
 	 */
-	hurry(bucket) {
+	learnFirstSpread(bucket) {
+		// Until there is a spread the gates are too wide to see a clock step.
 		// rule: the first bucket need not be over
 		if (this.spreads === 0 && bucket.count >= fitPoints) {
-			this.spread = Math.min(bucket.spread, second / 2);
+			const isEmpty = bucket.fastest === Infinity; // there were only early outliers
+			const spread = isEmpty ? 0 : bucket.runnerUp - bucket.fastest;
+			this.spread = Math.min(spread, second / 2);
 		}
 	}
 
 	/**
-	 * Takes a sample, and returns by how much the floor rises and whether all of the sample was
-	 * congested.
+	 * Takes a sample, and returns by how many us the floor rises and whether even the fastest
+	 * datagram queued.
 	 * @param {Sample} sample
 	 * @param {number} gate
 	 */
 	take(sample, gate) {
 		const before = this.residual;
 		this.residual = sample.least;
-		this.least = Math.min(sample.least, before);
+		this.leastOfTwo = Math.min(sample.least, before);
 		if (sample.least > gate) {
 			return {by: this.congest(sample), congested: true};
 		}
@@ -3099,8 +3225,9 @@ class Way {
 	}
 
 	/**
-	 * Takes a sample of which all datagrams were late, and returns by how much the floor rises. A
-	 * path that is longer comes back to the same height, a queue hardly; and it may last for 30 s.
+	 * Takes a sample whose datagrams were all late, and returns by how many us the floor rises. A
+	 * path that became longer comes back to the same height again and again; a queue hardly does,
+	 * and it may last for 30 s.
 	 * @param {Sample} sample
 	 */
 	congest(sample) {
@@ -3116,19 +3243,25 @@ class Way {
 			this.hits = 1;
 		}
 		this.plateau = Math.min(this.plateau, least);
-		const returns = this.congestedFor > congestedTime && this.hits >= 3;
-		if (!returns && this.congestedFor <= 3 * congestedTime) { // rule: what lasts is no queue
-			return 0;
+		const isPlateau = this.congestedFor > congestedTime && this.hits >= 3;
+		const isEndless = this.congestedFor > 3 * congestedTime;
+		// Congestion control empties a queue; a longer path stays.
+		// rule: what lasts is no queue
+		if (isPlateau || isEndless) {
+			this.spreads = Math.min(this.spreads, fitPoints); // a longer path may have more jitter
+			return this.plateau;
 		}
-		this.spreads = Math.min(this.spreads, fitPoints); // a longer path may have more jitter
-		return this.plateau;
+		return 0;
 	}
 
 	/**
-	 * Learns the spread from a sample that was faster than the one before by fall: half of what
-	 * its two fastest lie apart, plus fall, since these two may share their delay, as those of a
-	 * frame do. If fall is negative, a queue may have begun. Then it does not count, except where
-	 * a single datagram is known. A sample counts for little more than the mean so far.
+	 * Learns the spread from a sample that was faster than the one before by fall.
+	 *
+	 * The sample says half of what its two fastest are apart, plus fall, since these two may share
+	 * their delay, as two datagrams of one frame do. If fall is negative a queue may have begun,
+	 * so fall does not count then; except where only one datagram is known, as there is nothing
+	 * else to learn from. A sample counts for little more than the mean so far, or a few that
+	 * queued would spoil it.
 	 * @param {Sample} sample
 	 * @param {number} fall us
 	 */
@@ -3140,15 +3273,25 @@ class Way {
 			most = 2.5 * this.spread;
 		}
 		if (spread > second / 2) {
-			return; // there was none before, or a clock was set between the two
+			return; // there was no sample before, or a clock step between the two
 		}
 		this.spreads = Math.min(this.spreads + 1, longRun);
 		this.spread += (Math.min(spread, most + hostJitter / 2) - this.spread) / this.spreads;
 	}
 
 	/**
-	 * Returns the points as the clock stands: x from the last one on, and how long each was under
-	 * way.
+	 * Returns the one-way delay of a point, in us, as the clock stands.
+	 * @param {number} way
+	 * @param {RateClock} clock
+	 * @param {Point} point
+	 */
+	height(way, clock, point) {
+		return point.delta - signOf(way) * clock.offsetAt(point.x);
+	}
+
+	/**
+	 * Returns the points as the clock stands: x relative to the last one, and the one-way delay in
+	 * place of the delta.
 	 * @param {number} way
 	 * @param {RateClock} clock
 	 * @returns {Point[]}
@@ -3156,47 +3299,46 @@ class Way {
 	heights(way, clock) {
 		const {list} = this.points;
 		const last = list[list.length - 1].x;
-		return list.map(({x, delta}) => ({
-			x: x - last,
-			delta: delta - signOf(way) * clock.offsetAt(x),
-		}));
+		return list.map(point => ({x: point.x - last, delta: this.height(way, clock, point)}));
 	}
 
 	/**
 	 * Returns what the points say of the rate of the clock.
 	 * @param {number} way
 	 * @param {RateClock} clock
-	 * @param {number} resolution
+	 * @param {number} resolution us
 	 */
 	slope(way, clock, resolution) {
 		const heights = this.heights(way, clock);
 		const {slope, span} = secant(heights);
 		const {low, third, mean} = residuals(heights, slope);
-		// 4 us: no fit removes half a unit of a stamp.
-		const ideal = Math.max(2 * (third - low), mean * 4 / 5) + 4;
-		let noise = Math.max(ideal, resolution / 2);
-		if (this.points.spacing === bucketTime) { // rule: the spread is noise at first
+		const halfUnit = 4; // us: of a stamp, which no fit removes
+		const scatter = Math.max(2 * (third - low), mean * 4 / 5);
+		let noise = Math.max(scatter + halfUnit, resolution / 2);
+		// A few points may lie on a line by chance.
+		// rule: the spread is noise at first
+		if (this.points.spacing === bucketTime) {
 			noise = Math.max(noise, 1.25 * maxPoints * this.spread / heights.length);
 		}
 		return new Gaussian(clock.skew + signOf(way) * slope, noise * noise / (span * span));
 	}
 
 	/**
-	 * Lays the floor after the clock turned: below its points, or where these are few, which may
-	 * all be late, through the datagram that last touched it.
+	 * Lays the floor after the skew changed: below its points. If there are few, they may all be
+	 * late, and it goes through the datagram that last touched it.
 	 * @param {number} way
 	 * @param {RateClock} clock
-	 * @param {number} turn
+	 * @param {number} change
 	 */
-	turn(way, clock, turn) {
+	tilt(way, clock, change) {
 		const {list, best} = this.points;
 		if (list.length < fitPoints) {
-			this.lay(signOf(way) * turn * (clock.at - this.touched));
+			this.lay(signOf(way) * change * (clock.at - this.touched));
 			return;
 		}
 		let low = Infinity;
 		for (const point of best === null ? list : [...list, best]) {
-			const height = point.delta - signOf(way) * clock.offsetAt(point.x);
+			const height = this.height(way, clock, point);
 			if (height < low) {
 				low = height;
 				this.touched = point.x;
@@ -3206,40 +3348,43 @@ class Way {
 	}
 
 	/**
-	 * Learns how far above the floor datagrams usually come. What is late teaches nothing, nor
-	 * does the curve of a clock that changes its rate: the wobble of the points about it does.
+	 * Learns how far above the floor the points usually are. Samples that are late teach nothing.
+	 * The curve that a clock draws when it changes its rate does not count either, only the wobble
+	 * of the points about it.
 	 * @param {number} way
 	 * @param {RateClock} clock
 	 */
-	learnUsual(way, clock) {
+	learnTypical(way, clock) {
+		const {points, typical} = this;
 		const heights = this.heights(way, clock);
-		const {mean} = residuals(heights, 0);
-		this.points.meanResidual = mean;
-		if (this.late.by >= 2 * mean) {
+		points.meanResidual = residuals(heights, 0).mean;
+		if (this.late.by >= 2 * points.meanResidual) {
 			return;
 		}
-		this.typical.height = Math.min(mean, 2 * wobble(heights));
-		this.typical.spacing = -heights[0].x / (heights.length - 1);
-		const isRare = this.points.spacing < this.typical.spacing / 2;
-		const isDense = this.typical.spacing < 2.5 * second;
+		typical.height = Math.min(points.meanResidual, 2 * wobble(heights));
+		typical.spacing = -heights[0].x / (heights.length - 1);
+		const isDense = typical.spacing < 2.5 * second;
+		const isRare = points.spacing < typical.spacing / 2;
 		if (heights.length >= maxPoints * 2 / 3 && (isDense || isRare)) {
-			this.typical.depth = this.typical.height * this.typical.spacing;
+			typical.depth = typical.height * typical.spacing;
 		}
 	}
 }
 
-// ---- The points below which the floor lies: level and slope ----
+// ---- The points above the floor: its level and slope ----
 
-const maxPoints = 12; // fastest datagrams of doubling spans that the floor lies below
-const fitPoints = 4; // the fewest that show both a slope and noise
+const maxPoints = 12; // the span doubles when there are more
+const fitPoints = 4; // fewer do not show both a slope and noise
 const longestWindow = 130 * second; // oscillators keep no rate for longer
 
 /**
- * @typedef {{x: number, delta: number}} Point a datagram that queued least: about when it came; us
+ * @typedef {object} Point the fastest datagram of a span
+ * @property {number} x about when it arrived
+ * @property {number} delta us
  */
 
 /**
- * Whether a point is below the line of that slope through another one.
+ * Returns whether p is below the line with that slope through q.
  * @param {Point} p
  * @param {Point} q
  * @param {number} slope
@@ -3248,39 +3393,40 @@ function isBelow(p, q, slope) {
 	return p.delta - q.delta < slope * (p.x - q.x);
 }
 
-/** Points are the fastest datagrams of spans of time. */
+/** Points are the fastest datagrams of successive spans of time. The floor lies below them. */
 class Points {
-	end = 0; // x of the end of the last span
-	spacing = bucketTime; // us: time between points; it doubles when there are too many
-	loweredBy = 0; // us: by which the floor was lowered since end
-	meanResidual = second; // us: mean distance of the points from the floor, at the start 1 s
-	rate = nothing;
+	end = 0; // x at which the last span ended
+	spacing = bucketTime; // us: length of a span; it doubles when there are too many points
+	loweredBy = 0; // us: by how much the floor was lowered since end
+	meanResidual = second; // us: mean height of the points above the floor; 1 s at the start
+	rate = unknownRate;
 	/** @type {Point | null} */
-	best = null; // the fastest since end
+	best = null; // the fastest datagram since end
 	/** @type {Point[]} */
 	list = [];
 
 	/**
-	 * Drops the points at x: they speak of another level.
+	 * Drops the points at x: the floor is at another level.
 	 * @param {number} x
 	 */
 	restart(x) {
-		this.forget();
+		this.forgetPoints();
 		this.end = x;
 		this.loweredBy = 0;
 	}
 
-	/** Drops the points: they speak of another slope. */
-	forget() {
+	/** Drops the points: the floor has another slope. */
+	forgetPoints() {
 		this.list = [];
 		this.best = null;
 		this.spacing = bucketTime;
 	}
 
 	/**
-	 * Makes a datagram a candidate for the next point.
+	 * Adds a datagram that becomes the next point if no lower one follows. The floor has that
+	 * slope.
 	 * @param {Point} point
-	 * @param {number} slope of the floor
+	 * @param {number} slope
 	 */
 	add(point, slope) {
 		if (this.best === null || isBelow(point, this.best, slope)) {
@@ -3289,7 +3435,7 @@ class Points {
 	}
 
 	/**
-	 * Returns for how long, us, the points tell the slope at x.
+	 * Returns for how many us the points tell the slope at x.
 	 * @param {number} x
 	 */
 	span(x) {
@@ -3297,11 +3443,13 @@ class Points {
 	}
 
 	/**
-	 * Makes a point of the fastest datagram since the last one. It returns whether one was too
-	 * old, and how long after the last one this came; or null where there is none.
+	 * Makes a point of the fastest datagram of the span that ends at x, or returns null where
+	 * there is none. wait is how many us it arrived after the point before; evicted says that
+	 * older points went.
 	 * @param {number} x
 	 * @param {number} slope
-	 * @param {number} resolution
+	 * @param {number} resolution us
+	 * @returns {{evicted: boolean, wait: number} | null}
 	 */
 	endSpan(x, slope, resolution) {
 		const {best} = this;
@@ -3312,9 +3460,9 @@ class Points {
 		if (best === null) {
 			return null;
 		}
-		if (last !== undefined && best.x <= last.x) { // receive times went back
+		if (last !== undefined && best.x <= last.x) { // times of receipt went back
 			if (last.x > x) {
-				this.forget();
+				this.forgetPoints();
 			}
 			return null;
 		}
@@ -3327,35 +3475,35 @@ class Points {
 	/**
 	 * Drops points that are too old, or every second one, and returns whether any was too old.
 	 * @param {number} slope
-	 * @param {number} resolution
+	 * @param {number} resolution us
 	 */
 	makeRoom(slope, resolution) {
-		// Noise makes the slope wrong by about noise*spacing/window^2, and a skew that drifts by
-		// 0.00125 ppm a second by that times the window. At the best window, cubed here, both are
+		// A long window averages noise, a short one follows drift. Noise makes the slope wrong by
+		// about noise/window/points, which is noise*spacing/window^2. A drift of 0.00125 ppm a
+		// second makes it wrong by that times the window. At the best window, cubed here, both are
 		// equal.
 		const {length} = this.list;
 		const oldest = length === 0 ? 0 : this.list[0].x;
-		const spacing = Math.max(this.spacing, (this.end - oldest) / Math.max(length, 1));
+		const meanSpacing = (this.end - oldest) / Math.max(length, 1); // reports may be rarer
+		const spacing = Math.max(this.spacing, meanSpacing);
 		const noise = Math.max(this.meanResidual, resolution / 2);
 		const best = 800 * noise * spacing * second * second;
 		const isLonger = (/** @type {number} */ time) =>
 			time > congestedTime && (time > longestWindow || time ** 3 > best);
+		// Noise shrinks as the window grows, and the longer a span the closer its fastest datagram
+		// is.
 		// rule: spans double
 		if (length === maxPoints && !isLonger((maxPoints + fitPoints) * this.spacing)) {
 			this.spacing *= 2;
 			this.halve(slope);
 		}
+		const isStale = () => this.list.length >= fitPoints && isLonger(this.end - this.list[0].x);
 		let evicted = false;
-		while (this.list.length === maxPoints || this.#isStale(isLonger)) {
+		while (this.list.length === maxPoints || isStale()) {
 			this.list.shift();
 			evicted = true;
 		}
 		return evicted;
-	}
-
-	/** @param {(time: number) => boolean} isLonger */
-	#isStale(isLonger) {
-		return this.list.length >= fitPoints && isLonger(this.end - this.list[0].x);
 	}
 
 	/**
@@ -3365,16 +3513,17 @@ class Points {
 	halve(slope) {
 		const kept = [];
 		for (let i = 0; i + 1 < this.list.length; i += 2) {
-			const [a, b] = [this.list[i], this.list[i + 1]];
-			kept.push(isBelow(b, a, slope) ? b : a);
+			const p = this.list[i];
+			const q = this.list[i + 1];
+			kept.push(isBelow(q, p, slope) ? q : p);
 		}
 		this.list = kept;
 	}
 }
 
 /**
- * Returns how far the lowest and the third lowest point are above the line of that slope through
- * 0, and the mean distance of all points from the lowest.
+ * Returns the heights of the lowest and the third lowest point above the line with that slope
+ * through 0, and the mean height of all points above the lowest.
  * @param {Point[]} points
  * @param {number} slope
  */
@@ -3385,8 +3534,8 @@ function residuals(points, slope) {
 }
 
 /**
- * Returns the mean distance of the points from the chords of their neighbours: a clock that
- * changes its rate bends few.
+ * Returns the mean distance of the points from the chords between their neighbours. A clock that
+ * changes its rate bends few of them.
  * @param {Point[]} points
  */
 function wobble(points) {
@@ -3401,7 +3550,8 @@ function wobble(points) {
 
 /**
  * Returns the slope of the lower convex hull of the points over the middle half of their span, and
- * the span (Moon, Skelly, Towsley 1999, smoothed).
+ * the span. The hull is that of Moon, Skelly and Towsley (1999); taking the middle half smooths
+ * it.
  * @param {Point[]} points
  */
 function secant(points) {
@@ -3413,9 +3563,10 @@ function secant(points) {
 	let lowFrom = 0; // the hull there
 	let lowTo = 0;
 	for (let p = 0; p < points.length - 1 && points[p].x <= to;) {
+		// The next corner is the point with the least slope from p.
 		const {x, delta} = points[p];
 		let next = p + 1;
-		let least = Infinity; // the least slope from p
+		let least = Infinity;
 		for (let i = p + 1; i < points.length; i++) {
 			const slope = (points[i].delta - delta) / (points[i].x - x);
 			if (slope <= least) {
@@ -3435,40 +3586,45 @@ function secant(points) {
 // ---- Coarse clocks ----
 
 const maxResolution = 16_000; // us: no system's clock is coarser
-const surelyCoarse = 8; // so many differences in a row are hardly multiples by chance
+const surelyCoarse = 8; // differences in a row that are multiples of one number are hardly chance
 
-/** Resolution learns of what deltas are multiples where both clocks are coarse. */
+/** Resolution learns the unit of which deltas are multiples where both clocks are coarse. */
 class Resolution {
-	#candidate = 0; // us: it may be that
-	#hits = 0; // differences that were multiples of it; one that is none halves them
+	guess = 0; // us: the unit may be this
+	hits = 0; // differences that were multiples of it, at most longRun; any other halves them
 
 	/**
-	 * Takes by how much two datagrams of about the same moment differ: by 0 or a multiple of the
-	 * resolution, but for the unit of stamps.
-	 * @param {number} difference us
+	 * Takes the difference, in us, of two datagrams of about the same moment. Apart from the unit
+	 * of stamps it is 0 or a multiple of the resolution. Where a queue grows or a path flaps it is
+	 * often the same, too; the caller must not pass those.
+	 * @param {number} difference
 	 */
 	learn(difference) {
-		const alike = 18; // us: two units, and 2
-		const by = Math.abs(difference);
-		if (by <= alike || by > maxResolution) {
+		const alike = 18; // us: two units of a stamp, and 2
+		const d = Math.abs(difference);
+		if (d <= alike || d > maxResolution) {
 			return;
 		}
-		const rest = by % Math.max(this.#candidate, 1);
-		const isMultiple = Math.min(rest, this.#candidate - rest) <= alike;
-		if (this.#candidate > 6 * alike && isMultiple) {
-			this.#hits = Math.min(this.#hits + 1, longRun);
-		} else if (this.#hits >= surelyCoarse) { // a clock that is steered or set as the two came
-			this.#hits = Math.floor(this.#hits / 2);
+		const rest = d % Math.max(this.guess, 1);
+		const isMultiple = Math.min(rest, this.guess - rest) <= alike;
+		if (this.guess > 6 * alike && isMultiple) {
+			this.hits = Math.min(this.hits + 1, longRun);
+		} else if (this.hits >= surelyCoarse) { // a clock was slewed or stepped between the two
+			this.hits = Math.floor(this.hits / 2);
 		} else {
-			this.#candidate = by;
-			this.#hits = 1;
+			this.guess = d;
+			this.hits = 1;
 		}
 	}
 
-	/** Returns the resolution of both clocks together, us: 0 where one of them is not coarse. */
+	/** Returns the resolution of both clocks together, in us: 0 unless both are coarse. */
 	joint() {
-		const isCoarse = this.#hits >= surelyCoarse && this.#candidate > hostJitter;
-		return isCoarse ? this.#candidate : 0;
+		if (this.hits < surelyCoarse || this.guess <= hostJitter) {
+			return 0;
+		}
+		// A coarse clock ticks between two datagrams, not with them: its deltas are off by up to a
+		// tick.
+		return this.guess; // rule: both clocks may be coarse
 	}
 }
 
@@ -3476,8 +3632,8 @@ class Resolution {
 
 const flagReport = 1; // there is a report
 const flagAnchor = 2; // there is an anchor
-const flagHasAnchor = 4; // we know the receiver's clock and its anchor, and it did not ask
-const flagAsks = 8; // we had no datagram, or no report, since the start or the reset
+const flagHasAnchor = 4; // we know the receiver's clock and have its anchor, and it did not ask
+const flagAsks = 8; // we have had no datagram, or no report, since the start or the reset
 const flagVersion = 16; // this is version 3
 const flagChecks = 32; // we check what we know, and wait for reports and anchors
 const flagsReserved = 0xc0;
@@ -3486,25 +3642,26 @@ const stampLength = 3;
 const reportLength = 3;
 const anchorLength = 8;
 
-const soon = 500_000; // us: time between two reports at first
-const usual = 1_000_000; // us: and after that
-const soonOver = 20_000_000; // us: so long is at first
+const firstReportEvery = 500_000; // us: time between two reports at the start of a session
+const reportEvery = 1_000_000; // us: and after that
+const firstReports = 20_000_000; // us: the start of a session lasts this long
 const checkEvery = 50_000; // us: time between two reports to a peer that checks what it knows
-const heldUp = 2 * second; // more than any round trip: what is held up for longer is no proof
-const silent = settled; // after so long without a datagram the other end may have slept
-const sure = 50_000; // us: more than neighbouring datagrams overtake each other by
+const restartTakes = 50_000; // us: more than neighbouring datagrams overtake each other by
+const heldUp = 500_000; // us: an attacker would have to hold up everything else for as long
+const longSilence = settledTime; // after this time without a datagram the peer may have slept
 const reordering = second; // more than datagrams overtake each other by
-const inARow = 3; // so many datagrams must agree: two may be nuisances
+const inARow = 3; // this many datagrams must agree: two may be an accident
 
 /** Streak counts datagrams in a row that say the same. */
 class Streak {
 	count = 0;
-	#begun = 0n; // local time of the first
-	#last = 0n; // and of the last
-	#ever = false; // one has said so
+	#begun = 0n; // local time of the first one in the row
+	#last = 0n; // local time of the last one that said so
+	#ever = false; // there was one, so last is set
 
 	/**
-	 * Counts a datagram, or ends the streak. It returns whether the streak has gone on for long.
+	 * Counts a datagram that arrived at now, or ends the streak if goesOn is false. It returns
+	 * whether the streak is long: inARow datagrams over at least a time.
 	 * @param {boolean} goesOn
 	 * @param {Usec} now
 	 * @param {number} atLeast us
@@ -3514,18 +3671,21 @@ class Streak {
 			this.count = 0;
 			return false;
 		}
-		this.count++;
-		if (this.count === 1) {
+		const wasSetBack = since(now, this.#last) < -reordering;
+		if (this.count === 0 || wasSetBack) {
+			this.count = 0;
 			this.#begun = now;
 		}
+		this.count++;
 		this.#last = now;
 		this.#ever = true;
 		return this.count >= inARow && since(now, this.#begun) >= atLeast;
 	}
 
 	/**
-	 * Returns whether the streak has ended, and the last of it came so long ago. A time of receipt
-	 * may be later than now, since it is rounded up.
+	 * Returns whether the streak has ended and its last datagram arrived at least a span ago. A
+	 * time of receipt may be slightly later than now, since it is rounded up. If it is much later,
+	 * the clock was set back.
 	 * @param {Usec} now
 	 * @param {number} span us
 	 */
@@ -3669,21 +3829,21 @@ export class Link extends RemoteClock {
 	 * @param {Usec} now
 	 */
 	#isDue(now) {
-		if (this.#heard === null || !this.#anew.isOver(now, sure)) {
+		if (this.#heard === null || !this.#anew.isOver(now, restartTakes)) {
 			return false;
 		}
 		this.#reports ??= {first: now, last: now, due: now};
 		const ahead = since(this.#reports.due, now);
 		const waited = u64(now - this.#reports.last) >= BigInt(checkEvery);
 		const isAwaited = this.#owed || this.#peerChecks && waited;
-		if (ahead > 0 && ahead <= usual && !isAwaited) {
+		if (ahead > 0 && ahead <= reportEvery && !isAwaited) {
 			return false;
 		}
 		// It is time, or the clock was set back, or the peer has asked.
-		const isLate = u64(now - this.#reports.first) >= BigInt(soonOver);
+		const isLate = u64(now - this.#reports.first) >= BigInt(firstReports);
 		this.#owed = false;
 		this.#reports.last = now;
-		this.#reports.due = later(now, isLate ? usual : soon);
+		this.#reports.due = later(now, isLate ? reportEvery : firstReportEvery);
 		return true;
 	}
 
@@ -3702,7 +3862,7 @@ export class Link extends RemoteClock {
 	 * @param {Usec} now
 	 */
 	#isSilent(now) {
-		return this.#heard !== null && since(now, this.#heard) >= silent;
+		return this.#heard !== null && since(now, this.#heard) >= longSilence;
 	}
 
 	/** Says that a datagram with a header was not sent after all. */
@@ -3798,10 +3958,10 @@ export class Link extends RemoteClock {
 			this.#knewUs ??= remote;
 		}
 		if (this.#knewUs === null) {
-			return this.#anew.add(false, now, sure);
+			return this.#anew.add(false, now, restartTakes);
 		}
 		const isNew = header.anchor !== null && since(header.anchor, this.#knewUs) > 0;
-		return this.#anew.add(header.asks, now, isNew ? sure : heldUp);
+		return this.#anew.add(header.asks, now, isNew ? restartTakes : heldUp);
 	}
 
 	/**
@@ -3917,7 +4077,7 @@ function incredible(snapshot, now, at, oldest) {
 	if (-age > snapshot.errorBound) {
 		return 'future';
 	}
-	const isUnsettled = snapshot.stepSeen && snapshot.sinceStep < settled;
+	const isUnsettled = snapshot.stepSeen && snapshot.sinceStep < settledTime;
 	if (isUnsettled || age > snapshot.sinceStep + snapshot.errorBound) {
 		return 'before';
 	}
