@@ -1391,6 +1391,10 @@ export class Synchronizer extends RemoteClock {
 const turn = 2 ** offsetBits; // us: the offset is known modulo this
 const heldTime = 2 * second; // more than any round trip, after which a newer anchor comes
 
+// A longer round trip may pass half a turn of its ring, 67.1 s, with its next datagram, since
+// datagrams are reordered by up to a second. Then it looks negative.
+const longestTrip = turn - second; // us
+
 /** Anchors decide by how many turns of the offset's ring remoteTime is off. */
 class Anchors {
 	known = false; // an anchor has arrived
@@ -1701,14 +1705,16 @@ class Association {
 
 	/**
 	 * Returns whether the multiple of 67.1 s is in doubt: the anchor disagrees, or the round trip
-	 * is negative. Then it is one of 67.1 s or longer, or there was a clock step.
+	 * is not from -1 to 66 s. Round trips are known modulo 134.2 s: a negative one is one of 67.1
+	 * s or longer, or there was a clock step.
 	 */
 	isAmbiguous() {
-		return this.anchors.disagrees || this.roundTrip() < -second;
+		const roundTrip = this.roundTrip();
+		return this.anchors.disagrees || roundTrip < -second || roundTrip > longestTrip;
 	}
 
 	/**
-	 * Takes the difference of the two fastest datagrams of a bucket, us.
+	 * Takes by how many us two datagrams of one bucket differ.
 	 * @param {number} difference
 	 */
 	learnResolution(difference) {
@@ -1741,7 +1747,9 @@ class Association {
 		const {from, fastest: least, runnerUp: next} = bucket;
 		const congested = this.take(inward, {from, to: x, at: from + bucketTime / 2, least, next});
 		if (!congested && bucket.many()) {
-			this.learnResolution(next - least);
+			// Of a coarse clock the two fastest mostly share a stair. The last one is any
+			// datagram.
+			this.learnResolution(bucket.last - least);
 		}
 	}
 
@@ -2506,17 +2514,18 @@ class RateClock {
 		const both = i.variance > 0 && o.variance > 0;
 		let points = i.and(o);
 		this.rejected = false;
-		// At the start prior is only what most crystals do. A clock may be worse than that, but
-		// none is worse than maxSkew.
-		const isNarrow = this.prior.variance < priorSkew * priorSkew / 2;
-		const isKnown = isNarrow || Math.abs(points.mean) > 1.1 * maxSkew;
-		if (isKnown && points.differs(this.prior)) {
+		// At the start prior is only what most crystals do, and a clock may be worse than that.
+		// None is worse than maxSkew, so what is steeper is a queue, or the stairs of a coarse
+		// clock.
+		const isPossible = Math.abs(points.mean) <= 1.1 * maxSkew;
+		const isKnown = this.prior.variance < priorSkew * priorSkew / 2;
+		if (!isPossible || isKnown && points.differs(this.prior)) {
 			const {mean} = this.prior;
 			const d = points.mean - mean;
 			// A path changes one way, a clock both.
-			const common = median(0, i.mean - mean, o.mean - mean);
+			const common = both ? Math.abs(median(0, i.mean - mean, o.mean - mean)) : 0;
 			// rule: what both ways say is the clock
-			if (both && Math.abs(common) > Math.abs(d) / 2) {
+			if (isPossible && common > Math.abs(d) / 2) {
 				this.prior = new Gaussian(mean, d * d);
 			} else {
 				points = new Gaussian(points.mean, d * d);
@@ -2883,7 +2892,7 @@ class Bucket {
 	 * @param {number} d
 	 */
 	rise(d) {
-		this.last -= d;
+		this.last = Math.trunc(this.last - d);
 		this.fastest = Math.trunc(Math.max(this.fastest - d, 0));
 		this.runnerUp = Math.trunc(Math.max(this.runnerUp - d, 0));
 	}
