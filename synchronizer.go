@@ -1558,8 +1558,11 @@ func (a *association) fit(d int, s sample) {
 func (a *association) matchStep(x float64) {
 	for d := range a.ways {
 		w := &a.ways[d]
-		l := a.look()
 		by := w.lateness()
+		if by == 0 {
+			continue
+		}
+		l := a.look()
 		wasNegative := l.roundTrip < -l.deadBand
 		opens := wasNegative && l.roundTrip+by > -l.deadBand
 		if opens && !a.arbiter.warmingUp() {
@@ -1570,7 +1573,7 @@ func (a *association) matchStep(x float64) {
 		isStep := opens || a.arbiter.matches(by, a.arbiter.reference, l, w)
 		fellLately := a.fellFrom > 0 && x-a.fellAt < settledTime
 		isWarmUpStep := fellLately && a.arbiter.matches(by, a.fellFrom, l, w)
-		if by == 0 || !isStep && !isWarmUpStep {
+		if !isStep && !isWarmUpStep {
 			continue
 		}
 		a.ways[1-d].level += by // what fell was no path
