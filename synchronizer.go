@@ -1133,11 +1133,10 @@ func (a *association) begun() bool { return a.ways[in].spacing > 0 }
 // sane reports whether the numbers that all others derive from are finite. Only broken memory makes
 // them anything else.
 func (a *association) sane() bool {
-	c := &a.clock
 	r := &a.arbiter
-	sum := c.offset + c.skew + c.sigma + r.asymmetry + a.interval.slack[in] + a.interval.slack[out]
-	delays := abs(a.ways[in].level) + abs(a.ways[out].level) + abs(r.reference) + abs(r.symmetric)
-	return sum-sum == 0 && delays < 1<<50
+	sum := a.clock.offset + a.clock.skew + a.clock.sigma + r.asymmetry + r.reference + r.symmetric +
+		a.ways[in].level + a.ways[out].level + a.interval.slack[in] + a.interval.slack[out]
+	return sum-sum == 0
 }
 
 // advance carries the clock on to x. The interval widens by how far the rate may be off.
@@ -2574,14 +2573,9 @@ func (p keptPoint) age(x float64) float64 { return float64(int32(ringTime(x)-p.t
 // after returns how many us after q the point arrived.
 func (p keptPoint) after(q keptPoint) float64 { return float64(int32(p.time-q.time)) * keptTime }
 
-// above returns how many us the point is above a delta.
-func (p keptPoint) above(delta float64) float64 {
-	return float64(int32(p.delta-ringDelta(delta))) / keptDelta
-}
-
-// below reports whether the point is below the line with that slope through q.
-func (p keptPoint) below(q keptPoint, slope float64) bool {
-	return float64(int32(p.delta-q.delta))/keptDelta < slope*p.after(q)
+// above returns how many us the point is above the line with that slope through q.
+func (p keptPoint) above(q keptPoint, slope float64) float64 {
+	return float64(int32(p.delta-q.delta))/keptDelta - slope*p.after(q)
 }
 
 // restart drops the points at x: the floor is at another level.
@@ -2601,7 +2595,7 @@ func (p *points) forgetPoints() {
 // slope.
 func (p *points) add(q point, slope float64) {
 	k := q.kept()
-	if !p.hasBest || k.below(p.best, slope) {
+	if !p.hasBest || k.above(p.best, slope) < 0 {
 		p.best = k
 		p.hasBest = true
 	}
@@ -2655,7 +2649,7 @@ func (p *points) makeRoom(slope, resolution float64) (evicted bool) {
 		for i := range p.n {
 			lower := p.list[2*i]
 			other := p.list[2*i+1]
-			if other.below(lower, slope) {
+			if other.above(lower, slope) < 0 {
 				lower = other
 			}
 			p.list[i] = lower
@@ -2668,18 +2662,19 @@ func (p *points) makeRoom(slope, resolution float64) (evicted bool) {
 	return evicted
 }
 
-// height returns the one-way delay of a point, in us, as the clock stands.
-func (w *way) height(d int, c *clock, p keptPoint) float64 {
-	floor := w.level + sign(d)*(c.offset-c.skew*p.age(c.at))
-	return w.level + p.above(floor)
+// line returns the floor as a line among the points: through q, with that slope.
+func (w *way) line(d int, c *clock) (q keptPoint, slope float64) {
+	return point{c.at, w.level + sign(d)*c.offset}.kept(), sign(d) * c.skew
 }
 
-// heights returns the points as the clock stands: x relative to the last one, and the one-way delay
-// in place of the delta.
+// heights returns the points as the clock stands: x relative to the last one, and the height above
+// the floor in place of the delta.
 func (w *way) heights(d int, c *clock, room *[maxPoints]point) []point {
+	floor, slope := w.line(d, c)
+	last := w.list[w.n-1]
 	heights := room[:w.n]
 	for i, p := range w.list[:w.n] {
-		heights[i] = point{p.after(w.list[w.n-1]), w.height(d, c, p)}
+		heights[i] = point{p.after(last), p.above(floor, slope)}
 	}
 	return heights
 }
@@ -2707,22 +2702,21 @@ func (w *way) tilt(d int, c *clock, change float64) {
 		w.lay(sign(d) * change * (c.at - w.touched))
 		return
 	}
-	var room [maxPoints]point
+	floor, slope := w.line(d, c)
 	low := infinite
 	lowest := w.best
-	for i, p := range w.heights(d, c, &room) {
-		if p.delta < low {
-			low = p.delta
-			lowest = w.list[i]
+	if w.hasBest {
+		low = w.best.above(floor, slope)
+	}
+	for _, p := range w.list[:w.n] {
+		height := p.above(floor, slope)
+		if height < low {
+			low = height
+			lowest = p
 		}
 	}
-	best := w.height(d, c, w.best)
-	if w.hasBest && best < low {
-		low = best
-		lowest = w.best
-	}
-	w.touched = c.at - lowest.age(c.at)
-	w.lay(low - w.level)
+	w.touched = c.at + lowest.after(floor)
+	w.lay(low)
 }
 
 // learnTypical learns how far above the floor the points usually are. Samples that are late teach
