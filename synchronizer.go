@@ -1169,7 +1169,8 @@ func (a *association) lack() float64 { return a.arbiter.reference - a.roundTrip(
 // deadBand returns by how many us two looks at the same round trip may differ.
 func (a *association) deadBand() float64 {
 	noise := a.ways[in].scatter() + a.ways[out].scatter()
-	return 2*hostJitter + a.resolution.joint() + gateSpreads/2*noise + a.stale(0)
+	eachWay := hostJitter + a.resolution.joint() // either floor may be on the next stair
+	return 2*eachWay + gateSpreads/2*noise + a.stale(0)
 }
 
 // stale returns by how many us a report of an original may be below its floor now. It is a minimum
