@@ -11,13 +11,13 @@
 //
 // # Use
 //
-// Most programs need only package link, also those with a protocol and an encryption of their own: it
-// puts all of this in front of the payload and takes it off again. If your wire format cannot change, or
-// the peer runs the original, do this:
+// Most programs need only package link, which puts all of this in front of the payload and takes it off
+// again, also inside an encryption of your own. If your wire format cannot change, or the peer runs the
+// original, do this:
 //
 //  1. Keep one TimeSynchronizer for each peer. Times are readings of package clock: Received for the
 //     time at which a datagram arrived, Now for all others. Other monotonic clocks will do, too.
-//  2. Put the stamp LocalTimeToDatagramTS24(now) into each datagram, just before you send it.
+//  2. Put the stamp timesync.LocalTimeToDatagramTS24(now) into each datagram, just before you send it.
 //  3. Put the report MinDeltaTS24(now), if it is ok, into one datagram every 0.5 s, after 20 s
 //     every second, and now itself, 8 bytes, beside it. Read the report for a datagram that you send
 //     only. Mark the datagrams that contain them, by a flag or by their length.
@@ -26,16 +26,16 @@
 //  5. If it has a report, pass the 8 bytes to Anchor and then the report to OnPeerMinDeltaTS24, but
 //     neither if you passed a report that was sent later in the second before. Without Anchor, the
 //     peer's clock is known only modulo 67.1 s, and Within cannot tell.
-//  6. Read the peer's clock: RemoteTime, LocalTime and Snapshot for yourself, AppendEvent for the time
-//     of an event in a payload, which the peer reads with ReadEvent. AppendEvent appends that time only
-//     while Snapshot.Within is nil. Within fails 15 s after the last report: send one every 2 s even if
-//     there is nothing else to say.
-//  7. Draw a random number when the program starts, and put it into each datagram, with the one last
-//     heard from the peer, the echo. Ignore a datagram whose echo is not your number: it is for the
-//     program that was here before, or somebody recorded it. If the peer's number changes in three
-//     datagrams in a row, it has started anew: call Reset before you pass the stamp of the third. An SSRC or
-//     a connection id that is drawn at each start is such a number. Where a restart makes a new
-//     connection with new keys, take a new TimeSynchronizer instead.
+//  6. Read the peer's clock: RemoteTime, LocalTime and Snapshot for yourself. For the time of an event
+//     in a payload, AppendEvent appends 3 bytes, which the peer reads with timesync.ReadEvent. They hold
+//     a time only while Snapshot.Within is nil. Within fails 15 s after the last report: send one every
+//     2 s even if there is nothing else to say.
+//  7. Notice a restart of the peer. Draw a random number when the program starts, and put it into each
+//     datagram, with the number last heard from the peer, the echo. Ignore a datagram whose echo is not
+//     your number: it is for the program that was here before, or somebody recorded it. If three
+//     datagrams in a row have a new number of the peer, it has restarted: call Reset before you pass the
+//     stamp of the third. An SSRC or a connection id that is drawn at each start is such a number. Where
+//     a restart makes a new connection with new keys, take a new TimeSynchronizer instead.
 //
 // Example_sevenSteps is such a program, with all of these rules. It is in example_test.go, in the
 // repository.
@@ -65,17 +65,12 @@
 // whole period, 67.1 or 33.6 s, and the receiver cannot see that. Datagrams show the offset
 // modulo 67.1 s. Anchor supplies the rest.
 //
-// # The model
+// # How it works
 //
-// The delta of a datagram is its one-way delay minus the offset, and at the peer its one-way
-// delay plus the offset. The delay floor is a straight line over time; its slope is the
-// difference of the two clocks' rates. Each side reports the least delta since its last
-// report, from which the other one knows that floor, too. The sum of both floors is the shortest
-// round trip: the clocks cancel in it. Half their difference is the offset, if both ways take
-// equally long: half of the peer's floor minus the own one. A clock that
-// is set moves the floors by the same amount in opposite directions, and the offset follows. A path
-// that becomes longer one way moves one floor, and so the round trip, and the offset stays. The
-// derivation of the rules is in docs/DESIGN.md.
+// The sum of both delay floors is the shortest round trip: the clocks cancel in it. Half their
+// difference is the offset, if both ways take equally long. A clock that is set moves the floors by the
+// same amount in opposite directions, and the offset follows. A path that becomes longer one way moves
+// one floor, and so the round trip, and the offset stays. docs/DESIGN.md derives the rules.
 //
 // # Concurrency
 //
@@ -90,10 +85,10 @@
 // both ends have noticed. In nearly all cases that takes at most 15 s of datagrams, SettleTime.
 // Snapshot.Within says whether to wait, and why. A session that has just begun need not wait.
 //
-// A clock step may be mistaken for a change of the path. That happens in two cases: the step comes
-// within 10 s after a path became longer, and makes that way seem shorter again; or it comes just as
-// the path changes. Then the time is wrong by as much for four minutes, and Within does not tell. Most
-// such steps are noticed after that.
+// A clock step may be mistaken for a change of the path in two cases: it comes within 10 s after a
+// path became longer, and makes that way seem shorter again; or it comes just as the path changes. Then
+// the time is wrong by that step for four minutes, and Within does not tell. Most such steps are noticed
+// after that.
 //
 // Under these changes of rate the bound holds:
 //
