@@ -79,8 +79,8 @@ import (
 // once it has changed.
 //
 // A C++ original (catid's TimeSync) reports the minimum of the last ten seconds, and believes the
-// last report as it is. So beside an original we take its reports for the floor itself, and report
-// our own floor. docs/DESIGN.md derives each rule.
+// last report as it is. So beside an original we take its reports for the floor itself, and tell it
+// what another original would. docs/DESIGN.md derives each rule.
 
 // ---- The synchronizer and its inputs ----
 
@@ -97,9 +97,10 @@ import (
 type TimeSynchronizer struct {
 	bucket    bucket // under way
 	both      association
-	base      uint64 // local time, us, at which x is 0
+	minimum   minimum // what an original is told
+	base      uint64  // local time, us, at which x is 0
 	published published
-	_         [16]byte // pads to whole cache lines, so that neighbours in a slice share none
+	_         [40]byte // pads to whole cache lines, so that neighbours in a slice share none
 }
 
 const (
@@ -137,7 +138,8 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (time.Dur
 	}
 	x := s.advance(localUsec)
 	b := &s.bucket
-	s.notice(x)
+	s.notice(x, localUsec)
+	s.minimum.take(NewCounter24(raw>>ts24Shift), localUsec)
 	silence := x - b.from // the first datagram after 0.2 s ends a bucket
 	if silence >= bucketTime {
 		s.endBucket(x)
@@ -161,13 +163,15 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (time.Dur
 
 // notice collects what happened since the last call of the slow path: whether a reader took the
 // report, and which datagram was the fastest on the fast path.
-func (s *TimeSynchronizer) notice(x float64) {
+func (s *TimeSynchronizer) notice(x float64, localUsec uint64) {
 	if s.published.report.isTold() {
 		s.both.outgoing = outgoing{}
 	}
 	b := &s.bucket
 	if b.untold < math.MaxInt32 {
-		s.both.outgoing.note(s.both.delta(in, x)+float64(b.untold), x, s.both.clock.skew)
+		delta := s.both.delta(in, x) + float64(b.untold)
+		s.both.outgoing.note(delta, x, s.both.clock.skew)
+		s.minimum.take(NewCounter24(uint64(int64(delta))>>ts24Shift), localUsec)
 		b.untold = math.MaxInt32
 	}
 }
@@ -188,7 +192,12 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 func (s *TimeSynchronizer) show(x float64) {
 	s.publish(x)
 	now := s.base + uint64(int64(x))
-	s.published.report.set(s.both.toReport(x), now, s.both.peer.isOriginal(), s.both.outgoing.some)
+	if s.both.peer.isOriginal() {
+		s.published.report.setMinimum(s.minimum.delta[0])
+	} else {
+		o := &s.both.outgoing
+		s.published.report.set(o.at(x, s.both.clock.skew), now, o.some)
+	}
 	s.prepare(now, x)
 }
 
@@ -208,6 +217,7 @@ func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 	waited := float64(int64(localUsec - s.published.heard.Load()))
 	s.base = localUsec
 	s.both.start(float64(wrap(raw, deltaBits)))
+	s.minimum.replace(0, NewCounter24(raw>>ts24Shift), localUsec)
 	s.bucket.begin(0)
 	if earlyReport != 0 {
 		// Its age may be anything: the local clock may have been set since.
@@ -231,13 +241,14 @@ func (s *TimeSynchronizer) advance(localUsec uint64) (x float64) {
 }
 
 // prepare tells the fast path which datagrams it may handle from now on. It may handle none while
-// the offset is unknown, while an early outlier waits for the next datagram, or while readers wait
-// for a correction.
+// the offset is unknown, while an early outlier waits for the next datagram, while readers wait
+// for a correction, or beside an original, which is told the minimum of all datagrams.
 func (s *TimeSynchronizer) prepare(localUsec uint64, x float64) {
 	b := &s.bucket
 	b.at = localUsec
 	b.span = 0
-	if s.both.peer.known && s.both.outliers.row == 0 && !s.both.dirty {
+	isOriginal := s.both.peer.isOriginal()
+	if s.both.peer.known && s.both.outliers.row == 0 && !s.both.dirty && !isOriginal {
 		b.origin = uint64(int64(math.RoundToEven(s.both.delta(in, x)))) - localUsec
 		b.rate = uint32((1 + s.both.clock.skew) * (1 << 31))
 		b.span = uint32(max(bucketTime-(x-b.from), 0))
@@ -266,7 +277,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 		s.both.peer.sentAny = s.both.sentAt(x)
 		return
 	}
-	s.notice(x)
+	s.notice(x, localRecvUsec)
 	floor := s.both.delta(in, x)
 	s.both.report(x, minDelta)
 	s.published.patience.Store(uint32(s.both.ways[out].patience() / 1000))
@@ -325,6 +336,7 @@ func (s *TimeSynchronizer) Reset() {
 	}
 	s.bucket = bucket{}
 	s.both = association{}
+	s.minimum = minimum{}
 	s.base = 0
 	s.published.show(&view{steps: v.steps})
 	s.published.datagrams.Store(0)
@@ -415,7 +427,8 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()
 //   - After the local clock was set back, or ahead by hours, the result is 0 until the next
 //     datagram, since nobody knows how old the last one is.
 //
-// A C++ original believes the last report as it is. Beside one each call returns the delay floor.
+// A C++ original believes the last report as it is. Beside one each call returns what an original
+// would: the least delta of the last ten seconds, as it was measured.
 // The remainder of our reports by 3 is 0 or 1; that of an original's may be 2. After one report of
 // remainder 2 the peer counts as an original until 64 reports, each unlike the one before, had
 // another remainder. A report is rounded by at most 13 us.
@@ -1616,7 +1629,7 @@ func (a *association) report(x float64, minDelta Counter24) {
 	w := &a.ways[out]
 	y := around(raw, a.delta(out, sent))
 	if a.peer.isOriginal() {
-		a.minimum(x, y)
+		a.reportOfOriginal(x, y)
 		return
 	}
 	predatesStep := previous < a.interval.event && a.interval.undisturbed(x) < 3*second
@@ -1650,8 +1663,8 @@ func (a *association) report(x float64, minDelta Counter24) {
 // sentAt returns the x at which a report was sent that arrives at x.
 func (a *association) sentAt(x float64) float64 { return x - min(max(a.delay(in), 0), second) }
 
-// minimum takes a report of an original: a minimum of ten seconds, y us above the floor known here.
-func (a *association) minimum(x, y float64) {
+// reportOfOriginal takes a report of an original: a minimum of ten seconds, y us above the floor known here.
+func (a *association) reportOfOriginal(x, y float64) {
 	w := &a.ways[out]
 	if a.awaited == out+1 {
 		a.awaited = 0
@@ -1726,21 +1739,6 @@ func (a *association) dispersion() float64 {
 	}
 	unknown := sigmas*a.clock.sigma + (2*scatter+hostJitter)/t
 	return 2*settledTime*skewDrift + min(unknown, slewSkew+abs(a.clock.skew))
-}
-
-// toReport returns the delta that the next report tells, as of x.
-func (a *association) toReport(x float64) float64 {
-	if !a.peer.isOriginal() {
-		return a.outgoing.at(x, a.clock.skew)
-	}
-	w := &a.ways[in]
-	// A suspended clock stands still, and then all datagrams are late. The floor rises only after
-	// ten seconds, but an original believes the last report as it is, so it gets the late delta.
-	// rule: an original forgets in a silence what was before
-	if w.unseen(x) > congestedTime && w.leastOfTwo > second {
-		return a.delta(in, x) + w.leastOfTwo
-	}
-	return a.delta(in, x)
 }
 
 // view sets v to what readers see at x. Of all offsets modulo 67.1 s it takes the one nearest to
@@ -1825,6 +1823,56 @@ func (o *outgoing) note(delta, x, skew float64) {
 
 // at returns the least delta as of x. The clocks have run apart since it was measured.
 func (o *outgoing) at(x, skew float64) float64 { return o.delta - skew*(x-o.x) }
+
+// minimum is what an original reports: the least delta of ten seconds. It is found as an original
+// finds it (Kathleen Nichols' minimum of a window), so that an original learns from us just what
+// another original would tell it, whatever we think of the path and the clocks. Each of the three
+// candidates is the least delta since the one before.
+type minimum struct {
+	delta [3]Counter24 // 8 us
+	at    [3]uint64    // local time, us
+}
+
+// replace replaces the candidates from one on.
+func (m *minimum) replace(from int, delta Counter24, localUsec uint64) {
+	for i := from; i < len(m.delta); i++ {
+		m.delta[i] = delta
+		m.at[i] = localUsec
+	}
+}
+
+// take takes the delta of a datagram.
+func (m *minimum) take(delta Counter24, localUsec uint64) {
+	age := func(i int) float64 {
+		age := float64(int64(localUsec - m.at[i]))
+		if age < -second { // the local clock was set back
+			return infinite
+		}
+		return age
+	}
+	switch {
+	case !m.delta[0].Less(delta) || age(2) > congestedTime:
+		m.replace(0, delta, localUsec)
+	case !m.delta[1].Less(delta):
+		m.replace(1, delta, localUsec)
+	case !m.delta[2].Less(delta):
+		m.replace(2, delta, localUsec)
+	}
+	switch {
+	case age(1) > congestedTime:
+		m.delta[0] = m.delta[2]
+		m.at[0] = m.at[2]
+		m.replace(1, delta, localUsec)
+	case age(0) > congestedTime:
+		copy(m.delta[:], m.delta[1:])
+		copy(m.at[:], m.at[1:])
+		m.replace(2, delta, localUsec)
+	case m.delta[1] == m.delta[0] && age(1) > congestedTime/4:
+		m.replace(1, delta, localUsec)
+	case m.delta[2] == m.delta[1] && age(2) > congestedTime/2:
+		m.replace(2, delta, localUsec)
+	}
+}
 
 // ---- The clock ----
 
@@ -3014,24 +3062,27 @@ const (
 	// The kinds.
 	reportOnce  = 1 // whoever reads it makes it reportTold
 	reportTold  = 2 // it was read, and no datagram arrived since
-	reportAgain = 3 // an original gets it again and again, as of now
+	reportAgain = 3 // an original gets it again and again, as it is
 	reportNone  = 4 // whatever arrived was measured before a level shift
 )
 
-// set sets the delta, in us, as of localUsec. again says that it may be read many times, isNew that
-// a datagram arrived since the last one was read.
-func (r *ownReport) set(delta float64, localUsec uint64, again, isNew bool) {
+// set sets the delta, in us, as of localUsec. isNew says that a datagram arrived since the last one
+// was read.
+func (r *ownReport) set(delta float64, localUsec uint64, isNew bool) {
 	kind := uint64(reportOnce)
-	switch {
-	case again:
-		kind = reportAgain
-	case !isNew && r.isTold():
-		return
-	case !isNew:
+	if !isNew {
+		if r.isTold() {
+			return
+		}
 		kind = reportNone
 	}
 	fine := uint32(int64(ring(delta, deltaBits) * (1 << (32 - deltaBits))))
 	r.word.Store(uint64(fine)<<32 | uint64(uint32(localUsec>>reportUnit)<<3) | kind)
+}
+
+// setMinimum sets what an original is told.
+func (r *ownReport) setMinimum(minDelta Counter24) {
+	r.word.Store(uint64(minDelta)<<40 | reportAgain)
 }
 
 // isTold reports whether a reader took what was set last.
@@ -3048,6 +3099,8 @@ func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, 
 		switch {
 		case kind == 0:
 			return 0, false
+		case kind == reportAgain:
+			return rounded(level), true
 		case kind == reportNone:
 			return 0, true
 		case kind == reportTold && abs(age) > second:
@@ -3060,7 +3113,7 @@ func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, 
 		drift := uint32(int64(int32(clock.rates)) * age >> deltaBits)
 		minDelta = rounded(level - drift)
 		told := uint64(minDelta)<<40 | word&math.MaxUint32&^7 | reportTold
-		if kind == reportAgain || r.word.CompareAndSwap(word, told) {
+		if r.word.CompareAndSwap(word, told) {
 			return minDelta, true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync"
 	"timesync/internal/sim"
 	"timesync/internal/sim/rivals"
 	"timesync/internal/sim/simnet"
@@ -31,11 +32,14 @@ func path(base, jitter time.Duration) func(uint64) *simnet.Link {
 	return func(uint64) *simnet.Link { return &simnet.Link{Base: simnet.Fixed(base), Delay: simnet.Exp(jitter)} }
 }
 
+var interopWorlds = testkit.Count("interop.worlds", "worlds of TestInterop for each scenario", 1, 2, 10)
+
 // TestInterop lets our end talk to an end that runs the original's algorithm, and
 // compares both with what two originals reach at the same ends, also at other cadences of reports. While
-// no clock is set and no path changes, the truth is inside of our bound.
+// no clock is set and no path changes, the truth is inside of our bound. More:
+//
+//	go test ./internal/simtest -run TestInterop -v -interop.worlds 10 -seed.first 31000
 func TestInterop(t *testing.T) {
-	worlds := testkit.Sized(1, 2, 2)
 	scenarios := sim.Scenarios()
 	for _, cadence := range []time.Duration{100 * ms, 160 * ms, 2 * sec} {
 		for _, name := range []string{"smalljitter", "standingqueue", "clockstep"} {
@@ -45,31 +49,41 @@ func TestInterop(t *testing.T) {
 		}
 	}
 	scenarios = chosen(scenarios)
+	worlds := interopWorlds()
 	m := newMusts(t)
 	eachOf(len(scenarios), func(i int) {
 		sc := scenarios[i]
 		if testing.Short() && sc.Tag&sim.Jumped == 0 {
 			sc.Duration = min(sc.Duration, 120*sec)
 		}
-		b := besideOriginal(sc, worlds)
-		if b.beyond > 0 && sc.Tag&sim.Jumped == 0 {
-			m.fail("beyond the bound beside an original", "%s: %d answers", sc.Name, b.beyond)
+		var all beside
+		for seed := range uint64(worlds) {
+			b := besideOriginal(sc, *seedFirst+seed+1)
+			for _, q := range []float64{0.5, 0.99} {
+				// At one datagram a second an error lasts for a third of a percent of the time.
+				was, their := b.errs[0].quantile(q+0.005), b.errs[2].quantile(q)
+				if their > 1.05*was+20 { // our reports have other remainders, which is 8 us
+					m.fail("an original beside our end", "%s, seed %d: quantile %.2f %.0f us, two originals %.0f us",
+						sc.Name, *seedFirst+seed+1, q, their, was)
+				}
+			}
+			all.add(b)
+		}
+		if all.beyond > 0 && sc.Tag&sim.Jumped == 0 {
+			m.fail("beyond the bound beside an original", "%s: %d answers", sc.Name, all.beyond)
 		}
 		factor := 1.25
 		if sc.Name == "slew" { // An original tells of it 8 s late, and then it is doubted.
 			factor = 1.5
 		}
 		for _, q := range []float64{0.5, 0.99} {
-			was, our, their := b.errs[0].quantile(q), b.errs[1].quantile(q), b.errs[2].quantile(q)
+			was, our := all.errs[0].quantile(q), all.errs[1].quantile(q)
 			if our > factor*was+50 {
 				m.fail("our end beside an original", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, our, was)
 			}
-			if q > 0.5 && their > factor*was+50 {
-				m.fail("an original beside our end", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, their, was)
-			}
 		}
-		if max(b.missed[1], b.missed[2]) > b.missed[0] {
-			m.fail("no answer", "%s: of originals, ours, the original beside ours %d", sc.Name, b.missed)
+		if max(all.missed[1], all.missed[2]) > all.missed[0] {
+			m.fail("no answer", "%s: of originals, ours, the original beside ours %d", sc.Name, all.missed)
 		}
 	})
 }
@@ -82,26 +96,79 @@ type beside struct {
 	beyond int // how often our end was beyond its bound
 }
 
-func besideOriginal(sc sim.Scenario, worlds int) (b beside) {
-	for seed := range uint64(worlds) {
-		pairs := []sim.Pair{
-			{Name: "originals", A: &rivals.Original{}, B: &rivals.Original{}},
-			{Name: "ours at A", A: &subject{}, B: &rivals.Original{}},
-			{Name: "ours at B", A: &rivals.Original{}, B: &subject{}},
-		}
-		sim.Run(sc, *seedFirst+seed+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
-			if o.At < sc.Warmup {
-				return
-			}
-			which := [][2]int{{0, 0}, {1, 2}, {2, 1}}[o.Pair][o.Side]
-			b.missed[which] += count(!o.OK)
-			if o.OK {
-				b.errs[which] = append(b.errs[which], math.Abs(o.Excess()))
-			}
-			b.beyond += count(which == 1 && beyondBound(pairs, o))
-		}})
+// add adds what came out in another world.
+func (b *beside) add(other beside) {
+	for i := range b.errs {
+		b.errs[i] = append(b.errs[i], other.errs[i]...)
+		b.missed[i] += other.missed[i]
 	}
+	b.beyond += other.beyond
+}
+
+func besideOriginal(sc sim.Scenario, seed uint64) (b beside) {
+	pairs := []sim.Pair{
+		{Name: "originals", A: &rivals.Original{}, B: &rivals.Original{}},
+		{Name: "ours at A", A: &subject{}, B: &rivals.Original{}},
+		{Name: "ours at B", A: &rivals.Original{}, B: &subject{}},
+	}
+	sim.Run(sc, seed, pairs, sim.Observer{Poll: func(o *sim.Observation) {
+		if o.At < sc.Warmup {
+			return
+		}
+		which := [][2]int{{0, 0}, {1, 2}, {2, 1}}[o.Pair][o.Side]
+		b.missed[which] += count(!o.OK)
+		if o.OK {
+			b.errs[which] = append(b.errs[which], math.Abs(o.Excess()))
+		}
+		b.beyond += count(which == 1 && beyondBound(pairs, o))
+	}})
 	return b
+}
+
+// TestToldAsByAnOriginal: from 10 s after an original is known as one, it is told the least delta of ten seconds, to
+// 8 us, as another original would tell it. Delays, queues, silences, and clocks that are set change nothing about that.
+func TestToldAsByAnOriginal(t *testing.T) {
+	const asOriginal = 2 // the remainder by 3 of a report that only an original sends
+	reports := 0
+	for seed := range uint64(testkit.Sized(20, 50, 200)) {
+		r := newRand(*seedFirst+seed, 'm')
+		var ours timesync.TimeSynchronizer
+		var original rivals.Original
+		local := r.Uint64() >> 1
+		offset := r.Uint64()
+		queue := uint64(0)
+		for n := range 6000 {
+			local += uint64(r.IntN(40_000))
+			switch r.IntN(400) {
+			case 0:
+				queue = uint64(r.IntN(300_000))
+			case 1:
+				queue = 0
+			case 2:
+				local += uint64(r.IntN(40_000_000)) // a silence
+			case 3:
+				offset += uint64(r.IntN(20_000_000)) // the peer's clock is set
+			}
+			delay := 20_000 + queue + uint64(r.ExpFloat64()*3000)
+			stamp := timesync.LocalTimeToDatagramTS24(local + offset - delay)
+			ours.OnAuthenticatedDatagramTimestamp(stamp, local)
+			original.OnDatagram(uint32(stamp), local)
+			if n%50 == 0 {
+				ours.OnPeerMinDeltaTS24(timesync.NewCounter24(uint64(r.IntN(1<<22)*3+asOriginal)), local)
+			}
+			ourReport, ok := ours.MinDeltaTS24(local)
+			want, _ := original.MinDelta(local)
+			d := ourReport.Distance(timesync.NewCounter24(uint64(want)))
+			if n < 1000 { // the first 20 s
+				continue
+			}
+			reports++
+			if !ok || max(d, -d) > 1 || ourReport%3 == asOriginal {
+				t.Fatalf("seed %d, datagram %d: report %v, %v, an original's %v", seed, n, ourReport, ok, want)
+			}
+		}
+	}
+	t.Logf("%d reports are an original's", reports)
 }
 
 // startupWorlds are scenarios for the first seconds: the usual ones, and some in which
