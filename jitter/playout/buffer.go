@@ -27,17 +27,18 @@ const (
 	patientShare = 0.05
 )
 
-// Stats count frames since New.
+// Stats counts frames since New.
 type Stats struct {
-	Played uint64 // they were given out
-	Late   uint64 // they came too late
-	Missed uint64 // they came in time and were not asked for in time, or dropped by Drop
-	Early  uint64 // they were captured in the future
-	Twice  uint64 // they had come before
-	Full   uint64 // there was no room for them
+	Played uint64 // returned by Pop or to a Card
+	Late   uint64 // came too late
+	Missed uint64 // came in time, and nobody asked for them in time; or dropped by Drop
+	Early  uint64 // captured in the future
+	Twice  uint64 // had come before
+	Full   uint64 // found no room
 }
 
-// Buffer is what waits to be played of one stream. Any goroutine may use it at any time.
+// A Buffer holds the frames of one stream that wait to be played. Any goroutine may use it at any
+// time.
 type Buffer struct {
 	group   *Group
 	conf    Config
@@ -83,8 +84,8 @@ func New(c Config) (*Buffer, error) {
 }
 
 // Push takes a copy of what was captured at capturedUsec. nowUsec is the time now, not that of
-// receipt: what a program needs to get here delays the frame, too. The error says why it will not
-// be played; without one it will be, if Pop or a Card asks in time.
+// receipt: the time that a program needs to get here delays the frame, too. An error says why the
+// frame will not be played. Without one it will be, if Pop or a Card asks in time.
 func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 	b.group.mu.Lock()
 	defer b.group.mu.Unlock()
@@ -252,9 +253,9 @@ func (b *Buffer) Due() (usec uint64, ok bool) {
 	return b.frames[0].captured + uint64(b.latency()-b.conf.Output.Microseconds()), true
 }
 
-// Shift says that our own clock was set by byUsec microseconds, forward if positive: what waits
-// was captured at other readings than it seemed. It is played when it would have been. If the
-// clock of the other end was set, call Steps only.
+// Shift tells the buffer that the local clock was set by byUsec microseconds, forward if positive.
+// The frames that wait are then played when they would have been otherwise. If the clock of the
+// other end was set, call only Steps.
 func (b *Buffer) Shift(byUsec int64) {
 	b.group.mu.Lock()
 	defer b.group.mu.Unlock()
@@ -271,9 +272,9 @@ func (b *Buffer) shift(by int64) {
 	b.start += uint64(by)
 }
 
-// Steps takes the Steps of the link's Snapshot, before each Push. If they are others than
-// before, a clock was set: what was learned of the arrivals since then was wrong. So the latency
-// is again what it was 5 s ago, and follows new arrivals from there.
+// Steps takes the Steps of the link's Snapshot. Call it before each Push. If the count has
+// changed, a clock was set, and what was learned of the arrivals since then is wrong. The latency
+// then goes back to what it was 5 s ago, and follows new arrivals from there.
 func (b *Buffer) Steps(steps uint32) {
 	b.group.mu.Lock()
 	defer b.group.mu.Unlock()
@@ -289,10 +290,10 @@ func (b *Buffer) Steps(steps uint32) {
 	}
 }
 
-// Drop drops what waits, and counts it as missed. Call it when clock.SleepWatch says that this
-// machine has slept: nobody knows then how old that is. The latency stays. Without the call what
-// waited is played so late as the sleep was long: a latency of sound. If the other machine slept,
-// call nothing.
+// Drop discards the frames that wait, and counts them as Missed. Call it when clock.SleepWatch
+// says that this machine has slept: the frames are older than they seem, and would be played late
+// by the length of the sleep. The latency stays as it is. If the other machine slept, there is
+// nothing to call.
 func (b *Buffer) Drop() {
 	b.group.mu.Lock()
 	defer b.group.mu.Unlock()
@@ -315,8 +316,8 @@ func (b *Buffer) SetOutput(output time.Duration) error {
 	return nil
 }
 
-// Latency returns the time from capture to ear or eye. It is as far off as the clocks: by half
-// of the difference if one way takes longer than the other, and within ErrorBound.
+// Latency returns the time from capture to ear or eye. It is wrong by the error of the clocks:
+// half of the difference if one way takes longer than the other, and never more than ErrorBound.
 func (b *Buffer) Latency() time.Duration {
 	b.group.mu.Lock()
 	defer b.group.mu.Unlock()
@@ -330,8 +331,8 @@ func (b *Buffer) Stats() Stats {
 	return b.stats
 }
 
-// Close ends the stream: it leaves its Group, and Push refuses what comes. There is no other
-// need to call it.
+// Close ends the stream: it leaves its Group, and Push refuses what comes. A Buffer that is alone
+// need not be closed.
 func (b *Buffer) Close() {
 	b.group.mu.Lock()
 	defer b.group.mu.Unlock()

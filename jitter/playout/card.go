@@ -52,27 +52,27 @@ const (
 	stallUsec = 500_000
 )
 
-// CardConfig is what NewCard wants.
+// CardConfig configures a Card.
 type CardConfig struct {
 	Rate  int           // samples a second
-	Frame time.Duration // of sound in a payload; 0: 20 ms
+	Frame time.Duration // the length of the sound in a payload; 0: 20 ms
 	// Queue is how much sound is kept before the card: while more waits, Next returns none. A
-	// quarter of it should last until the program asks again: 40 ms are right where it asks each
-	// 2 ms. 0: the card asks itself, as where a function is called that must fill a buffer, and
-	// Next always returns some.
+	// quarter of it should last until the program asks again: 40 ms are right where it asks every
+	// 2 ms. 0: the card asks by itself, as where the system calls a function to fill a buffer.
+	// Then Next always returns some.
 	Queue time.Duration
 }
 
-// CardStats count what was done since NewCard, in samples of the card.
+// CardStats counts samples of the card since NewCard, but for Gaps.
 type CardStats struct {
-	Samples  uint64 // that Next returned
-	Inserted uint64 // so many more than the frames had
-	Dropped  uint64 // and so many fewer
-	Silence  uint64 // so many of Samples are silence
-	Gaps     uint64 // how often it began
+	Samples  uint64 // returned by Next
+	Inserted uint64 // by which frames were stretched
+	Dropped  uint64 // by which frames were shortened
+	Silence  uint64 // of Samples, those that are silence
+	Gaps     uint64 // how often silence began
 }
 
-// Sound is what the card gets next.
+// Sound is the next piece for the card.
 type Sound struct {
 	// Samples is how many samples the card gets, of each channel. 0: nothing now, ask again soon.
 	Samples int
@@ -83,14 +83,14 @@ type Sound struct {
 	CapturedUsec uint64
 }
 
-// Card plays the sound of a Buffer on a sound card, in step with the clock, at whatever rate the
-// card truly runs. Sound that is too late by now is made a little shorter, and sound that is too
-// early longer, by up to 0.5 %. After the path has become shorter it is up to 2 %, until the
-// latency is right again. Where a frame is missing there is silence of the length of that frame.
+// A Card plays the sound of a Buffer on a sound card, in step with the clock, at whatever rate the
+// card really runs. It shortens sound that is late, and stretches sound that is early, by up to
+// 0.5 %. After the path has become shorter it is up to 2 %, until the latency is right again.
+// Where a frame is missing there is silence of its length.
 //
-// Nobody need know the card's rate: Next is told how much of what it returned still waits before
-// the card, and that says where the card is. So it is with a clock that is slewed, and with a
-// microphone of another rate: what counts is that each frame is heard when it is due.
+// The card's rate need not be known. Next is told how much of what it returned still waits before
+// the card, and that says where the card is. The same holds for a clock that is slewed, and for a
+// microphone of another rate. What counts is that each frame is heard when it is due.
 //
 // Next, Stop and Start are for the goroutine that plays. Any goroutine may call State and Stats.
 type Card struct {
@@ -112,8 +112,8 @@ type Card struct {
 	silent bool
 }
 
-// NewCard returns what plays the sound of a buffer on a card. A Buffer has one Card at most, and
-// nobody else calls its Pop. The error says what in a CardConfig cannot work.
+// NewCard returns a Card that plays the sound of a buffer. A Buffer has at most one Card, and then
+// nobody else calls its Pop. The error says what is wrong with the CardConfig.
 func NewCard(b *Buffer, c CardConfig) (*Card, error) {
 	c.Frame = cmp.Or(c.Frame, usualFrame)
 	if err := c.check(b); err != nil {
@@ -142,10 +142,10 @@ func (c *CardConfig) check(b *Buffer) error {
 	return nil
 }
 
-// Next returns what the card gets next. queued is how many samples of what it returned before
-// still wait before the card, at nowUsec: what the system says, or what was written less what
-// was played. What the system cannot say, such as the latency of Bluetooth, is Config.Output of
-// the buffer. The payload is appended to dst.
+// Next returns the next sound for the card. queued is how many samples of what it returned before
+// still wait at nowUsec: what the system says, or what was written less what was played. A delay
+// that the system does not report, such as that of Bluetooth, is Config.Output of the buffer. The
+// payload is appended to dst.
 func (c *Card) Next(dst []byte, nowUsec uint64, queued int) Sound {
 	c.buffer.group.mu.Lock()
 	defer c.buffer.group.mu.Unlock()
@@ -275,7 +275,7 @@ func (c *Card) Stop() {
 	c.plugged = false
 }
 
-// Start says that there is a card again, of rate samples a second, which may be another rate than
+// Start says that there is a card again, of rate samples a second, which may differ from the rate
 // before. What was written before no longer counts. The error says that there is no such rate.
 func (c *Card) Start(rate int) error {
 	changed := c.conf
@@ -291,7 +291,8 @@ func (c *Card) Start(rate int) error {
 	return nil
 }
 
-// State is that of the buffer, if there is a card that takes what it gets.
+// State returns Unplugged or Stalled if the card takes nothing, and otherwise the State of the
+// buffer.
 func (c *Card) State(nowUsec uint64) State {
 	c.buffer.group.mu.Lock()
 	defer c.buffer.group.mu.Unlock()

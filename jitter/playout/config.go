@@ -22,43 +22,44 @@ const (
 	longest = 10 * time.Second
 )
 
-// ErrTwoLinks is what New says to two Links in one Group. See the package's comment.
+// ErrTwoLinks is returned by New if the streams of a Group have different Links. See "Streams in
+// step".
 var ErrTwoLinks = errors.New("playout: streams in step must use one Link")
 
-// Config is what New wants. Fields that are zero have the defaults.
+// Config configures a Buffer. Fields that are zero have the defaults.
 type Config struct {
-	// Latency is the time from capture to ear or eye. It must be longer than a frame, which is
-	// captured before it is sent, the way, its jitter, and Output together. 0: it follows the
-	// arrivals, between Least and Most.
+	// Latency is the time from capture to ear or eye. It must be longer than the sum of a frame,
+	// the delay of the way, its jitter, and Output. 0: it follows the arrivals, between Least and
+	// Most.
 	Latency time.Duration
 	// Least is the shortest latency that follows the arrivals. The default is 10 ms.
 	Least time.Duration
 	// Most is the longest one. The default is 500 ms. In a conversation 200 ms are as long as
 	// most people like to wait.
 	Most time.Duration
-	// Share is how many frames may come too late, where the latency follows the arrivals. The
-	// default is 0.01.
+	// Share is the share of frames that may come too late, where the latency follows the
+	// arrivals. The default is 0.01.
 	Share float64
 
-	// DropLate drops what comes later than Most, or than a fixed Latency, allows. Without it
-	// that is played late, if more than 1 in 20 frames come so late.
+	// DropLate drops frames that come later than Most, or a fixed Latency, allows. Without it
+	// they are played late, if more than 1 in 20 frames come so late.
 	DropLate bool
-	// Overdue is by how much a single frame may be late and is still played. The default is 20
-	// ms.
+	// Overdue is by how much a single frame may be late and still be played. The default is
+	// 20 ms.
 	Overdue time.Duration
 
-	// Output is how long it takes until what Pop or Card.Next has returned is heard or seen: of a
-	// display 10 to 50 ms, of Bluetooth 100 to 300. What waits before a Card is not part of it.
+	// Output is how long the device takes after Pop or Card.Next until the frame is seen or
+	// heard: a display 10 to 50 ms, Bluetooth 100 to 300. What waits before a Card does not count.
 	Output time.Duration
 
-	// Interval is from one frame to the next, or less. The default is 20 ms. So many frames may
-	// wait as are captured in twice the longest latency.
+	// Interval is the time from one frame to the next, or less. The default is 20 ms. The buffer
+	// has room for the frames of twice the longest latency.
 	Interval time.Duration
 
-	// Group is of the streams that are to be in step. nil: this stream is alone.
+	// Group keeps this stream in step with others. nil: this stream is alone.
 	Group *Group
-	// Link is what makes times of this clock out of times of capture, usually a *link.Link. It
-	// is only compared: all streams of a Group must have the same.
+	// Link is what converts times of capture to this clock, usually a *link.Link. It is only
+	// compared: all streams of a Group must have the same.
 	Link any
 }
 

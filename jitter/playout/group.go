@@ -24,10 +24,10 @@ const (
 	trustedAgo = 5
 )
 
-// Group keeps streams in step: all have the latency that the one of them needs that needs the
-// longest. The zero value is ready to use. Streams may come, by New, and go, by Close, at any
-// time; the latency grows at once for a new one, and falls slowly after one has gone. A Group
-// must not be copied. Any goroutine may use its streams at any time.
+// Group keeps streams in step: all have the longest latency that one of them needs. The zero value
+// is ready to use. Streams may join, by New, and leave, by Close, at any time. The latency grows
+// at once for a new stream, and falls slowly after one has left. A Group must not be copied. Any
+// goroutine may use its streams at any time.
 type Group struct {
 	mu      sync.Mutex // of all its streams, too
 	streams []*Buffer

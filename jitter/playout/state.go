@@ -4,7 +4,7 @@ package playout
 
 import "fmt"
 
-// State is what to tell a listener.
+// State says whether a stream is heard, and if not, why.
 type State int
 
 // A Buffer is in one of the first seven, a Card in any.
