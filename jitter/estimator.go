@@ -88,12 +88,11 @@ func (s *stop) lasts(now time.Duration) bool {
 	return s.known && 0 <= since && since < length
 }
 
-// Add takes that something was sent, by the sender's clock, and has arrived, by the receiver's.
-// Call it in the order of arrival. What comes out of order, or twice, is told by when it was
-// sent: of things that were sent at the same time, among the last dozen, only the first counts.
-// Times may be any, also negative ones, and may go back: a clock that was set is a path that
-// changed. After a delay that is more than a day longer or shorter than the first one it begins
-// anew, as after Reset.
+// Add takes something that was sent at a time of the sender's clock, and has arrived at a time of
+// the receiver's. Call it in the order of arrival. Of things that were sent at the same time, only
+// the first counts, among the last dozen. Times may be negative, and may go back: a clock that was
+// set looks like a path that changed. After a delay that is more than a day longer or shorter than
+// the first one, Add begins anew, as after Reset.
 func (e *Estimator) Add(sent, arrived time.Duration) {
 	delay := arrived - sent - e.first
 	if e.aim == 0 || delay < -longest || delay > longest {
@@ -202,25 +201,24 @@ func (e *Estimator) share() float64 {
 	return max(leastShare, min(e.Share, mostShare))
 }
 
-// Wait returns how long after its sending a thing is to be shown, so that no more than Share come
-// later: a thing that was sent when the sender's clock read sent is to be shown when the
-// receiver's reads sent + wait. Where the clocks differ this may be negative. ok is false before
-// the first arrival.
+// Wait returns how long after its sending a thing should be shown, so that no more than Share come
+// later: show what was sent at a time of the sender's clock at that time + wait of the receiver's.
+// Where the clocks differ this may be negative. ok is false before the first arrival.
 func (e *Estimator) Wait() (wait time.Duration, ok bool) { return e.first + e.wait, e.aim > 0 }
 
-// Interval returns how long it is from one sending to the next: the median of the last 7, 0
-// before two things have arrived. Who shows what is between two things, as between two states of
-// a game, waits for so much longer: then the later one has arrived, too.
+// Interval returns the time from one sending to the next: the median of the last 7, or 0 before
+// two things have arrived. To show what lies between two things, such as two states of a game,
+// wait for so much longer: then the later one has arrived, too.
 func (e *Estimator) Interval() time.Duration { return e.sending.interval() }
 
-// Level returns the median of the last delays, as if their clocks were those of Wait. It is 0
-// before the first arrival.
+// Level returns the median of the last delays, by the same clocks as Wait. It is 0 before the
+// first arrival.
 func (e *Estimator) Level() time.Duration { return e.first + e.level }
 
-// Shift takes that all delays are longer by a time from now on, or shorter if it is negative,
-// since a clock was set: the receiver's forward by so much, or the sender's back.
+// Shift says that all delays are longer by a time from now on, or shorter if it is negative,
+// because a clock was set: the receiver's forward by that time, or the sender's back.
 func (e *Estimator) Shift(by time.Duration) { e.first += by }
 
-// Reset forgets all but Share. Call it when the path is another one for certain: after a sleep of
-// the machine, or for a new connection.
+// Reset forgets everything but Share. Call it when the path has certainly changed: after a sleep
+// of the machine, or for a new connection.
 func (e *Estimator) Reset() { *e = Estimator{Share: e.Share} }

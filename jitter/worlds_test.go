@@ -35,6 +35,30 @@ func ours(courses []*waiting.Course) []*waiting.Row {
 }
 
 // TestTable prints what the estimator, and the rivals, make of all worlds.
+//
+// This is what changes if one thing is taken out, with seeds 900 and 901 and the recordings, where 1 %
+// may be late. A wait of 1 is that of an oracle that knows 10 s of the future. The last column is how
+// much longer the wait still is 2 s after a stop, at most.
+//
+//	                                     late   wait   after a stop
+//	all of it                            1.03   0.98     6 ms
+//	a median of 5                        +0.01  -0.01    the same
+//	a median of 9                        -0.01  0.00     the same; shifts are believed later
+//	halves of 10/share                   +0.02  0.00     the same
+//	halves of 30/share                   0.00   0.00     the same
+//	what was held up counts in full      -0.02  0.00    98 ms
+//	of 10 ms, not 20                     +0.01  0.00     the same; recordings 2.0 %, not 1.8
+//	what a stop held up, out of order,
+//	    counts                           -0.01  0.00    61 ms
+//	no stop is left out                  -0.07  +0.04  413 ms
+//	every stop is left out               +0.06  -0.01    the same; recordings 2.9 %, not 1.8
+//	late ones count at once              -0.07  +0.04  165 ms
+//	the share is not fed back            +0.22  -0.06    the same; 36 worlds too late, not 15
+//	with 1/30, not 1/45                  -0.03  +0.01    the same
+//	up to what is asked for only         -0.02  0.00     the same
+//	what was held up moves no share      +0.02  -0.01    the same; recordings 1.9 %, not 1.8
+//	a mean estimate of the quantile      -0.01  0.00     the same; heavy tails wait 1 % longer
+//	things that come twice count         -0.02  +0.01    the same
 func TestTable(t *testing.T) {
 	if !testing.Verbose() {
 		t.Skip("it only prints: run it with -v")
