@@ -76,11 +76,10 @@ func (c *Client) setBack(byUsec uint64) {
 	}
 }
 
-// Follow lets the client follow another remote clock: a fresh synchronizer for a new
-// connection, to the same server or to another. The clocks run on until the first
-// Welcome of that server. If it is of the present epoch they are corrected as after
-// any silence, and otherwise, be the epoch later or earlier, the client enters it. The
-// error says that remote is nil.
+// Follow lets the client follow another remote clock: a fresh synchronizer for a new connection,
+// to the same server or to another. The clocks run on until the first Welcome of that server. If
+// its epoch is the present one, they are corrected as after any silence. Any other epoch, later or
+// earlier, replaces the present one. The error says that remote is nil.
 func (c *Client) Follow(remote RemoteClock) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,9 +91,9 @@ func (c *Client) Follow(remote RemoteClock) error {
 	return nil
 }
 
-// SetBuffers changes the buffers, as for another platform; see ClientConfig. A change
-// is slewed, stepped if it is large, and left alone while a clock is within DeadBand
-// of its new place. The error says that one is longer than an hour.
+// SetBuffers changes the buffers, for instance for another platform; see ClientConfig. A small
+// change is slewed, a large one is a step. A clock that is within DeadBand of its new place stays.
+// The error says that a buffer is longer than an hour.
 func (c *Client) SetBuffers(client, server time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,17 +106,16 @@ func (c *Client) SetBuffers(client, server time.Duration) error {
 	return err
 }
 
-// OnWelcome takes the server's Welcome, which arrived at nowUsec. It must come from
-// the server for certain (authenticated): it sets the game's time. The first one lets
-// a client start. One of another epoch makes it start again, unpaused, when the remote
-// clock agrees with it; see the section on restarts. A client that starts while the server
-// is paused pauses with it.
+// OnWelcome takes the server's Welcome, which arrived at nowUsec. It must be authenticated, since
+// it sets the game's time. The first one starts the client. One of another epoch starts it again,
+// unpaused, when the remote clock agrees with it; see the section on restarts. A client that
+// starts while the server is paused pauses with it.
 //
-// Errors: ErrMessage; ErrEpoch while the client is stopped, and for a Welcome that was overtaken
-// by a later one or is of an epoch that is over or earlier, unless nothing else has come for
-// 3 s. One of an earlier epoch, if the client was never in it, can be believed by a later
-// Advance. While very many events wait for an Advance, a Welcome that would add to them is
-// ignored, and counted in Stats.EventsLost; the server repeats it.
+// The error is ErrMessage, or ErrEpoch. ErrEpoch is returned while the client is stopped, for a
+// Welcome that a later one overtook, and for an epoch that is over or earlier, unless nothing else
+// has come for 3 s. A later Advance may still believe an earlier epoch in which the client never
+// was. While very many events wait for an Advance, a Welcome that would add to them is ignored,
+// and counted in Stats.EventsLost; the server repeats it.
 func (c *Client) OnWelcome(w Welcome, nowUsec uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,13 +203,13 @@ func (c *Client) Hello() (h Hello, ok bool) {
 	return Hello{c.now.epoch, c.now.rate}, c.synced && !(c.welcomes.last.ok && c.welcomes.last.Heard)
 }
 
-// AcceptState is Accept for the state of tick n, and lets the server clock follow when such states
-// come, if ClientBuffer is zero: so that the state after the one that it shows has come, too. Of a
-// tick only the first state counts. It also tells that the server is alive, see EventSilent. It
-// takes a lock.
+// AcceptState is Accept for the state of tick n. If ClientBuffer is zero, it also learns when
+// states come, so that the server clock stays far enough behind that the state after the one that
+// it shows has come, too. Only the first state of a tick counts. It also notes that the server is
+// alive, see EventSilent. It takes a lock.
 //
-// A state that comes 0.25 s after the last Advance, or later, or within 0.25 s of such an
-// Advance, says nothing of the path: while the program hung, it may have waited on this machine.
+// A state that comes 0.25 s or more after the last Advance, or within 0.25 s of such a late
+// Advance, says nothing of the path: it may have waited on this machine while the program hung.
 func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -383,7 +381,7 @@ type Timing struct {
 	// LateInputs is the share of the last 2000 to 4000 inputs that came too late; 0 if the server
 	// tells none.
 	LateInputs float64
-	// LateStates is the share of the states that came too late to be shown between.
+	// LateStates is the share of the states that came too late to be shown.
 	LateStates float64
 
 	// ServerDebt is how many ticks the server was behind, by its last Welcome.

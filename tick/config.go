@@ -15,9 +15,9 @@ import (
 type CatchUp uint8
 
 const (
-	// CatchUpKeep leaves them to the next frames, as netfox does. What is more than
-	// StallThreshold behind is skipped. Where frames are usually so long that MaxTicks are due in
-	// each, the next frames make up for nothing: then it is CatchUpDrop.
+	// CatchUpKeep leaves them to the next frames, as netfox does. What is more than StallThreshold
+	// behind is skipped. If nearly every frame is so long that MaxTicks are due, no frame can make
+	// up for another, and CatchUpKeep works as CatchUpDrop.
 	CatchUpKeep CatchUp = iota
 	// CatchUpDrop skips the oldest, so that MaxTicks remain.
 	CatchUpDrop
@@ -60,9 +60,8 @@ type Config struct {
 	// negative is never.
 	StallThreshold time.Duration
 
-	// AcceptBehind and AcceptAhead say which messages Accept still accepts: of ticks from
-	// AcceptBehind before the server clock to AcceptAhead after the predicted clock. Zero is
-	// 4 s and 1 s, and 4 ticks more each.
+	// Accept takes messages of ticks from AcceptBehind before the server clock to AcceptAhead
+	// after the predicted clock. Zero is 4 s and 1 s, and 4 ticks more each.
 	AcceptBehind, AcceptAhead time.Duration
 
 	OnMismatch Mismatch // what to do about another tick rate; MismatchWarn by default
@@ -72,9 +71,9 @@ type Config struct {
 	// that is higher.
 	MaxRate Rate
 
-	// Provider decides how the clocks advance; nil is what is built in. On a server that is the
-	// rate of the local clock, which its clients count on: they hear of another one by Welcomes
-	// alone, and step or slew after each.
+	// Provider decides how the clocks advance; nil is the one that is built in. On a server that
+	// runs at the rate of the local clock, and clients count on it: they learn of another rate
+	// only by Welcomes, and step or slew after each.
 	Provider Provider
 
 	// Clock is a monotonic clock in microseconds, which Run reads. Nil is clock.Now.
@@ -97,10 +96,10 @@ type Handlers struct {
 	AfterLoop  func()       // the ticks of this Advance are done
 	Event      func(Event)  // something happened; before the ticks of the same Advance
 
-	// AfterSync is called on a client by each Advance that finds that the remote clock was
-	// updated. by is what it reads, minus what its reading before led to at the skew of then:
-	// positive if it was set forward, and 0 the first time. Less than 3 us is no update, since
-	// readings are whole microseconds. It comes before the ticks, like Event.
+	// AfterSync is called on a client, before the ticks, by each Advance that finds that the
+	// remote clock was updated. by says by how much, positive if the clock was set forward: what
+	// it reads minus what its last reading and skew foretold. It is 0 the first time. Less than
+	// 3 us is no update, since readings are whole microseconds.
 	AfterSync func(by time.Duration)
 }
 
@@ -122,54 +121,48 @@ type ServerConfig struct {
 
 // ClientConfig is the configuration of a Client. The zero value has all defaults.
 //
-// All clocks run at the measured rate of the remote clock. The server and predicted
-// clocks are left alone while they are within DeadBand of where they should be, and
-// beyond it slewed until they are there: at zero error the correction is nothing at
-// all. The shared clock, which all peers are to agree on, follows within half a
-// millisecond. When the shared clock is off by more than HardThreshold all clocks are set, a
-// step. So they are when another one is, unless its buffer sets itself: such a clock is slewed,
-// however far it is off.
+// All clocks run at the measured rate of the remote clock. The shared clock, on which all peers
+// should agree, follows it within half a millisecond. The server and predicted clocks stay as they
+// are within DeadBand of where they should be, and are slewed beyond it. When the shared clock is
+// off by more than HardThreshold, all clocks step. So they do when another clock is, unless its
+// buffer sets itself: such a clock is slewed, however far it is off.
 type ClientConfig struct {
 	Config   // what servers have, too
 	Handlers // what to call
 
-	// The client plays ServerBuffer ahead of the earliest arrival at the server and
-	// shows the server ClientBuffer behind the latest, to make up for jitter. Negative is none,
-	// more than an hour is refused. Zero, the default, is 2 ticks and 1 tick to begin with. Then
-	// the buffer sets itself, within a second of that either way: the ServerBuffer where the
-	// server is told of inputs by Server.AcceptInput, the ClientBuffer where the client is told of
-	// states by AcceptState.
+	// The buffers make up for jitter. The client plays ServerBuffer ahead of the earliest arrival
+	// at the server, and shows the server ClientBuffer behind the latest arrival here. Negative
+	// means none, and more than an hour is refused. Zero, the default, lets a buffer set itself:
+	// the ServerBuffer begins with 2 ticks and learns from Server.AcceptInput, the ClientBuffer
+	// begins with 1 tick and learns from AcceptState. Both stay within a second of that.
 	ClientBuffer, ServerBuffer time.Duration
 
-	// LateShare is the share of inputs that may come too late, and of states, where buffers set
-	// themselves: at most 0.5, and zero is 0.01. Package jitter learns how long to wait for that;
-	// half of LateShare is asked of it, with room for what the clocks err. A clock whose buffer
-	// sets itself is not left alone within DeadBand.
+	// LateShare is the share of inputs, and of states, that may come too late where buffers set
+	// themselves: at most 0.5, and zero is 0.01. Package jitter learns how long to wait for half
+	// of it, which leaves room for the errors of the clocks. DeadBand does not apply to a clock
+	// whose buffer sets itself.
 	//
-	// If at least four inputs in a row are late, since the path has become longer, the predicted
-	// clock is set forward at once, EventStepped, and its ticks are run; for states the server
-	// clock stands still. What was held up until one moment, as by a slow frame or a path that
-	// stopped, sets no clock. A server that falls behind with its ticks counts as being where
-	// they are.
+	// If four inputs in a row are late, the path has become longer. The predicted clock is then
+	// set forward at once, EventStepped, and its ticks are run. If four states in a row are late,
+	// the server clock stands still. What was held up until one moment, by a slow frame or a path
+	// that stopped, sets no clock. A server that falls behind with its ticks counts as being at
+	// the tick that it runs.
 	LateShare float64
 
-	// SyncBound is how well the remote clock must be known to start: the most that its
-	// ErrorBound may be. While no clock is set, the truth lies within ErrorBound of
-	// RemoteTime, however unequal the two ways are; so the shared clock then starts
-	// within SyncBound of the server's. The remote clock counts as lost when its bound
-	// is twice as large. Zero is any: the clocks start at once, and step if the first
-	// datagram was one that had been held back. A bound is at least half of the round
-	// trip.
+	// SyncBound is the largest ErrorBound of the remote clock with which the clocks start. The
+	// shared clock then starts within SyncBound of the server's, however unequal the two ways are,
+	// while no clock is set. The remote clock counts as lost when its ErrorBound is twice as
+	// large. An ErrorBound is at least half of the round trip. Zero accepts any: the clocks start
+	// at once, and step if the first datagram had been held back.
 	SyncBound time.Duration
 
-	// SlewPPM is the slew within 50 ms of the goal, in parts per million, at most 10^6; zero is
-	// 10,000 (1 %). Beyond 50 ms it grows by 2 % for each 10 ms, up to 25 %, so that 0.9 s are
-	// made up for in 10 s.
+	// SlewPPM is how fast clocks are slewed within 50 ms of the goal, in parts per million, at most
+	// 10^6; zero is 10,000 (1 %). Beyond 50 ms that grows by 2 % for each 10 ms, up to 25 %: an
+	// error of 0.9 s takes 10 s.
 	SlewPPM  int64
-	DeadBand time.Duration // error that is tolerated; zero is 20 ms
-	// HardThreshold is the error from which on clocks step; zero is 200 ms. In the first 3 s
-	// after the clocks began, the shared clock steps from 20 ms on: its server may have hung when
-	// the first datagrams came.
+	DeadBand time.Duration // an error that is tolerated; zero is 20 ms
+	// HardThreshold is the error above which clocks step; zero is 200 ms. In the first 3 s the
+	// shared clock steps above 20 ms: the server may have hung when the first datagrams came.
 	HardThreshold time.Duration
 
 	// HardOnly never slews and takes no skew into account: all clocks run at exactly

@@ -110,7 +110,7 @@
 // Advance, Pause and Resume never go back in time: a call with an earlier time than the last one
 // is taken at the time of the last one. If an Advance is more than a second earlier, the local
 // clock was set back: EventClockSet says so, and clocks and ticks go on where they were. Calls
-// that only read may name any time. Run reports EventSlept if the machine slept.
+// that only read may name any time.
 //
 // A reading between 20 ms before the last change and 20 ms
 // after it is final: only a step alters it. To make that possible, a correction or a pause begins

@@ -16,16 +16,16 @@ var (
 	// ErrVersion says that bytes are a message of another version of the format. Both sides need
 	// the same.
 	ErrVersion = errors.New("tick: message of another version")
-	// ErrEpoch says that a message is out of date: a later one of the same epoch has come, or
-	// its epoch is not the present one, or there is none, before Start and after Stop. It was
-	// ignored.
+	// ErrEpoch says that a message is out of date, and was ignored. A later one of the same epoch
+	// has come, or its epoch is not the present one. Before Start and after Stop there is no
+	// present epoch.
 	ErrEpoch = errors.New("tick: message is out of date")
 )
 
-// Welcome is what a server tells a client: on approval, at every change (Resume) and
-// now and then, as every second, since it says what the server's clock shows, of which
-// a TimeSynchronizer without an Anchor knows only the remainder by 67.1 s. docs/WIRE.md has its
-// bytes, for clients that are not written in Go.
+// Welcome is what a server tells a client about game time: when the client joins, at every change
+// (Resume), and once a second. It also carries the server's clock, of which a TimeSynchronizer
+// without an Anchor knows only the remainder by 67.1 s. docs/WIRE.md has its bytes, for clients
+// that are not written in Go.
 type Welcome struct {
 	Epoch      uint64 // of the server's game time, from 1 to 2^63-1; a later Start has a larger one
 	Rate       Rate   // of the server
@@ -34,8 +34,8 @@ type Welcome struct {
 	Heard      bool   // the server has had this client's Hello
 	Paused     bool   // the server's game time stands still: OriginUsec is that of now, and moves
 
-	// Debt is how many ticks the server is behind: those that are due beyond the ticks of a frame
-	// as most of its last 16 are. It is at most 65,535, and 0 while the server keeps up.
+	// Debt is how many ticks the server is behind: the due ticks less those of its usual frame, by
+	// the last 16 frames. It is at most 65,535, and 0 while the server keeps up.
 	Debt Tick
 
 	// inputs says when those of this client came, where the server was told by AcceptInput.

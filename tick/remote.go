@@ -8,36 +8,35 @@ import (
 	"time"
 )
 
-// RemoteClock is the server's clock as a client knows it. A *timesync.TimeSynchronizer is one as
-// it is, and so are a *link.Link and a *ping.Clock. Its methods are called from the goroutine
-// that advances the client, possibly while another one feeds it; they must not call the client.
-// ok is false while an answer is not known.
+// RemoteClock is the server's clock as a client knows it: a *link.Link, a *ping.Clock or a
+// *timesync.TimeSynchronizer. Its methods are called from the goroutine that advances the client,
+// possibly while another one feeds it; they must not call the client. ok is false while an answer
+// is not known.
 //
-// A RemoteClock that also has a method
+// A RemoteClock may have one more method, as those three do:
 //
 //	MinimumDelayToPeer() (delay time.Duration, ok bool)
 //
-// says how long the fastest datagrams to the server take of late; see MinimumOneWayDelay for
-// those from it. Added to RemoteTime it gives when the fastest one that is sent now arrives at
-// the server. A TimeSynchronizer and a Link have it. Without it a client takes both ways to be
-// equally long, until the server tells it when its inputs arrive: see Server.AcceptInput. A way
-// that becomes longer is believed late by both, after seconds to minutes, and at once by what the
-// server tells.
+// It says how long the fastest datagrams to the server took recently. RemoteTime plus this delay
+// is when the fastest one that is sent now arrives at the server. Without the method a client
+// takes both ways to be equally long, until the server tells it when its inputs arrive: see
+// Server.AcceptInput. Either method shows a way that has become longer after seconds to minutes;
+// the server tells that at once.
 type RemoteClock interface {
 	// RemoteTime returns what the server's clock shows when the local clock shows
 	// localUsec, both in microseconds. It may be off by a multiple of 67,108,864 us, as that
 	// of a TimeSynchronizer without an Anchor is.
 	RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool)
-	// MinimumOneWayDelay returns the shortest time of late that a datagram from the server
-	// takes, by RemoteTime. Subtracted from RemoteTime it gives the stamp of the fastest one
-	// that arrives now, and that was measured: it does not rest on the assumption that the two
-	// ways take equally long. RemoteTime alone does.
+	// MinimumOneWayDelay returns the shortest recent one-way delay from the server, by
+	// RemoteTime. RemoteTime minus this delay is the stamp of the fastest datagram that arrives
+	// now. That was measured, and does not assume, as RemoteTime does, that both ways take
+	// equally long.
 	MinimumOneWayDelay() (delay time.Duration, ok bool)
 	// Skew returns the rate of the server's clock minus that of the local clock, in
 	// parts per million, if it is known to within about 25.
 	Skew() (ppm float64, ok bool)
-	// ErrorBound returns how far RemoteTime can be off at localUsec while no clock is
-	// set, however unequal the two ways are. It counts if there is a SyncBound.
+	// ErrorBound returns how far RemoteTime can be off at localUsec while no clock is set,
+	// however unequal the two ways are. It is asked only if there is a SyncBound.
 	ErrorBound(localUsec uint64) (bound time.Duration, ok bool)
 }
 

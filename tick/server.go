@@ -97,11 +97,10 @@ func (s *Server) nextEpoch() uint64 {
 	return max(cmp.Or(s.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), s.epoch+1)
 }
 
-// OnHello takes the Hello of a client. The first one of a peer is reported as
-// EventClientSynced, unless the error is ErrRate, after which the caller should
-// disconnect the peer. Other errors: ErrMessage, and ErrEpoch if the server is
-// stopped or in another epoch. While very many Hellos wait for an Advance, more are ignored,
-// and counted in Stats.EventsLost; the clients repeat them.
+// OnHello takes the Hello of a client. The first one of a peer is reported as EventClientSynced.
+// If the error is ErrRate, it is not, and the caller should disconnect the peer. Other errors are
+// ErrMessage, and ErrEpoch if the server is stopped or in another epoch. While very many Hellos
+// wait for an Advance, more are ignored, and counted in Stats.EventsLost; the clients repeat them.
 func (s *Server) OnHello(peer uint64, h Hello) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,19 +145,19 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 //	ok     late
 //	true   false  it is in time: keep it until tick n is run
 //	false  true   too late: tick n was run or skipped. Announce soon, see there
-//	false  false  drop it: of another epoch, or not within Config.AcceptBehind and AcceptAhead, as Accept says
+//	false  false  drop it: of another epoch, or not within Config.AcceptBehind and AcceptAhead
 //
-// A second input for the same tick is answered as the first; which one to keep is up to the game.
-// In time is not played: after a stall ticks are skipped. To count what was played, count in the
-// Tick handler.
+// A second input for the same tick gets the same answer; which one to keep is up to the game. An
+// input in time need not be played: after a stall ticks are skipped. To count what was played,
+// count in the Tick handler.
 //
-// Keep what is in time before Advance can run its tick. So call AcceptInput, and keep the input,
-// either in the goroutine that calls Advance, or under a mutex that the Tick handler locks, too.
-// AcceptInput may be called under it.
+// Keep an input before Advance can run its tick. So call AcceptInput, and keep the input, either
+// in the goroutine that calls Advance, or under a mutex that the Tick handler locks, too.
+// AcceptInput may be called under that mutex.
 //
 // Announce then tells the peer when its inputs came, so that it sends them earlier or later: see
-// ClientConfig.LateShare. Of a tick the first input counts. For each peer the last 64 ticks are
-// kept, until Forget. AcceptInput takes a lock.
+// ClientConfig.LateShare. Only the first input for a tick counts. For each peer the last 64 ticks
+// are kept, until Forget. AcceptInput takes a lock.
 func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,20 +198,20 @@ func (s *Server) refuse(p *player, n Tick, nowUsec uint64) {
 	}
 }
 
-// PeerTiming is how well the inputs of a peer come in time, as Timing is for a client. A peer
-// without late inputs whose HeardUsec is long ago sends none; one with many TooEarly has another
+// PeerTiming says how well the inputs of a peer come in time, as Timing does for a client. A peer
+// without late inputs whose HeardUsec is long ago sends none. One with many TooEarly has another
 // idea of the time.
 type PeerTiming struct {
-	// LateInputs is the share of the last 2000 to 4000 inputs that came too late, also of those that
-	// were refused for it. Of a tick the first input counts.
+	// LateInputs is the share of the last 2000 to 4000 inputs that came too late, refused ones
+	// included. Only the first input for a tick counts.
 	LateInputs float64
-	// TooEarly counts the inputs that were refused since their tick is further ahead than
+	// TooEarly counts the inputs that were refused because their tick was further ahead than
 	// Config.AcceptAhead.
 	TooEarly uint64
 
 	Synced bool // it has said Hello
-	// HeardUsec is when an input or, after the first one, a Hello came last, reading of the local
-	// clock. It is 0 if none has come.
+	// HeardUsec is the reading of the local clock when the last input came or, after the first
+	// input, the last Hello. It is 0 if none has come.
 	HeardUsec uint64
 	Silent    bool // that is longer ago than 3 s
 }
@@ -235,11 +234,10 @@ func (s *Server) Peer(peer uint64) (t PeerTiming, ok bool) {
 	}, true
 }
 
-// Announce returns the Welcome to send to a peer now: when it has come, after each Hello, once a
-// second, and after inputs that came too late: one Welcome for all of them, with the next state.
-// Inputs that were held up on the way come in hundreds. While its Debt is above 0, send one with
-// each state: the clients then know that the states are late because of the server. ok is false
-// while the server is stopped.
+// Announce returns the Welcome to send to a peer now. Send one when the peer has joined, after
+// each Hello, once a second, and one with the next state after inputs that came too late, for all
+// of them together. While its Debt is above 0, send one with each state: the clients then know
+// that the states are late because of the server. ok is false while the server is stopped.
 func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,8 +261,8 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	}, true
 }
 
-// StartUsec returns what the local clock reads when tick n starts, or read when it started, if
-// game time goes on, and went before, as at nowUsec. ok is false while the server is stopped.
+// StartUsec returns the reading of the local clock at which tick n starts or started, if game time
+// always runs as it does at nowUsec. ok is false while the server is stopped.
 func (s *Server) StartUsec(n Tick, nowUsec uint64) (localUsec uint64, ok bool) {
 	now := s.snap.Load()
 	zero, _ := now.origin(nowUsec)

@@ -3,9 +3,9 @@
 package tick
 
 // States keeps the last states of a server, or of one thing in its world, so that a client can
-// show what is between two of them. The zero value is empty; begin with another one at
-// EventEpochChanged, since ticks are then counted anew. It must not be used by several goroutines
-// at once.
+// show what lies between two of them. The zero value is empty. At EventEpochChanged begin with
+// another one, since ticks are then counted anew. It must not be used by several goroutines at
+// once.
 type States[S any] struct {
 	ticks  []Tick // the oldest first
 	states []S
@@ -15,8 +15,8 @@ type States[S any] struct {
 // game bears.
 const statesKept = 128
 
-// Put adds the state of tick n. One for the same tick, or that is older than all that are kept,
-// changes nothing.
+// Put adds the state of tick n. A second state for the same tick changes nothing, nor does one
+// that is older than all that are kept.
 func (s *States[S]) Put(n Tick, state S) {
 	at := len(s.ticks)
 	for at > 0 && s.ticks[at-1] >= n {
@@ -40,8 +40,8 @@ func (s *States[S]) Put(n Tick, state S) {
 	s.ticks[at], s.states[at] = n, state
 }
 
-// Around returns the state before an instant, such as Client.ServerTime, and the one after it,
-// and by how much to blend them: 0 is the first, and below 1. Before the oldest state, and after
+// Around returns the state before an instant, such as Client.ServerTime, and the one after it, and
+// how to blend them: from 0, which is the first, to below 1. Before the oldest state, and after
 // the newest, both are that one. ok is false while there is none.
 func (s *States[S]) Around(at Time) (before, after S, blend float64, ok bool) {
 	if len(s.ticks) == 0 {

@@ -11,12 +11,12 @@ import "time"
 // Whatever a Provider does, each tick runs once and in order, or an event says why not; without
 // an event no clock goes back; and NeverBack holds.
 type Provider interface {
-	// InitializeClient is called when a client has learned its server's time, in each epoch. Its
-	// clocks begin where s has them At: at their Target, if that is not changed. Each goes on
-	// at its Pace.
+	// InitializeClient is called when a client has learned its server's time, in each epoch. Each
+	// clock begins At the time that s then holds, which is its Target unless you change it, and
+	// goes on at its Pace.
 	InitializeClient(s *Steering)
-	// AdvanceTime is called in each Advance in which the Target is known, except in a pause. A
-	// decision counts from 20 ms after the Advance on, since readers may be so far ahead. At and
+	// AdvanceTime is called in each Advance in which the Target is known, except in a pause. Its
+	// decision takes effect 20 ms after the Advance, since readers may be that far ahead. At and
 	// Target are of that moment.
 	//
 	// If it returns true, the clocks go on at their Pace. False is a hard correction: clocks whose
@@ -24,7 +24,7 @@ type Provider interface {
 	AdvanceTime(s *Steering) (ok bool)
 }
 
-// Steering is what a Provider is told of the three clocks, and what it decides. On a server ticks
+// Steering is what a Provider is told of the three clocks, and what it decides. On a server, ticks
 // and Welcomes follow PredictedTime.
 type Steering struct {
 	SharedTime, ServerTime, PredictedTime Steered // see Clocks
@@ -35,7 +35,7 @@ type Steering struct {
 
 // Steered is one clock as a Provider sees it.
 type Steered struct {
-	At     time.Duration // the game time that it shows; change it to set the clock: in AdvanceTime it counts with false only
+	At     time.Duration // the game time that it shows; change it to set the clock. AdvanceTime must then return false
 	Target time.Duration // the game time that it should show; on a server it is At
 	Pace   Pace          // how it goes on: at first with the measured rate of the server's clock, and no slew
 

@@ -84,8 +84,8 @@ func (r Rate) At(n Tick, offset time.Duration) Time {
 	return Time{r, max(satAdd(r.Duration(n), offset), -math.MaxInt64)} // which has a negative
 }
 
-// ErrRate says that tick rates differ: those of two Times that were to be added, or a peer's
-// from the server's, whose OnMismatch is MismatchDisconnect: the peer is to be disconnected.
+// ErrRate says that tick rates differ: those of two Times that were to be added, or those of a
+// peer and the server. Where the server's OnMismatch is MismatchDisconnect, disconnect that peer.
 var ErrRate = errors.New("tick: tick rate differs")
 
 // Time is an instant of game time: a tick and the offset inside it. The zero value is game time
