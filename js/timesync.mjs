@@ -2014,8 +2014,11 @@ class Association {
 	matchStep(x) {
 		const {arbiter} = this;
 		for (const [way, w] of this.ways.entries()) {
-			const look = this.look();
 			let by = w.lateness();
+			if (by === 0) {
+				continue;
+			}
+			const look = this.look();
 			const wasNegative = look.roundTrip < -look.deadBand;
 			const opens = wasNegative && look.roundTrip + by > -look.deadBand;
 			if (opens && !arbiter.warmingUp()) {
@@ -2026,7 +2029,7 @@ class Association {
 			const isStep = opens || arbiter.matches(by, arbiter.reference, look, w);
 			const fellLately = this.fellFrom > 0 && x - this.fellAt < settledTime;
 			const isWarmUpStep = fellLately && arbiter.matches(by, this.fellFrom, look, w);
-			if (by === 0 || !isStep && !isWarmUpStep) {
+			if (!isStep && !isWarmUpStep) {
 				continue;
 			}
 			this.ways[1 - way].level += by; // what fell was no path
@@ -3289,26 +3292,28 @@ class Way {
 	}
 
 	/**
-	 * Returns the one-way delay of a point, in us, as the clock stands.
+	 * Returns the floor as a line among the points: through floor, with that slope.
 	 * @param {number} way
 	 * @param {RateClock} clock
-	 * @param {Point} point
+	 * @returns {{floor: Point, slope: number}}
 	 */
-	height(way, clock, point) {
-		return point.delta - signOf(way) * clock.offsetAt(point.x);
+	line(way, clock) {
+		const delta = this.level + signOf(way) * clock.offset;
+		return {floor: {x: clock.at, delta}, slope: signOf(way) * clock.skew};
 	}
 
 	/**
-	 * Returns the points as the clock stands: x relative to the last one, and the one-way delay in
-	 * place of the delta.
+	 * Returns the points as the clock stands: x relative to the last one, and the height above the
+	 * floor in place of the delta.
 	 * @param {number} way
 	 * @param {RateClock} clock
 	 * @returns {Point[]}
 	 */
 	heights(way, clock) {
+		const {floor, slope} = this.line(way, clock);
 		const {list} = this.points;
 		const last = list[list.length - 1].x;
-		return list.map(point => ({x: point.x - last, delta: this.height(way, clock, point)}));
+		return list.map(point => ({x: point.x - last, delta: above(point, floor, slope)}));
 	}
 
 	/**
@@ -3345,15 +3350,16 @@ class Way {
 			this.lay(signOf(way) * change * (clock.at - this.touched));
 			return;
 		}
+		const {floor, slope} = this.line(way, clock);
 		let low = Infinity;
-		for (const point of best === null ? list : [...list, best]) {
-			const height = this.height(way, clock, point);
+		for (const point of best === null ? list : [best, ...list]) {
+			const height = above(point, floor, slope);
 			if (height < low) {
 				low = height;
 				this.touched = point.x;
 			}
 		}
-		this.lay(low - this.level);
+		this.lay(low);
 	}
 
 	/**
@@ -3393,13 +3399,13 @@ const longestWindow = 130 * second; // oscillators keep no rate for longer
  */
 
 /**
- * Returns whether p is below the line with that slope through q.
+ * Returns how many us p is above the line with that slope through q.
  * @param {Point} p
  * @param {Point} q
  * @param {number} slope
  */
-function isBelow(p, q, slope) {
-	return p.delta - q.delta < slope * (p.x - q.x);
+function above(p, q, slope) {
+	return p.delta - q.delta - slope * (p.x - q.x);
 }
 
 /** Points are the fastest datagrams of successive spans of time. The floor lies below them. */
@@ -3438,7 +3444,7 @@ class Points {
 	 * @param {number} slope
 	 */
 	add(point, slope) {
-		if (this.best === null || isBelow(point, this.best, slope)) {
+		if (this.best === null || above(point, this.best, slope) < 0) {
 			this.best = point;
 		}
 	}
@@ -3524,7 +3530,7 @@ class Points {
 		for (let i = 0; i + 1 < this.list.length; i += 2) {
 			const p = this.list[i];
 			const q = this.list[i + 1];
-			kept.push(isBelow(q, p, slope) ? q : p);
+			kept.push(above(q, p, slope) < 0 ? q : p);
 		}
 		this.list = kept;
 	}
