@@ -32,8 +32,8 @@ var (
 func node(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{
-		"timesync.mjs", "vectors.mjs", "mutations.mjs", "link.mjs", "client.mjs", "page.mjs", "sleep.mjs", "flood.mjs",
-		"end.mjs", "stranger.mjs",
+		"timesync.mjs", "vectors.mjs", "mutations.mjs", "link.mjs", "client.mjs", "games.mjs", "page.mjs", "sleep.mjs",
+		"flood.mjs", "end.mjs", "stranger.mjs",
 	} {
 		_, err := os.ReadFile(name)
 		testkit.Must(t, err)
@@ -51,13 +51,14 @@ func node(t *testing.T) string {
 //	mutations.mjs  for each rule of docs/WIRE.md that vectors can decide, one of them notices that it is broken
 //	link.mjs       a peer that restarts with another clock
 //	client.mjs     trust, and a TickClient that follows late inputs and states
+//	games.mjs      a server that stops, a queue, rare states, a slow page, a start in a hang, a page that was suspended
 //	page.mjs       coarse clocks, pages without a clock, frozen and throttled ones
 //	sleep.mjs      nobody trusts a wrong time after one machine slept
 //	flood.mjs      a datagram costs the same however many come
 func TestScripts(t *testing.T) {
 	for script, takes := range map[string]time.Duration{
 		"vectors.mjs": 0, "link.mjs": 0, "mutations.mjs": 20 * time.Second, "client.mjs": 11 * time.Second,
-		"page.mjs": 0, "sleep.mjs": 10 * time.Second, "flood.mjs": 0,
+		"games.mjs": 3 * time.Second, "page.mjs": 0, "sleep.mjs": 10 * time.Second, "flood.mjs": 0,
 	} {
 		t.Run(script, func(t *testing.T) {
 			if takes > 0 && testing.Short() {
