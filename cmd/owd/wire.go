@@ -52,7 +52,7 @@ func (m *message) append(b []byte, size int) []byte {
 	return b
 }
 
-var errMessage = errors.New("no message of owd, or one of another version")
+var errMessage = errors.New("not a message of owd, or one of another version")
 
 // read reads a message, and cuts what a caller wants to what it may want.
 func (m *message) read(b []byte) error {

@@ -102,14 +102,14 @@ func (s *stage) print(out io.Writer) error {
 		return fmt.Errorf("no frame whose time is certain: %w", s.why)
 	}
 	fmt.Fprintf(out, `60 frames a second for %v, a bad network on both legs, clocks of 40, 0 and -30 ppm; -seed %d
-capture to arrival %v, known to within %v (medians); p99 of the error %v
-%d figures, %d more void, %d wrong by more than their bound
-the last frame: %v
+age of a frame at arrival %v, known to within %v (medians); p99 of the error %v
+%d ages, %d more dropped after clock steps, %d wrong by more than their bound
+the age of the last frame: %v
 `, s.For, s.Network.Seed,
 		testkit.Quantile(s.delays, 0.5), testkit.Quantile(s.bounds, 0.5), testkit.Quantile(s.errs, 0.99),
-		len(s.errs), s.void, s.beyond, cmp.Or(s.why, errors.New("in time")))
+		len(s.errs), s.void, s.beyond, cmp.Or(s.why, errors.New("known")))
 	if s.beyond > 0 {
-		return fmt.Errorf("%d figures are wrong by more than their bound", s.beyond)
+		return fmt.Errorf("%d ages are wrong by more than their bound", s.beyond)
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func show(stdout io.Writer) func(v *viewer, certain []figure) {
 			return
 		}
 		if frames > 0 {
-			fmt.Fprintf(stdout, "%d frames, capture to arrival %v within %v, %d void\n",
+			fmt.Fprintf(stdout, "%d frames; age of the last at arrival %v, known to within %v; %d dropped after clock steps\n",
 				frames, last.delay, last.bound.Round(time.Microsecond), v.void)
 		} else {
 			fmt.Fprintln(stdout, "no frame whose time is certain:", cmp.Or(v.why, errors.New("not yet")))

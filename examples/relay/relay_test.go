@@ -30,7 +30,7 @@ func TestAlone(t *testing.T) {
 			"-dial " + at[1] + common,
 		}
 	})
-	if !strings.Contains(printed[2].String(), "capture to arrival") {
+	if !strings.Contains(printed[2].String(), "known to within") {
 		t.Error("no figure")
 	}
 }

@@ -88,12 +88,12 @@ func (l *listener) absent(at int64) bool {
 func (r *result) print(w io.Writer, c config) error {
 	fmt.Fprintf(w, "frames of %v; each datagram takes 15 to 25 ms, %g %% are lost; ", frameTime, c.Network.Loss)
 	fmt.Fprintf(w, "clocks %g ppm apart; -seed %d\n", c.Skew, c.Network.Seed)
-	fmt.Fprintf(w, "captured %d, played %d, %d of them late; ", r.Captured, r.Played, r.Late)
-	fmt.Fprintf(w, "in flight to an end that was stopped or started anew %d, ", r.InFlight)
-	fmt.Fprintf(w, "lost on the network %d, arrived, not played %d\n", r.Lost, r.Unplayed)
-	fmt.Fprintf(w, "from 3 s after each start on, median/p99/most, us:\n")
-	fmt.Fprintf(w, "  play - capture - latency of %.0f ms: %v\n", r.Latency, r.Error)
-	fmt.Fprintf(w, "  of that the clocks %v, waking up late %v\n", r.Clocks, r.Woke)
+	fmt.Fprintf(w, "captured %d, played %d, of which late %d; ", r.Captured, r.Played, r.Late)
+	fmt.Fprintf(w, "not played: in flight to an end that was stopped or restarted %d, ", r.InFlight)
+	fmt.Fprintf(w, "lost on the network %d, arrived %d\n", r.Lost, r.Unplayed)
+	fmt.Fprintf(w, "from 3 s after each start, in us, median/p99/most:\n")
+	fmt.Fprintf(w, "  time from capture to play, minus the latency of %.0f ms: %v\n", r.Latency, r.Error)
+	fmt.Fprintf(w, "  of that, errors of the clocks %v, waking up late %v\n", r.Clocks, r.Woke)
 	if r.Played == 0 || r.Late > 0 {
 		return fmt.Errorf("%d frames were played, %d of them late", r.Played, r.Late)
 	}

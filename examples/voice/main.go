@@ -58,9 +58,9 @@ const stoppedBy = 2 * time.Second
 
 // voice runs the demo, and says how it went.
 func voice(ctx context.Context, c config, stdout, _ io.Writer) error {
-	fmt.Fprintf(stdout, "for %v frames of sound go over a bad network; "+
-		"after %v the player is stopped for %v, after %v it starts anew; "+
-		"then: how exactly each frame was played\n",
+	fmt.Fprintf(stdout, "frames of sound cross a bad network for %v; "+
+		"after %v the player is stopped for %v, after %v it is restarted; "+
+		"at the end: how exactly each frame was played\n",
 		c.For, (c.For / 3).Round(time.Second), stoppedBy, (c.For * 2 / 3).Round(time.Second))
 	return demo(ctx, c).print(stdout, c)
 }

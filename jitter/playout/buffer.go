@@ -11,9 +11,9 @@ import (
 
 // What Push refuses.
 var (
-	ErrLate   = errors.New("playout: it should have been played already")
-	ErrEarly  = errors.New("playout: it was captured in the future") // by more than the latency
-	ErrTwice  = errors.New("playout: it has come before")
+	ErrLate   = errors.New("playout: the frame comes too late")
+	ErrEarly  = errors.New("playout: the frame was captured in the future") // by more than the latency
+	ErrTwice  = errors.New("playout: the frame has come before")
 	ErrFull   = errors.New("playout: frames come more often than Config.Interval says")
 	ErrClosed = errors.New("playout: closed")
 )
