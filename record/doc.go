@@ -9,7 +9,7 @@
 // it to a fresh synchronizer, which goes through the same states and gives the same answers.
 //
 // A recording contains no payloads, addresses or keys. At 60 datagrams a second with up to 10 ms of jitter
-// it takes at most 6 bytes a datagram. docs/RECORDING.md describes the format.
+// it takes at most 6 bytes a datagram. format.go describes the format.
 //
 // A Recorder has one goroutine, which alone calls the io.Writer. Only Flush and Close wait for it. If the
 // io.Writer is slow, fails or panics, whole blocks are dropped. The recording and Dropped count them. In a

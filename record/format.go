@@ -13,13 +13,67 @@ import (
 	"timesync"
 )
 
-// docs/RECORDING.md describes the format for readers in other languages.
+// The format, for readers in any language. This is version 1.
+//
+// Integers are little-endian. A varint is that of encoding/binary and of Protocol Buffers: 7 bits a
+// byte, the lowest first. An svarint is a signed number v, written as the varint of 2v, or of -2v-1 if
+// v is negative.
+//
+// A file is magic and then blocks until the end. Each block can be read without the others:
+//
+//	2 bytes  length of the events in bytes
+//	4        CRC-32C (Castagnoli) of all that follows it in the block
+//	4        number of the block: 0, 1, 2, ... A gap shows how many were dropped
+//	6        time of day at the end of the block, in ms since 1970
+//	         events
+//
+// An event begins with one byte. If its two low bits are not both set, the event is a datagram, written
+// as its difference from the one before it in the block:
+//
+//	bits 0, 1   n - 1: n is how many bytes of change follow
+//	bits 2, 3   m: how many bytes of turn follow, before those of change
+//	bits 4 - 7  the four low bits of turn
+//
+// A step is the difference of two consecutive stamps in units of 8 us, the shorter way round their ring
+// of 2^24. The step before the first one is 0. turn is 2v, or -2v-1 for a negative v, where v is the
+// change of the step. change is the same for v, the time between the two receipts in us, minus 8 times
+// the step.
+//
+// If both low bits are set, the six bits above are the kind:
+//
+//	0  a datagram in full; the step is 0 again   3 bytes stamp, 8 bytes time of receipt in us
+//	1  a report                                  3 bytes MinDelta, svarint time of receipt
+//	2  an anchor                                 svarint local time, 8 bytes remote clock in us
+//	3  Reset
+//	4  an answer: what the synchronizer knew     see below
+//
+// An svarint time is in us, after the receipt of the datagram before it in the block, or after 0 if there
+// is none. An answer consists of
+//
+//	1 byte, the length of the rest
+//	svarint local time
+//	varint datagrams, varint congested buckets
+//	if the offset was known:
+//	  svarint offset in us
+//	  svarints in ns: error bound, minimum one-way delay, floor scatter (1 s while unknown), age of the
+//	    last report, time since a clock was set
+//	  8 bytes, the skew in ppm as a float64
+//	  varint steps
+//	  since 2026-11-23:
+//	    svarint minimum delay to the peer in ns
+//	    1 byte of flags: bit 0 a clock was set since the first datagram, bit 1 what is known is unchecked
+//	      since a silence, bit 2 the multiple of 67.1 s is in doubt (1 and 2 since 2026-11-28)
+//	    8 bytes, how far off the skew may be, in ppm as a float64
+//	  since 2026-11-28, svarints in ns: jitter of RFC 3550, age at which the peer counts as silent
+//
+// A later version may add bytes at the end of an answer: skip them. Any other kind makes the block
+// malformed. A reader stops at the first block that is cut off, has a wrong checksum or is malformed. All
+// blocks before it are good.
 
 // magic begins a recording. Its last byte is the version of the format.
 const magic = "tsrecord\x01"
 
-// A block begins with a head: the length of the events in bytes, the checksum of all that follows
-// the checksum, the number of the block, and the time of day in milliseconds.
+// The head of a block.
 const (
 	headLength = 0
 	headSum    = headLength + 2
@@ -37,14 +91,9 @@ const (
 // crcTable is for CRC-32C, for which processors have an instruction.
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-// The first byte of an event. If its two low bits are other, the kind is in the bits above.
-// Otherwise the event is a datagram that differs little from the last one:
-//
-//	2 low bits    length of the change of the delta, in bytes, less one
-//	2 next bits   length of the change of the step, in bytes, besides its low bits
-//	4 top bits    the low bits of the change of the step
+// The first byte of an event.
 const (
-	other     = 3
+	other     = 3 // the two low bits, if the event is no difference
 	kindShift = 2
 	lowBits   = 4  // of the change of the step
 	deltaBits = 24 // the most that a change of the delta has

@@ -188,7 +188,7 @@ func TestRecordings(t *testing.T) {
 }
 
 // formats are the SHA-256 of two recordings in words. A program in another language, written
-// from docs/RECORDING.md, says the same: version 1 of the format is what it was.
+// from the head of format.go, says the same: version 1 of the format is what it was.
 var formats = map[string]string{
 	"loopback-a.tsr": "b8b318d0871e5f5bb8763996d9315de81dfcf032b1b5a8ef14175ad063af1376",
 	"browser.tsr":    "11225f6155abdd50213aa813385295ee6d179faf3138b8eb241f7ca45c495b0a",
