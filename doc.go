@@ -96,9 +96,12 @@
 //   - A clock is slewed by chrony or ptp4l: by up to 500 ppm, beginning and ending at once. Until the
 //     slew is noticed, the bound rests on what 500 ppm gain in 2 s.
 //
-// Faster slews are clock steps. The bound does not hold where one way becomes slowly longer as the other
-// becomes shorter by as much: two ends cannot tell that from a difference of the rates. Whoever can delay
-// datagrams can move the time so, and the bound with it, by up to half of what they add to the round trip.
+// Faster slews are clock steps.
+//
+// Where one way becomes slowly longer as the other becomes shorter by as much, two ends cannot
+// tell that from a difference of the rates. Whoever can delay datagrams can move the time so, by up
+// to half of what they add to the round trip. The bound allows for it: if the rate changes while
+// the round trip is longer than it was, the bound widens to half of the present round trip.
 //
 // Stalls, short queues, and paths that become longer do not widen the bound. A path that is long from
 // the start does, since the bound is at least half the round trip. How often the bound holds is in

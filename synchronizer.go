@@ -100,7 +100,7 @@ type TimeSynchronizer struct {
 	minimum   minimum // what an original is told
 	base      uint64  // local time, us, at which x is 0
 	published published
-	_         [40]byte // pads to whole cache lines, so that neighbours in a slice share none
+	_         [24]byte // pads to whole cache lines, so that neighbours in a slice share none
 }
 
 const (
@@ -1158,6 +1158,7 @@ func (a *association) advance(x float64) {
 	if dt == 0 {
 		return
 	}
+	a.interval.follow(a.clock.skew, dt)
 	a.interval.widen(a.dispersion() * dt)
 	a.clock.offset += a.clock.skew * dt
 	a.clock.at = x
@@ -1466,7 +1467,7 @@ func (a *association) limit(d int, s sample) {
 		slack += rounding + a.stale(sigmas/2*a.clock.sigma)
 		from = a.since()
 	}
-	if a.interval.take(d, from, a.clock.at, ring(slack, offsetBits)) {
+	if a.interval.take(d, from, a.clock.at, ring(slack, offsetBits), a.clock.skew) {
 		a.dirty = true
 	}
 }
@@ -2134,6 +2135,7 @@ const maxOffset = 1 << (offsetBits - 1) // us: half the ring, where all offsets 
 // datagram limits the offset on one side, and each report on the other.
 type interval struct {
 	slack [2]float64 // us: the truth is at most this far below the offset (in) and above it (out)
+	rate  [2]float64 // the skew when a datagram of that way last proved it
 	fresh [2]bool    // that way has said something since
 	since float64    // x of the last clock step or end of a silence: older limits may be wrong
 	event float64    // x of the last clock step; at the start -settledTime
@@ -2167,12 +2169,23 @@ func (i *interval) widen(d float64) {
 	}
 }
 
+// follow takes that the offset moved at that skew for dt us. Where one way becomes longer by just
+// what the other one becomes shorter, that looks like another skew, but the truth stays.
+func (i *interval) follow(skew, dt float64) {
+	i.slack[in] += max(skew-i.rate[in], 0) * dt // rule: a new rate may be two ways that change places
+	i.slack[out] += max(i.rate[out]-skew, 0) * dt
+}
+
 // take takes a limit of way d: at x the truth is at most slack us off on its side. The datagrams
 // behind it arrived after from. It reports whether that is news for readers: a clock step, or the
 // first limit after one.
-func (i *interval) take(d int, from, x, slack float64) (news bool) {
+func (i *interval) take(d int, from, x, slack, skew float64) (news bool) {
+	if slack <= i.slack[d] {
+		i.rate[d] = skew
+	}
 	if !i.fresh[d] && from >= i.since { // it replaces the old limit even if it is wider
 		i.slack[d] = slack
+		i.rate[d] = skew
 		i.fresh[d] = true
 		news = true
 	}

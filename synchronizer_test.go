@@ -647,10 +647,10 @@ func (s *span) run(buckets int, each func()) {
 			s.offset += d
 			s.slack[in], s.slack[out] = s.slack[in]+d, s.slack[out]-d
 		}
-		s.take(in, from, s.x, s.offset-low.at+widens*(s.x-from))
+		s.take(in, from, s.x, s.offset-low.at+widens*(s.x-from), 0)
 		s.limits[in] = append(s.limits[in], low)
 		if s.rng.IntN(3) == 0 {
-			s.take(out, s.x, s.x, high.at-s.offset)
+			s.take(out, s.x, s.x, high.at-s.offset, 0)
 			s.limits[out] = append(s.limits[out], high)
 		}
 		each()
@@ -682,6 +682,29 @@ func TestInterval(t *testing.T) {
 				t.Fatalf("seed %d, %.1f s: %v us from the truth, bound %v: %+v", seed, s.x/1e6, s.truth-s.offset, s.bound(), s.interval)
 			}
 		})
+	}
+}
+
+// TestNewRate: at another rate than the one at which a limit was proven, the side from which the offset leads away
+// widens by as much as the offset moves, until a datagram proves the limit anew. The ways may be changing places.
+func TestNewRate(t *testing.T) {
+	i := interval{event: -settledTime, slack: [2]float64{maxOffset, maxOffset}}
+	i.take(in, 0, 0, 900, 10e-6)
+	i.take(out, 0, 0, 800, 10e-6)
+	for _, c := range []struct{ rate, in, out float64 }{
+		{10e-6, 900, 800},
+		{60e-6, 1400, 800}, // for 10 s
+		{-20e-6, 1400, 1100},
+	} {
+		i.follow(c.rate, 10*second)
+		if d := i.slack; abs(d[in]-c.in) > 0.1 || abs(d[out]-c.out) > 0.1 {
+			t.Errorf("at %v: %v, want %v, %v", c.rate, d, c.in, c.out)
+		}
+	}
+	i.take(in, 0, 0, 1300, 60e-6) // a datagram
+	i.follow(60e-6, 10*second)
+	if d := i.slack[in]; abs(d-1300) > 0.1 {
+		t.Errorf("%v, want 1300: it was proven at this rate", d)
 	}
 }
 

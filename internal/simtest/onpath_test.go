@@ -275,7 +275,6 @@ var pathAttacks = []pathAttack{
 		},
 		lasting: func(p *attackedPath) time.Duration { return 60*sec + slowLasting(p) },
 		off:     1,
-		outside: 0.75,
 	},
 }
 
