@@ -6,6 +6,8 @@ import (
 	"math"
 	"testing"
 
+	"timesync"
+	"timesync/internal/sim/rivals"
 	"timesync/internal/testkit"
 )
 
@@ -16,6 +18,7 @@ type twin struct {
 	wider              float64   // us: most by which their bounds differ
 	unlike             int       // times when only one of them knew the time
 	sent, headers      int       // headers, and those that were of another length
+	reports            []float64 // us, by which reports of the same datagram differ
 	now                uint64    // when it was last read
 }
 
@@ -27,8 +30,13 @@ func (e *twin) anew() {
 func (e *twin) send(now uint64) []byte {
 	header := e.golang.send(now)
 	e.sent++
-	if other := e.javascript.send(now); len(other) != len(header) {
+	other := e.javascript.send(now)
+	switch {
+	case len(other) != len(header):
 		e.headers++
+	case header[0]&1 != 0: // there is a report
+		d := timesync.ReadCounter24(other[4:]).Distance(timesync.ReadCounter24(header[4:]))
+		e.reports = append(e.reports, 8*math.Abs(float64(d)))
 	}
 	return header
 }
@@ -76,6 +84,50 @@ func TestLikeGo(t *testing.T) {
 			if median > usual || p97 > most || e.unlike > 0 || e.headers > e.sent/50 {
 				t.Errorf("%g/s, %s: too far apart; %d times one did not know the time, or trust it", rate, c.name, e.unlike)
 			}
+		}
+	}
+}
+
+// original is a C++ original whose datagrams have the headers of a link: its stamp, and its report in each.
+type original struct{ rivals.Original }
+
+func (e *original) anew() { e.Original = rivals.Original{} }
+
+func (e *original) send(now uint64) []byte {
+	b, _ := timesync.LocalTimeToDatagramTS24(now).AppendBinary([]byte{16}) // version 3
+	if report, ok := e.MinDelta(now); ok {
+		b[0] |= 1
+		b, _ = timesync.NewCounter24(uint64(report)).AppendBinary(b)
+	}
+	return b
+}
+
+func (e *original) open(b []byte, now uint64) {
+	e.OnDatagram(uint32(timesync.ReadCounter24(b[1:])), now)
+	if b[0]&1 != 0 {
+		e.OnPeerMinDelta(uint32(timesync.ReadCounter24(b[4:])), now)
+	}
+}
+
+func (e *original) read(now uint64) (remote uint64, bound float64, ok bool) {
+	remote, ok = e.RemoteTime(now, now)
+	return remote, 0, ok
+}
+
+func (e *original) trusts(uint64) bool { return false }
+
+// TestOriginal: beside a C++ original a JavaScript end says and knows the same as a Go end. What it says is what
+// another original would say.
+func TestOriginal(t *testing.T) {
+	javascript := newJSEnd(t)
+	for _, c := range chosen() {
+		e := &twin{golang: &goEnd{}, javascript: javascript}
+		session(*first, 20, c, [2]end{e, &original{}}, [2]*outcome{{}, {}})
+		reports := testkit.Quantile(e.reports, 1)
+		median, p97 := testkit.Quantile(e.apart, .5), testkit.Quantile(e.apart, .97)
+		t.Logf("%s: apart by %.0f us (median), %.0f (p97), reports by up to %.0f us", c.name, median, p97, reports)
+		if reports > 8 || median > 5 || p97 > 400 || e.unlike > 0 || e.headers > 0 {
+			t.Errorf("%s: too far apart; %d times one did not know the time, %d headers unlike", c.name, e.unlike, e.headers)
 		}
 	}
 }

@@ -451,8 +451,8 @@ const mutations = [
 	},
 	{
 		rule: 'reports are of the floor, not the least delta',
-		instead: 'return this.outgoing.at(x, this.clock.skew);',
-		say: 'return this.delta(inward, x);',
+		instead: 'this.#report.set(outgoing.at(x, clock.skew), now, outgoing.some);',
+		say: 'this.#report.set(this.#both.delta(inward, x), now, outgoing.some);',
 	},
 	{
 		rule: 'the offset is not halved',

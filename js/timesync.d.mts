@@ -510,7 +510,8 @@ export class Synchronizer extends RemoteClock {
     /**
      * Returns the report to send to the peer in the next datagram: the least delta since the last
      * report, or 0 if nothing arrived since. Reading a report ends its interval, so read one only
-     * to send it. A repeated call returns the same number for a second.
+     * to send it. A repeated call returns the same number for a second. Beside a C++ original it
+     * returns what an original would: the least delta of the last ten seconds, as it was measured.
      * @param {Usec} now
      * @returns {number | null} null before the first datagram
      */

@@ -1105,6 +1105,7 @@ function signOf(way) {
 export class Synchronizer extends RemoteClock {
 	#bucket = new Bucket(); // under way
 	#both = new Association();
+	#minimum = new Minimum(); // what an original is told
 	#base = 0n; // local time at which x is 0
 	#view = new View();
 	#report = new OwnReport();
@@ -1136,6 +1137,7 @@ export class Synchronizer extends RemoteClock {
 		}
 		const x = this.#advance(now);
 		this.#notice();
+		this.#minimum.take(deltaIn8(raw), now);
 		const silence = x - bucket.from; // the first datagram after 0.2 s ends a bucket
 		if (silence >= bucketTime) {
 			this.#endBucket(x);
@@ -1182,8 +1184,12 @@ export class Synchronizer extends RemoteClock {
 	#show(x) {
 		const now = later(this.#base, Math.trunc(x));
 		this.#publish(x, now);
-		const {peer, outgoing} = this.#both;
-		this.#report.set(this.#both.toReport(x), now, peer.isOriginal(), outgoing.some);
+		const {peer, outgoing, clock} = this.#both;
+		if (peer.isOriginal()) {
+			this.#report.setMinimum(this.#minimum.delta[0]);
+		} else {
+			this.#report.set(outgoing.at(x, clock.skew), now, outgoing.some);
+		}
 	}
 
 	/**
@@ -1196,6 +1202,7 @@ export class Synchronizer extends RemoteClock {
 		const waited = since(now, this.#view.heard);
 		this.#base = now;
 		this.#both.start(raw);
+		this.#minimum.replace(0, deltaIn8(raw), now);
 		this.#bucket.begin(0);
 		if (earlyReport !== 0) {
 			// Its age may be anything: the local clock may have been set since.
@@ -1299,6 +1306,7 @@ export class Synchronizer extends RemoteClock {
 		const {synced, steps} = this.#view;
 		this.#both = new Association();
 		this.#bucket = new Bucket();
+		this.#minimum = new Minimum();
 		this.#report = new OwnReport();
 		this.#base = 0n;
 		this.#view = new View();
@@ -1377,7 +1385,8 @@ export class Synchronizer extends RemoteClock {
 	/**
 	 * Returns the report to send to the peer in the next datagram: the least delta since the last
 	 * report, or 0 if nothing arrived since. Reading a report ends its interval, so read one only
-	 * to send it. A repeated call returns the same number for a second.
+	 * to send it. A repeated call returns the same number for a second. Beside a C++ original it
+	 * returns what an original would: the least delta of the last ten seconds, as it was measured.
 	 * @param {Usec} now
 	 * @returns {number | null} null before the first datagram
 	 */
@@ -2077,7 +2086,7 @@ class Association {
 		}
 		let y = around(raw, this.delta(outward, sent));
 		if (peer.isOriginal()) {
-			this.minimum(x, y);
+			this.reportOfOriginal(x, y);
 			return;
 		}
 		const {interval} = this;
@@ -2116,7 +2125,7 @@ class Association {
 	 * @param {number} x
 	 * @param {number} y
 	 */
-	minimum(x, y) {
+	reportOfOriginal(x, y) {
 		const w = this.ways[outward];
 		if (this.awaited === outward) {
 			this.awaited = -1;
@@ -2199,25 +2208,6 @@ class Association {
 		const unknown = sigmas * this.clock.sigma + (2 * scatter + hostJitter) / time;
 		const most = slewSkew + Math.abs(this.clock.skew);
 		return 2 * settledTime * skewDrift + Math.min(unknown, most);
-	}
-
-	/**
-	 * Returns the delta that the next report tells, as of x.
-	 * @param {number} x
-	 */
-	toReport(x) {
-		if (!this.peer.isOriginal()) {
-			return this.outgoing.at(x, this.clock.skew);
-		}
-		const w = this.ways[inward];
-		// A suspended clock stands still, and then all datagrams are late. The floor rises only
-		// after ten seconds, but an original believes the last report as it is, so it gets the
-		// late delta.
-		// rule: an original forgets in a silence what was before
-		if (w.unseen(x) > congestedTime && w.leastOfTwo > second) {
-			return this.delta(inward, x) + w.leastOfTwo;
-		}
-		return this.delta(inward, x);
 	}
 
 	/**
@@ -2342,6 +2332,76 @@ class Outgoing {
 	}
 }
 
+/**
+ * Returns a delta in units of 8 us, rounded down, as an original counts it.
+ * @param {number} raw us
+ */
+function deltaIn8(raw) {
+	return wrap(Math.floor(raw / 8), 24);
+}
+
+/**
+ * Minimum is what an original reports: the least delta of ten seconds. It is found as an original
+ * finds it (Kathleen Nichols' minimum of a window), so that an original learns from us just what
+ * another original would tell it, whatever we think of the path and the clocks. Each of the three
+ * candidates is the least delta since the one before.
+ */
+class Minimum {
+	delta = [0, 0, 0]; // 8 us
+	#at = [0n, 0n, 0n]; // local times
+
+	/**
+	 * Replaces the candidates from one on.
+	 * @param {number} from
+	 * @param {number} delta
+	 * @param {Usec} now
+	 */
+	replace(from, delta, now) {
+		this.delta.fill(delta, from);
+		this.#at.fill(now, from);
+	}
+
+	/**
+	 * Takes the delta of a datagram.
+	 * @param {number} delta
+	 * @param {Usec} now
+	 */
+	take(delta, now) {
+		const isBelow = (/** @type {number} */ i) => ring(this.delta[i] - delta, 24) >= 0;
+		if (isBelow(0) || this.#age(2, now) > congestedTime) {
+			this.replace(0, delta, now);
+		} else if (isBelow(1)) {
+			this.replace(1, delta, now);
+		} else if (isBelow(2)) {
+			this.replace(2, delta, now);
+		}
+		const [one, two, three] = this.delta;
+		if (this.#age(1, now) > congestedTime) {
+			this.delta[0] = three;
+			this.#at[0] = this.#at[2];
+			this.replace(1, delta, now);
+		} else if (this.#age(0, now) > congestedTime) {
+			this.delta = [two, three, delta];
+			this.#at = [this.#at[1], this.#at[2], now];
+		} else if (two === one && this.#age(1, now) > congestedTime / 4) {
+			this.replace(1, delta, now);
+		} else if (three === two && this.#age(2, now) > congestedTime / 2) {
+			this.replace(2, delta, now);
+		}
+	}
+
+	/**
+	 * Returns the age of a candidate, us; that of all is infinite after the local clock was set
+	 * back.
+	 * @param {number} i
+	 * @param {Usec} now
+	 */
+	#age(i, now) {
+		const age = since(now, this.#at[i]);
+		return age < -second ? Infinity : age;
+	}
+}
+
 const reportLives = 60 * minute; // rates are not known well enough to carry it on for longer
 
 /** OwnReport is the report that minDelta returns. */
@@ -2350,27 +2410,37 @@ class OwnReport {
 	#isKnown = false; // there is one
 	#delta = 0; // us
 	#at = 0n; // local time as of which that holds
-	#again = false; // an original gets it again and again, as of now
 	#isNone = false; // whatever arrived was measured before a level shift
+	#again = false; // an original gets it again and again, as it is
 	#told = 0; // as it was read
 
 	/**
 	 * Sets the delta, in us, as of a local time.
 	 * @param {number} delta
 	 * @param {Usec} at
-	 * @param {boolean} again it may be read many times
 	 * @param {boolean} isNew a datagram arrived since the last one was read
 	 */
-	set(delta, at, again, isNew) {
-		if (!again && !isNew && this.isTold) {
+	set(delta, at, isNew) {
+		if (!isNew && this.isTold) {
 			return;
 		}
 		this.isTold = false;
 		this.#isKnown = true;
 		this.#delta = delta;
 		this.#at = at;
-		this.#again = again;
-		this.#isNone = !again && !isNew;
+		this.#isNone = !isNew;
+		this.#again = false;
+	}
+
+	/**
+	 * Sets what an original is told.
+	 * @param {number} minDelta 8 us
+	 */
+	setMinimum(minDelta) {
+		this.isTold = false;
+		this.#isKnown = true;
+		this.#again = true;
+		this.#told = toReport(8 * minDelta);
 	}
 
 	/**
@@ -2383,6 +2453,9 @@ class OwnReport {
 		if (!this.#isKnown) {
 			return null;
 		}
+		if (this.#again) {
+			return this.#told;
+		}
 		if (this.#isNone) {
 			return 0;
 		}
@@ -2391,11 +2464,11 @@ class OwnReport {
 			return Math.abs(age) > second ? 0 : this.#told;
 		}
 		const isStale = age < -second || age > reportLives; // the local clock was set, perhaps
-		if (!this.#again && isStale) {
+		if (isStale) {
 			return 0;
 		}
 		this.#told = toReport(this.#delta - skew * age);
-		this.isTold = !this.#again;
+		this.isTold = true;
 		return this.#told;
 	}
 }
