@@ -712,6 +712,7 @@ var courses = []course{
 	{name: "B's clock set by 40 s", guards: "a step of more than half a ring", path: usual, events: []incident{{60, setB(40e6)}}},
 	{name: "B's clock set back by 2 s, and again", guards: "another step before the first is learnt", path: usual, events: []incident{{60, setB(-2e6)}, {62, setB(-2e6)}}},
 	{name: "A's clock set by 11 days", guards: "a local clock far from where it was", path: usual, events: []incident{{60, setA(1.1e12)}}},
+	{name: "A's clock set ahead by two hours", guards: "what looks like a silence", path: usual, events: []incident{{60, setA(100<<26 - 100_000)}}},
 	{name: "B's clock set early", guards: "a step in warm-up, where it looks like a queue", path: usual, events: []incident{{4, setB(20_000)}}, length: 60},
 	{name: "B's clock set back early", guards: "the same, late datagrams first", path: usual, events: []incident{{4, setB(-20_000)}}, length: 60},
 	{name: "B's clock set in a queue", guards: "a step that a queue hides", path: usual, events: []incident{{60, longer(60_000)}, {62, setB(8000)}, {66, longer(0)}}},

@@ -1128,7 +1128,6 @@ type association struct {
 	fellWay      uint8   // the way whose floor fell
 	silenceEnd   float64 // x at which the last silence ended
 	silenceDrift float64 // us: how far the clocks may have drifted apart in it
-	wokeLate     bool    // what ended it was over a second late: perhaps a clock step, not a silence
 	dirty        bool    // there is news for readers
 }
 
@@ -1278,7 +1277,6 @@ func (a *association) endSilence(x, silence, above float64) {
 	}
 	a.silenceEnd = x
 	a.silenceDrift = a.dispersion() * silence
-	a.wokeLate = above > second
 	a.interval.slack[in] = max(a.interval.slack[in], a.delay(in)+above)
 	a.dirty = true
 }
@@ -1638,9 +1636,12 @@ func (a *association) report(x float64, minDelta Counter24) {
 		return // its least delta is from before the clock step
 	}
 	gate := w.lowerGate(sent, a.clock.sigma, a.resolution.joint())
-	predatesSilence := a.wokeLate && previous < a.silenceEnd
-	if predatesSilence && y < 0 && y >= -gate {
-		return // it may predate a clock step; the clocks did not drift apart for that long
+	// A clock that was set ahead looks like a silence. Datagrams that arrived before it, or were on
+	// their way then, do not show what it was, and no clock drifted for as long as it seems.
+	sentSince := previous - min(max(a.delay(out), 0), second)
+	endedSilence := a.silenceEnd > 0 && a.silenceEnd == a.interval.since
+	if endedSilence && sentSince < a.silenceEnd && y < 0 && y >= -gate {
+		return
 	}
 	if y < -gate {
 		a.fall(out, sent, y)
@@ -2412,9 +2413,13 @@ func (w *way) start(level, x float64) {
 // whichever is less.
 func (w *way) scatter() float64 { return min(w.meanResidual, w.spread) }
 
+// mayDrift returns how far, in us, the floor may have drifted in the time t: at most a second, since
+// clocks that are further apart than they were have been set.
+func mayDrift(sigma, t float64) float64 { return min(sigmas/2*sigma*t, second) }
+
 // upperGate returns how many us above the floor a sample that ends at x still counts as near.
 func (w *way) upperGate(x, sigma, resolution float64) float64 {
-	return hostJitter + 2*resolution + gateSpreads*w.spread + sigmas/2*sigma*w.unseen(x)
+	return hostJitter + 2*resolution + gateSpreads*w.spread + mayDrift(sigma, w.unseen(x))
 }
 
 // unseen returns for how long, in us, the floor may have drifted unseen at x: since the last sample
@@ -2428,7 +2433,7 @@ func (w *way) unseen(x float64) float64 {
 // not the 8 spreads of the upper gate, since the first scatters may be small by chance.
 func (w *way) lowerGate(x, sigma, resolution float64) float64 {
 	unseen := max(w.spacing, x-w.lastNear)
-	return hostJitter + resolution + 1.5*gateSpreads*w.scatter() + sigmas/2*sigma*unseen
+	return hostJitter + resolution + 1.5*gateSpreads*w.scatter() + mayDrift(sigma, unseen)
 }
 
 // lateness returns by how many us even the fastest datagrams are late: those of the last congested
