@@ -1515,6 +1515,7 @@ class Association {
 		if (dt === 0) {
 			return;
 		}
+		this.interval.follow(this.clock.skew, dt);
 		this.interval.widen(this.dispersion() * dt);
 		this.clock.offset += this.clock.skew * dt;
 		this.clock.at = x;
@@ -1904,7 +1905,8 @@ class Association {
 			slack += rounding + this.stale(sigmas / 2 * this.clock.sigma);
 			from = this.since();
 		}
-		if (this.interval.take(way, from, this.clock.at, ring(slack, offsetBits))) {
+		const {at, skew} = this.clock;
+		if (this.interval.take(way, from, at, ring(slack, offsetBits), skew)) {
 			this.dirty = true;
 		}
 	}
@@ -2813,6 +2815,7 @@ class Arbiter {
  */
 class Interval {
 	slack = [0, 0]; // us: the truth is at most this far below the offset (inward) and above it
+	rate = [0, 0]; // the skew when a datagram of that way last proved it
 	fresh = [false, false]; // that way has said something since
 	since = 0; // x of the last clock step or end of a silence: older limits may be wrong
 	event = -settledTime; // x of the last clock step; at the start -settledTime
@@ -2869,6 +2872,18 @@ class Interval {
 	}
 
 	/**
+	 * Takes that the offset moved at that skew for dt us. Where one way becomes longer by just what
+	 * the other one becomes shorter, that looks like another skew, but the truth stays.
+	 * @param {number} skew
+	 * @param {number} dt
+	 */
+	follow(skew, dt) {
+		// rule: a new rate may be two ways that change places
+		this.slack[inward] += Math.max(skew - this.rate[inward], 0) * dt;
+		this.slack[outward] += Math.max(this.rate[outward] - skew, 0) * dt;
+	}
+
+	/**
 	 * Says that the truth may be slack us off on the side of a way.
 	 * @param {number} way
 	 * @param {number} slack
@@ -2885,11 +2900,16 @@ class Interval {
 	 * @param {number} from
 	 * @param {number} x
 	 * @param {number} slack
+	 * @param {number} skew
 	 */
-	take(way, from, x, slack) {
+	take(way, from, x, slack, skew) {
 		let news = false;
+		if (slack <= this.slack[way]) {
+			this.rate[way] = skew;
+		}
 		if (!this.fresh[way] && from >= this.since) {
 			this.slack[way] = slack; // it replaces the old limit even if it is wider
+			this.rate[way] = skew;
 			this.fresh[way] = true;
 			news = true;
 		}
