@@ -108,11 +108,11 @@ func TestReadTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	z := gzip.NewWriter(f)
-	fmt.Fprint(z, "send_time_us,owd_us,direction\n0,20130,up\n3333,6557,down\n10000,-1,up\n15000,20000,up\n")
+	fmt.Fprint(z, "send_time_us,owd_us,direction\n0,20130.5,up\n3333.2,6557,down\n10000,-1,up\n15000,20000,up\n")
 	z.Close()
 	f.Close()
 	got, err := simnet.ReadTrace(path)
-	want := []simnet.Sample{{At: 0, Delay: 20130 * time.Microsecond}, {At: 10 * ms, Delay: simnet.Lost}, {At: 15 * ms, Delay: 20 * ms}}
+	want := []simnet.Sample{{At: 0, Delay: 20130500}, {At: 10 * ms, Delay: simnet.Lost}, {At: 15 * ms, Delay: 20 * ms}}
 	if err != nil || !slices.Equal(got["up"], want) {
 		t.Errorf("%v, %v", got, err)
 	}

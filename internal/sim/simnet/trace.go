@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"sort"
@@ -17,19 +18,24 @@ type Sample struct {
 	Delay time.Duration // Lost if it did not arrive
 }
 
+// micros returns us microseconds.
+func micros(us float64) time.Duration {
+	return time.Duration(math.Round(us * float64(time.Microsecond)))
+}
+
 // ReadTrace reads recorded series: a gzip CSV file with the columns send_time_us,
-// owd_us (-1 is lost) and direction. It returns the rows of each direction, in the
+// owd_us (-1 is lost) and direction. Times may have decimals. It returns the rows of each direction, in the
 // order of the file.
 func ReadTrace(path string) (series map[string][]Sample, err error) {
 	series = map[string][]Sample{}
 	err = eachRow(path, func(row string) error {
-		var at, owd int64
+		var at, owd float64
 		var to string
 		if _, err := fmt.Sscan(row, &at, &owd, &to); err != nil {
 			return err
 		}
-		delay := max(time.Duration(owd)*time.Microsecond, Lost)
-		series[to] = append(series[to], Sample{time.Duration(at) * time.Microsecond, delay})
+		delay := max(micros(owd), Lost)
+		series[to] = append(series[to], Sample{At: micros(at), Delay: delay})
 		return nil
 	})
 	return series, err
