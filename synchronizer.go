@@ -1180,10 +1180,14 @@ func (a *association) roundTrip() float64 {
 func (a *association) lack() float64 { return a.arbiter.reference - a.roundTrip() }
 
 // deadBand returns by how many us two looks at the same round trip may differ.
-func (a *association) deadBand() float64 {
+func (a *association) deadBand() float64 { return a.band(stepScatters) }
+
+// band returns by how many us two looks at the same round trip differ where each floor is off by
+// that many scatters.
+func (a *association) band(scatters float64) float64 {
 	noise := a.ways[in].scatter() + a.ways[out].scatter()
 	eachWay := hostJitter + a.resolution.joint() // either floor may be on the next stair
-	return 2*eachWay + gateSpreads/2*noise + a.stale(0)
+	return 2*eachWay + scatters*noise + a.stale(0)
 }
 
 // stale returns by how many us a report of an original may be below its floor now. It is a minimum
@@ -1201,6 +1205,7 @@ func (a *association) look() look {
 		roundTrip:  a.roundTrip(),
 		correction: ring((a.ways[in].level-a.ways[out].level)/2, offsetBits),
 		deadBand:   a.deadBand(),
+		pathBand:   a.band(pathScatters),
 		original:   a.peer.isOriginal(),
 	}
 }
@@ -1988,6 +1993,11 @@ const (
 	warmUp       = 6e6   // us: until then all datagrams may have queued
 	settledTime  = 15e6  // us: SettleTime; by then both ends have seen a step and told each other
 	longestQueue = 220e6 // us: an asymmetry that was right is kept through a queue of 3.5 minutes
+
+	// How many scatters a floor may be off. To take noise for another path keeps the offset, which
+	// harms little. To take noise for a clock step moves the offset and ends all trust.
+	pathScatters = 2
+	stepScatters = 4
 )
 
 // arbiter decides whether the path or a clock has changed. It sees no datagrams, only the round
@@ -2009,6 +2019,7 @@ type look struct {
 	roundTrip  float64 // us
 	correction float64 // us: offset minus midpoint
 	deadBand   float64 // us: two looks at the same round trip differ by less
+	pathBand   float64 // us: and most of them by less than this
 	original   bool    // the peer is an original, which shows late that its floor rose
 }
 
@@ -2049,7 +2060,7 @@ func (r *arbiter) asymmetryBound(d float64, l look) float64 {
 		return 0
 	// A long time has shown the shortest round trip, so a slightly longer one is another path.
 	case d > 0 && !r.isEarly(): // rule: a round trip that is well known is not a little longer
-	case abs(d) < l.deadBand:
+	case abs(d) < l.pathBand:
 		return 0
 	}
 	return abs(d) / 2
@@ -2072,12 +2083,12 @@ func (r *arbiter) learn(dt float64, l look) {
 		// There was a clock step, and one way has not shown it yet.
 	// Queues end, and what they leave is the path.
 	case r.warmingUp() && d < 0: // rule: a shorter round trip is taken at once in warm-up
-		if abs(d) < l.deadBand {
+		if abs(d) < l.pathBand {
 			r.age += dt
 			r.candidateAge = 0
 		}
 		r.reference = l.roundTrip
-	case abs(d) < l.deadBand:
+	case abs(d) < l.pathBand:
 		r.reference += d * min(dt/congestedTime, 1)
 		r.age += dt
 		r.candidateAge = 0

@@ -495,6 +495,7 @@ func (r *trial) look() look {
 		roundTrip:  r.toHere + r.toPeer + noise,
 		correction: r.off - (r.toPeer-r.toHere)/2,
 		deadBand:   r.deadBand,
+		pathBand:   r.deadBand,
 	}
 }
 
