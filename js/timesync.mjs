@@ -1490,7 +1490,6 @@ class Association {
 	fellWay = inward; // the way whose floor fell
 	silenceEnd = 0; // x at which the last silence ended
 	silenceDrift = 0; // us: how far the clocks may have drifted apart in it
-	wokeLate = false; // what ended it was over a second late: perhaps a clock step, not a silence
 	begun = false; // a datagram has arrived
 	dirty = true; // there is news for readers
 
@@ -1669,7 +1668,6 @@ class Association {
 		}
 		this.silenceEnd = x;
 		this.silenceDrift = this.dispersion() * silence;
-		this.wokeLate = above > second;
 		this.interval.atLeast(inward, this.delay(inward) + above);
 		this.dirty = true;
 	}
@@ -2097,9 +2095,12 @@ class Association {
 			return; // its least delta is from before the clock step
 		}
 		const gate = w.lowerGate(sent, this.clock.sigma, this.resolution.joint());
-		const predatesSilence = this.wokeLate && previous < this.silenceEnd;
-		if (predatesSilence && y < 0 && y >= -gate) {
-			return; // it may predate a clock step; the clocks did not drift apart for that long
+		// A clock that was set ahead looks like a silence. Datagrams that arrived before it, or were
+		// on their way then, do not show what it was, and no clock drifted for as long as it seems.
+		const sentSince = previous - clamp(this.delay(outward), 0, second);
+		const endedSilence = this.silenceEnd > 0 && this.silenceEnd === interval.since;
+		if (endedSilence && sentSince < this.silenceEnd && y < 0 && y >= -gate) {
+			return;
 		}
 		if (y < -gate) {
 			this.fall(outward, sent, y);
@@ -3160,7 +3161,7 @@ class Way {
 	 */
 	upperGate(x, sigma, resolution) {
 		const steady = hostJitter + 2 * resolution + gateSpreads * this.spread;
-		return steady + sigmas / 2 * sigma * this.unseen(x);
+		return steady + mayDrift(sigma, this.unseen(x));
 	}
 
 	/**
@@ -3185,7 +3186,7 @@ class Way {
 	lowerGate(x, sigma, resolution) {
 		const unseen = Math.max(this.points.spacing, x - this.lastNear);
 		const steady = hostJitter + resolution + 1.5 * gateSpreads * this.scatter();
-		return steady + sigmas / 2 * sigma * unseen;
+		return steady + mayDrift(sigma, unseen);
 	}
 
 	/**
@@ -3477,6 +3478,16 @@ class Way {
 			typical.depth = typical.height * typical.spacing;
 		}
 	}
+}
+
+/**
+ * Returns how far, in us, the floor may have drifted in a time: at most a second, since clocks that
+ * are further apart than they were have been set.
+ * @param {number} sigma
+ * @param {number} time us
+ */
+function mayDrift(sigma, time) {
+	return Math.min(sigmas / 2 * sigma * time, second);
 }
 
 // ---- The points above the floor: its level and slope ----
