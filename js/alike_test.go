@@ -75,7 +75,7 @@ func TestLikeGo(t *testing.T) {
 	const usual, most = 5, 400 // us
 	javascript := newJSEnd(t)
 	for _, rate := range []float64{60, 4} {
-		for _, c := range chosen() {
+		for _, c := range append(chosen(), paths...) {
 			e := &twin{golang: &goEnd{}, javascript: javascript}
 			session(*first, rate, c, [2]end{e, &goEnd{}}, [2]*outcome{{}, {}})
 			median, p97 := testkit.Quantile(e.apart, .5), testkit.Quantile(e.apart, .97)
@@ -123,7 +123,7 @@ func (e *original) trusts(uint64) bool { return false }
 // another original would say.
 func TestOriginal(t *testing.T) {
 	javascript := newJSEnd(t)
-	for _, c := range chosen() {
+	for _, c := range append(chosen(), paths...) {
 		e := &twin{golang: &goEnd{}, javascript: javascript}
 		session(*first, 20, c, [2]end{e, &original{}}, [2]*outcome{{}, {}})
 		reports := testkit.Quantile(e.reports, 1)

@@ -940,6 +940,10 @@ export type Look = {
      */
     deadBand: number;
     /**
+     * us: and most of them by less than this
+     */
+    pathBand: number;
+    /**
      * the peer is an original, which shows late that its floor rose
      */
     original: boolean;

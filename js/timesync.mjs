@@ -1549,9 +1549,18 @@ class Association {
 
 	/** Returns by how many us two looks at the same round trip may differ. */
 	deadBand() {
+		return this.band(stepScatters);
+	}
+
+	/**
+	 * Returns by how many us two looks at the same round trip differ where each floor is off by
+	 * that many scatters.
+	 * @param {number} scatters
+	 */
+	band(scatters) {
 		const noise = this.ways[inward].scatter() + this.ways[outward].scatter();
-		const host = 2 * hostJitter + this.resolution.joint();
-		return host + gateSpreads / 2 * noise + this.stale(0);
+		const eachWay = hostJitter + this.resolution.joint(); // either floor may be on the next stair
+		return 2 * eachWay + scatters * noise + this.stale(0);
 	}
 
 	/**
@@ -1577,6 +1586,7 @@ class Association {
 			roundTrip: this.roundTrip(),
 			correction: ring((i.level - o.level) / 2, offsetBits),
 			deadBand: this.deadBand(),
+			pathBand: this.band(pathScatters),
 			original: this.peer.isOriginal(),
 		};
 	}
@@ -2095,8 +2105,9 @@ class Association {
 			return; // its least delta is from before the clock step
 		}
 		const gate = w.lowerGate(sent, this.clock.sigma, this.resolution.joint());
-		// A clock that was set ahead looks like a silence. Datagrams that arrived before it, or were
-		// on their way then, do not show what it was, and no clock drifted for as long as it seems.
+		// A clock that was set ahead looks like a silence. Datagrams that arrived before it, or
+		// were on their way then, do not show what it was, and no clock drifted for as long as it
+		// seems.
 		const sentSince = previous - clamp(this.delay(outward), 0, second);
 		const endedSilence = this.silenceEnd > 0 && this.silenceEnd === interval.since;
 		if (endedSilence && sentSince < this.silenceEnd && y < 0 && y >= -gate) {
@@ -2635,11 +2646,17 @@ function median(a, b, c) {
 const warmUp = 6 * second; // until then all datagrams may have queued
 const longestQueue = 220 * second; // an asymmetry that was right is kept through a long queue
 
+// How many scatters a floor may be off. To take noise for another path keeps the offset, which
+// harms little. To take noise for a clock step moves the offset and ends all trust.
+const pathScatters = 2;
+const stepScatters = 4;
+
 /**
  * @typedef {object} Look what both ways say together at one time
  * @property {number} roundTrip us
  * @property {number} correction us: offset minus midpoint
  * @property {number} deadBand us: two looks at the same round trip differ by less
+ * @property {number} pathBand us: and most of them by less than this
  * @property {boolean} original the peer is an original, which shows late that its floor rose
  */
 
@@ -2712,7 +2729,7 @@ class Arbiter {
 		// A long time has shown the shortest round trip, so a slightly longer one is another path.
 		// rule: a round trip that is well known is not a little longer
 		const isAnotherPath = d > 0 && !this.isEarly();
-		if (!isAnotherPath && Math.abs(d) < look.deadBand) {
+		if (!isAnotherPath && Math.abs(d) < look.pathBand) {
 			return 0;
 		}
 		return Math.abs(d) / 2;
@@ -2742,12 +2759,12 @@ class Arbiter {
 		} else if (this.warmingUp() && d < 0) {
 			// Queues end, and what they leave is the path.
 			// rule: a shorter round trip is taken at once in warm-up
-			if (Math.abs(d) < look.deadBand) {
+			if (Math.abs(d) < look.pathBand) {
 				this.age += dt;
 				this.candidateAge = 0;
 			}
 			this.reference = look.roundTrip;
-		} else if (Math.abs(d) < look.deadBand) {
+		} else if (Math.abs(d) < look.pathBand) {
 			this.reference += d * Math.min(dt / congestedTime, 1);
 			this.age += dt;
 			this.candidateAge = 0;
@@ -2873,8 +2890,8 @@ class Interval {
 	}
 
 	/**
-	 * Takes that the offset moved at that skew for dt us. Where one way becomes longer by just what
-	 * the other one becomes shorter, that looks like another skew, but the truth stays.
+	 * Takes that the offset moved at that skew for dt us. Where one way becomes longer by just
+	 * what the other one becomes shorter, that looks like another skew, but the truth stays.
 	 * @param {number} skew
 	 * @param {number} dt
 	 */
@@ -3481,8 +3498,8 @@ class Way {
 }
 
 /**
- * Returns how far, in us, the floor may have drifted in a time: at most a second, since clocks that
- * are further apart than they were have been set.
+ * Returns how far, in us, the floor may have drifted in a time: at most a second, since clocks
+ * that are further apart than they were have been set.
  * @param {number} sigma
  * @param {number} time us
  */

@@ -5,6 +5,7 @@ package js
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -21,6 +22,9 @@ type course struct {
 	slew  float64       // or slewed by so many parts per million, for 20 s,
 	sleep time.Duration // or its machine sleeps, and its clock stands still,
 	fresh bool          // or it starts anew
+	// path returns by how much a way is longer than at first. Way 1 leads to the Go end.
+	path   func(way int, since time.Duration) time.Duration
+	coarse time.Duration // both clocks advance in such steps
 }
 
 var courses = []course{
@@ -38,6 +42,26 @@ var courses = []course{
 	{name: "js sleeps for 101 s", side: 0, sleep: 101 * time.Second},
 	{name: "go sleeps for 67 s", side: 1, sleep: 67 * time.Second},
 	{name: "go sleeps for 300 s", side: 1, sleep: 300 * time.Second},
+}
+
+// paths are courses in which no clock is disturbed.
+var paths = []course{
+	{name: "both clocks are coarse", coarse: time.Millisecond},
+	{name: "the way to js becomes 40 ms longer", path: func(way int, _ time.Duration) time.Duration {
+		return time.Duration(1-way) * 40 * time.Millisecond
+	}},
+	{name: "both ways become 2 ms shorter", path: func(int, time.Duration) time.Duration {
+		return -2 * time.Millisecond
+	}},
+	{name: "both ways queue for 20 s", path: func(_ int, since time.Duration) time.Duration {
+		if since < 20*time.Second {
+			return 100 * time.Millisecond
+		}
+		return 0
+	}},
+	{name: "the ways change places slowly", path: func(way int, since time.Duration) time.Duration {
+		return time.Duration(2*way-1) * since / 10_000
+	}},
 }
 
 // chosen returns all courses, or in short mode some.
@@ -59,6 +83,19 @@ func (c course) event() simnet.ClockEvent {
 		return simnet.ClockEvent{At: happensAt, For: c.sleep, PPM: -1e6}
 	}
 	return simnet.ClockEvent{At: happensAt, Step: c.step}
+}
+
+// at reports whether something happens to an end, not to the path.
+func (c course) at() bool { return c.step != 0 || c.slew != 0 || c.sleep != 0 || c.fresh }
+
+// longer returns by how much a way is longer than at first.
+func (c course) longer(way int) simnet.Delay {
+	return func(_ *rand.Rand, at time.Duration) time.Duration {
+		if at < happensAt {
+			return 0
+		}
+		return c.path(way, at-happensAt)
+	}
 }
 
 // outcome is what an end knew: errors and bounds in us, from 15 s after the start and what happens
@@ -106,7 +143,7 @@ type world struct {
 func session(seed uint64, rate float64, happens course, ends [2]end, out [2]*outcome) {
 	w := &world{World: simnet.NewWorld(seed), course: happens, ends: ends, out: out}
 	rng, every := w.Rand("ends"), time.Duration(float64(time.Second)/rate)
-	if happens != (course{name: happens.name}) {
+	if happens.at() {
 		w.At(happensAt+happens.sleep, func() {
 			w.last = w.Now()
 			if happens.fresh {
@@ -118,7 +155,8 @@ func session(seed uint64, rate float64, happens course, ends [2]end, out [2]*out
 	for side, e := range ends {
 		spec := simnet.ClockSpec{OffsetUsec: rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
 			SinePhase: 2 * math.Pi * rng.Float64(), WanderPPM: 0.01}
-		if happens.side == side {
+		spec.Coarse.Step = happens.coarse
+		if happens.at() && happens.side == side {
 			spec.Events = []simnet.ClockEvent{happens.event()}
 		}
 		n := w.Node(fmt.Sprint(side), simnet.NewClock(spec, rng.Uint64()))
@@ -137,6 +175,10 @@ func session(seed uint64, rate float64, happens course, ends [2]end, out [2]*out
 	}
 	way := simnet.Link{Base: simnet.Fixed(pathDelay), Delay: simnet.Exp(5 * time.Millisecond), Loss: simnet.Bernoulli(0.02)}
 	back := way
+	if happens.path != nil {
+		way.Delay = simnet.Sum(way.Delay, happens.longer(1))
+		back.Delay = simnet.Sum(back.Delay, happens.longer(0))
+	}
 	w.Connect(w.nodes[0], w.nodes[1], &way, &back)
 	w.Run(lasts + happens.sleep)
 }
