@@ -119,14 +119,18 @@ func (c Counter16) ExpandBiased(recent uint64, bias int64) uint64 {
 }
 
 // AppendBinary appends the 2 bytes of c to b. The error is always nil.
-func (c Counter16) AppendBinary(b []byte) ([]byte, error) { return append(b, byte(c), byte(c>>8)), nil }
+func (c Counter16) AppendBinary(b []byte) ([]byte, error) {
+	return append(b, byte(c), byte(c>>8)), nil
+}
 
 // MarshalBinary returns the 2 bytes of c. The error is always nil.
 func (c Counter16) MarshalBinary() ([]byte, error) { return c.AppendBinary(nil) }
 
 // UnmarshalBinary sets c to the counter whose wire form is data. It returns
 // ErrLength, and does not change c, unless data is 2 bytes long.
-func (c *Counter16) UnmarshalBinary(data []byte) error { return unmarshal(c, data, 2, ReadCounter16) }
+func (c *Counter16) UnmarshalBinary(data []byte) error {
+	return unmarshal(c, data, 2, ReadCounter16)
+}
 
 // String returns c in decimal.
 func (c Counter16) String() string { return strconv.FormatUint(uint64(c), 10) }
@@ -194,7 +198,9 @@ func (c Counter23) MarshalBinary() ([]byte, error) { return c.AppendBinary(nil) 
 
 // UnmarshalBinary sets c to the counter whose wire form is data. It returns
 // ErrLength, and does not change c, unless data is 3 bytes long.
-func (c *Counter23) UnmarshalBinary(data []byte) error { return unmarshal(c, data, 3, ReadCounter23) }
+func (c *Counter23) UnmarshalBinary(data []byte) error {
+	return unmarshal(c, data, 3, ReadCounter23)
+}
 
 // String returns c in decimal.
 func (c Counter23) String() string { return strconv.FormatUint(uint64(c&0x7fffff), 10) }
@@ -261,7 +267,9 @@ func (c Counter24) MarshalBinary() ([]byte, error) { return c.AppendBinary(nil) 
 
 // UnmarshalBinary sets c to the counter whose wire form is data. It returns
 // ErrLength, and does not change c, unless data is 3 bytes long.
-func (c *Counter24) UnmarshalBinary(data []byte) error { return unmarshal(c, data, 3, ReadCounter24) }
+func (c *Counter24) UnmarshalBinary(data []byte) error {
+	return unmarshal(c, data, 3, ReadCounter24)
+}
 
 // String returns c in decimal.
 func (c Counter24) String() string { return strconv.FormatUint(uint64(c&0xffffff), 10) }

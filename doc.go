@@ -11,31 +11,34 @@
 //
 // # Use
 //
-// Most programs need only package link, which puts all of this in front of the payload and takes it off
-// again, also inside an encryption of your own. If your wire format cannot change, or the peer runs the
-// original, do this:
+// Most programs need only package link, which puts all of this in front of the payload and takes
+// it off again, also inside an encryption of your own. If your wire format cannot change, or the
+// peer runs the original, do this:
 //
-//  1. Keep one TimeSynchronizer for each peer. Times are readings of package clock: Received for the
-//     time at which a datagram arrived, Now for all others. Other monotonic clocks will do, too.
-//  2. Put the stamp timesync.LocalTimeToDatagramTS24(now) into each datagram, just before you send it.
+//  1. Keep one TimeSynchronizer for each peer. Times are readings of package clock: Received for
+//     the time at which a datagram arrived, Now for all others. Other monotonic clocks will do,
+//     too.
+//  2. Put the stamp timesync.LocalTimeToDatagramTS24(now) into each datagram, just before you send
+//     it.
 //  3. Put the report MinDeltaTS24(now), if it is ok, into one datagram every 0.5 s, after 20 s
-//     every second, and now itself, 8 bytes, beside it. Read the report for a datagram that you send
-//     only. Mark the datagrams that contain them, by a flag or by their length.
+//     every second, and now itself, 8 bytes, beside it. Read the report for a datagram that you
+//     send only. Mark the datagrams that contain them, by a flag or by their length.
 //  4. When an authenticated datagram arrives, pass its stamp and the time of receipt to
 //     OnAuthenticatedDatagramTimestamp. It returns the one-way delay.
 //  5. If it has a report, pass the 8 bytes to Anchor and then the report to OnPeerMinDeltaTS24, but
 //     neither if you passed a report that was sent later in the second before. Without Anchor, the
 //     peer's clock is known only modulo 67.1 s, and Within cannot tell.
-//  6. Read the peer's clock: RemoteTime, LocalTime and Snapshot for yourself. For the time of an event
-//     in a payload, AppendEvent appends 3 bytes, which the peer reads with timesync.ReadEvent. They hold
-//     a time only while Snapshot.Within is nil. Within fails 15 s after the last report: send one every
-//     2 s even if there is nothing else to say.
-//  7. Notice a restart of the peer. Draw a random number when the program starts, and put it into each
-//     datagram, with the number last heard from the peer, the echo. Ignore a datagram whose echo is not
-//     your number: it is for the program that was here before, or somebody recorded it. If three
-//     datagrams in a row have a new number of the peer, it has restarted: call Reset before you pass the
-//     stamp of the third. An SSRC or a connection id that is drawn at each start is such a number. Where
-//     a restart makes a new connection with new keys, take a new TimeSynchronizer instead.
+//  6. Read the peer's clock: RemoteTime, LocalTime and Snapshot for yourself. For the time of an
+//     event in a payload, AppendEvent appends 3 bytes, which the peer reads with
+//     timesync.ReadEvent. They hold a time only while Snapshot.Within is nil. Within fails 15 s
+//     after the last report: send one every 2 s even if there is nothing else to say.
+//  7. Notice a restart of the peer. Draw a random number when the program starts, and put it into
+//     each datagram, with the number last heard from the peer, the echo. Ignore a datagram whose
+//     echo is not your number: it is for the program that was here before, or somebody recorded
+//     it. If three datagrams in a row have a new number of the peer, it has restarted: call Reset
+//     before you pass the stamp of the third. An SSRC or a connection id that is drawn at each
+//     start is such a number. Where a restart makes a new connection with new keys, take a new
+//     TimeSynchronizer instead.
 //
 // Example_sevenSteps is such a program, with all of these rules. It is in example_test.go, in the
 // repository.
@@ -68,9 +71,10 @@
 // # How it works
 //
 // The sum of both delay floors is the shortest round trip: the clocks cancel in it. Half their
-// difference is the offset, if both ways take equally long. A clock that is set moves the floors by the
-// same amount in opposite directions, and the offset follows. A path that becomes longer one way moves
-// one floor, and so the round trip, and the offset stays. docs/DESIGN.md derives the rules.
+// difference is the offset, if both ways take equally long. A clock that is set moves the floors
+// by the same amount in opposite directions, and the offset follows. A path that becomes longer
+// one way moves one floor, and so the round trip, and the offset stays. docs/DESIGN.md derives the
+// rules.
 //
 // # Concurrency
 //
@@ -80,21 +84,22 @@
 //
 // # The error bound
 //
-// While no clock is set, and their rates differ by at most 500 ppm, the truth lies within ErrorBound
-// of RemoteTime, however unequal the two ways are. After a clock step the truth may lie outside until
-// both ends have noticed. In nearly all cases that takes at most 15 s of datagrams, SettleTime.
-// Snapshot.Within says whether to wait, and why. A session that has just begun need not wait.
+// While no clock is set, and their rates differ by at most 500 ppm, the truth lies within
+// ErrorBound of RemoteTime, however unequal the two ways are. After a clock step the truth may lie
+// outside until both ends have noticed. In nearly all cases that takes at most 15 s of datagrams,
+// SettleTime. Snapshot.Within says whether to wait, and why. A session that has just begun need
+// not wait.
 //
 // A clock step may be mistaken for a change of the path in two cases: it comes within 10 s after a
-// path became longer, and makes that way seem shorter again; or it comes just as the path changes. Then
-// the time is wrong by that step for four minutes, and Within does not tell. Most such steps are noticed
-// after that.
+// path became longer, and makes that way seem shorter again; or it comes just as the path changes.
+// Then the time is wrong by that step for four minutes, and Within does not tell. Most such steps
+// are noticed after that.
 //
 // Under these changes of rate the bound holds:
 //
 //   - A crystal drifts by up to 0.1 ppm a second.
-//   - A clock is slewed by chrony or ptp4l: by up to 500 ppm, beginning and ending at once. Until the
-//     slew is noticed, the bound rests on what 500 ppm gain in 2 s.
+//   - A clock is slewed by chrony or ptp4l: by up to 500 ppm, beginning and ending at once. Until
+//     the slew is noticed, the bound rests on what 500 ppm gain in 2 s.
 //
 // Faster slews are clock steps.
 //
@@ -103,9 +108,9 @@
 // to half of what they add to the round trip. The bound allows for it: if the rate changes while
 // the round trip is longer than it was, the bound widens to half of the present round trip.
 //
-// Stalls, short queues, and paths that become longer do not widen the bound. A path that is long from
-// the start does, since the bound is at least half the round trip. How often the bound holds is in
-// lab/results/ACCURACY.md.
+// Stalls, short queues, and paths that become longer do not widen the bound. A path that is long
+// from the start does, since the bound is at least half the round trip. How often the bound holds
+// is in lab/results/ACCURACY.md.
 //
 // # A view that travels
 //
@@ -116,26 +121,26 @@
 // # Limits
 //
 // Two ends cannot measure how the round trip divides into the two ways. If the shortest delays
-// differ, the offset is wrong by half the difference. A way that becomes longer later, by more than the jitter,
-// leaves the offset alone for four minutes; after that half of the change moves it. So does a queue
-// that was there from the start, for up to four minutes after it has gone. If one way becomes longer
-// and, within 15 s, the other becomes shorter, as when a download ends and an upload begins, that looks
-// like a clock step. A way that becomes longer slowly and steadily looks like a difference of the rates.
-// Whoever can forge a stamp can move the clock.
+// differ, the offset is wrong by half the difference. A way that becomes longer later, by more
+// than the jitter, leaves the offset alone for four minutes; after that half of the change moves
+// it. So does a queue that was there from the start, for up to four minutes after it has gone. If
+// one way becomes longer and, within 15 s, the other becomes shorter, as when a download ends and
+// an upload begins, that looks like a clock step. A way that becomes longer slowly and steadily
+// looks like a difference of the rates. Whoever can forge a stamp can move the clock.
 //
 // # Rounding
 //
 // Stamps are rounded down to their unit, reports and payload times to the nearest one. A report
 // may be off by one more unit, because its 24-bit value modulo 3 tells it from an original's; see
-// MinDeltaTS24. Without network jitter a time that is sent as a TS23 is read within 7 us of the truth,
-// as a TS16 within 258 us. After only one datagram each way it is 11 us for a TS23.
+// MinDeltaTS24. Without network jitter a time that is sent as a TS23 is read within 7 us of the
+// truth, as a TS16 within 258 us. After only one datagram each way it is 11 us for a TS23.
 //
 // # Copying
 //
 // This package can be copied into a folder of another module. It needs Go 1.22 and the standard
-// library. Copy the .go files and LICENSE, and from testdata the folder fuzz and the file courses.txt,
-// which the tests read. Leave example_test.go out: it imports this package by its path. In the new
-// folder, run
+// library. Copy the .go files and LICENSE, and from testdata the folder fuzz and the file
+// courses.txt, which the tests read. Leave example_test.go out: it imports this package by its
+// path. In the new folder, run
 //
 //	go vet .
 //	go test .
@@ -143,6 +148,6 @@
 //
 // The other fuzz targets are in fuzz_test.go, too. Go fuzzes one target at a time.
 //
-// The packages and documents that comments name, such as package link and docs/DESIGN.md, are in the
-// repository only.
+// The packages and documents that comments name, such as package link and docs/DESIGN.md, are in
+// the repository only.
 package timesync

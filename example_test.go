@@ -11,8 +11,9 @@ import (
 	"timesync"
 )
 
-// end is one end of a connection. Each datagram is the end's number, the one that it heard last, and a
-// stamp, 11 bytes; with a report and the full clock 22. A real program authenticates all of it.
+// end is one end of a connection. Each datagram is the end's number, the one that it heard last,
+// and a stamp, 11 bytes; with a report and the full clock 22. A real program authenticates all of
+// it.
 type end struct {
 	sync   timesync.TimeSynchronizer // 1. one for each remote peer
 	number uint32                    // 7. random, drawn when the program starts, not 0
@@ -54,7 +55,8 @@ func (e *end) send(now uint64) []byte {
 func (e *end) receive(now uint64, d []byte) {
 	number, echo := binary.LittleEndian.Uint32(d), binary.LittleEndian.Uint32(d[4:])
 	e.heard = number
-	if echo != e.number { // 7. it is for who was here before, or a recording, or the peer has not heard us yet
+	// 7. it is for who was here before, or a recording, or the peer has not heard us yet
+	if echo != e.number {
 		return
 	}
 	if number != e.theirs {
@@ -73,7 +75,8 @@ func (e *end) receive(now uint64, d []byte) {
 		return
 	}
 	ago := int64(now - e.toldAt)
-	if e.toldAt != 0 && max(ago, -ago) < 1_000_000 && stamp.Less(e.told) { // 5. a later one overtook it
+	// 5. a later one overtook it
+	if e.toldAt != 0 && max(ago, -ago) < 1_000_000 && stamp.Less(e.told) {
 		return
 	}
 	e.toldAt, e.told = now, stamp
@@ -81,9 +84,9 @@ func (e *end) receive(now uint64, d []byte) {
 	e.sync.OnPeerMinDeltaTS24(timesync.ReadCounter24(d[11:]), now)
 }
 
-// Two ends in memory follow the seven steps. The server starts anew after 30 s, with another clock, and
-// its machine sleeps for 40 s half a minute later, in which its clock stands still. Somebody replays what
-// the server sent before it started anew: that changes nothing.
+// Two ends in memory follow the seven steps. The server starts anew after 30 s, with another
+// clock, and its machine sleeps for 40 s half a minute later, in which its clock stands still.
+// Somebody replays what the server sent before it started anew: that changes nothing.
 func Example_sevenSteps() {
 	client, server := &end{number: 17}, &end{number: 4711}
 	ahead := uint64(5_000_000_000) // the server's clock
@@ -194,8 +197,16 @@ func ExampleSnapshot_Within() {
 // knows of the relay's, and dates a frame.
 func ExampleSnapshot_Then() {
 	// The relay's snapshot of the camera, and the viewer's of the relay; a link has them.
-	camera := timesync.Snapshot{RemoteUsec: 700_000_000, OffsetUsec: 200_000_000, ErrorBound: 11 * time.Millisecond}
-	relay := timesync.Snapshot{RemoteUsec: 500_400_000, OffsetUsec: -300_000_000, ErrorBound: 6 * time.Millisecond}
+	camera := timesync.Snapshot{
+		RemoteUsec: 700_000_000,
+		OffsetUsec: 200_000_000,
+		ErrorBound: 11 * time.Millisecond,
+	}
+	relay := timesync.Snapshot{
+		RemoteUsec: 500_400_000,
+		OffsetUsec: -300_000_000,
+		ErrorBound: 6 * time.Millisecond,
+	}
 
 	wire, _ := camera.AppendBinary(nil) // the relay sends this, once a second perhaps
 
@@ -215,7 +226,12 @@ func ExampleSnapshot_Then() {
 func ExampleSnapshot_LocalTime() {
 	now := time.Now()
 	here := timesync.UsecAt(now)
-	s := timesync.Snapshot{RemoteUsec: here + 90_000_000, OffsetUsec: 90_000_000, ErrorBound: 20 * time.Millisecond} // from a link
+	// from a link
+	s := timesync.Snapshot{
+		RemoteUsec: here + 90_000_000,
+		OffsetUsec: 90_000_000,
+		ErrorBound: 20 * time.Millisecond,
+	}
 
 	event := timesync.TimeAt(s.LocalTime(s.RemoteUsec - 1_500_000)) // the remote clock 1.5 s ago
 	fmt.Println(now.Sub(event).Round(time.Millisecond), "ago")
@@ -224,10 +240,17 @@ func ExampleSnapshot_LocalTime() {
 
 // What a snapshot says of the future is less and less exact.
 func ExampleSnapshot_At() {
-	s := timesync.Snapshot{RemoteUsec: 100_000_000, OffsetUsec: 90_000_000, ErrorBound: 20 * time.Millisecond, Skew: 30, SkewError: 10}
+	s := timesync.Snapshot{
+		RemoteUsec: 100_000_000,
+		OffsetUsec: 90_000_000,
+		ErrorBound: 20 * time.Millisecond,
+		Skew:       30,
+		SkewError:  10,
+	}
 	later := s.At(70_000_000) // a minute later
 	earliest, latest := later.Interval()
-	fmt.Println(later.RemoteUsec, "within", later.ErrorBound.Round(time.Microsecond), "so from", earliest, "to", latest)
+	fmt.Println(later.RemoteUsec, "within", later.ErrorBound.Round(time.Microsecond), "so from",
+		earliest, "to", latest)
 	// Output: 160001800 within 20.781ms so from 159981019 to 160022581
 }
 
@@ -248,8 +271,8 @@ func ExampleCounter16_Expand() {
 	// 48960 is 1032000
 }
 
-// A stamp of 2 bytes in milliseconds, as Matt Slot proposes: it says a time of the common clock up to
-// 32.7 s before or after now, and is to be read when it arrives, since a datagram may wait for
+// A stamp of 2 bytes in milliseconds, as Matt Slot proposes: it says a time of the common clock up
+// to 32.7 s before or after now, and is to be read when it arrives, since a datagram may wait for
 // seconds. What is older, such as 33 s, is read as the future: the last one.
 func ExampleCounter16_milliseconds() {
 	const now = 5_000_000_123 // the common clock, ms: after 57 days, beyond 32 bits

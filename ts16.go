@@ -14,5 +14,6 @@ const ts16Shift = 9 // 2^9 us a unit
 // localUsec to 16383 after it. A time outside that range is read wrong by a multiple of 33.6 s,
 // and ts does not show that. The result is a multiple of 512 us, modulo 2^64.
 func FromLocalTime16(localUsec uint64, ts Counter16) uint64 {
-	return ts.Expand(localUsec>>ts16Shift-1<<14) << ts16Shift // a quarter of the ring, the original's choice
+	// a quarter of the ring, the original's choice
+	return ts.Expand(localUsec>>ts16Shift-1<<14) << ts16Shift
 }

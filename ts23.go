@@ -19,7 +19,8 @@ const ts23Shift = 3 // 2^3 us a unit
 // In package link, AcceptEvent also refuses times that cannot be true, and AppendTime23 and
 // ReadTime23 put ok into the bit that ts leaves free.
 func FromLocalTime23(localUsec uint64, ts Counter23) uint64 {
-	return ts.Expand(localUsec>>ts23Shift-1<<21) << ts23Shift // a quarter of the ring, the original's choice
+	// a quarter of the ring, the original's choice
+	return ts.Expand(localUsec>>ts23Shift-1<<21) << ts23Shift
 }
 
 const (
@@ -29,11 +30,12 @@ const (
 	eventAhead  = 1<<24 - 8 // us, 16.8 s: and one that is further ahead, too
 )
 
-// AppendEvent appends 3 bytes that tell the peer's ReadEvent when something happened: the peer's clock at
-// the local time happenedUsec. Both times are microseconds of the local clock; nowUsec is now. The bytes
-// hold a time only if it may be relied on now: if Snapshot.Within(tolerable) is nil, no clock was set
-// between the event and now, and the event is from 50 s ago to 16 s ahead. Else they are zeros. The top bit
-// of the last byte says whether there is a time. It may be called from any goroutine.
+// AppendEvent appends 3 bytes that tell the peer's ReadEvent when something happened: the peer's
+// clock at the local time happenedUsec. Both times are microseconds of the local clock; nowUsec is
+// now. The bytes hold a time only if it may be relied on now: if Snapshot.Within(tolerable) is
+// nil, no clock was set between the event and now, and the event is from 50 s ago to 16 s ahead.
+// Else they are zeros. The top bit of the last byte says whether there is a time. It may be called
+// from any goroutine.
 func (s *TimeSynchronizer) AppendEvent(dst []byte, nowUsec, happenedUsec uint64, tolerable time.Duration) []byte {
 	snapshot, _ := s.Snapshot(nowUsec)
 	age := int64(nowUsec - happenedUsec)
@@ -49,11 +51,12 @@ func (s *TimeSynchronizer) AppendEvent(dst []byte, nowUsec, happenedUsec uint64,
 	return dst
 }
 
-// ReadEvent reads the first 3 bytes of b as the peer's AppendEvent appended them, in a datagram that was
-// received at nowUsec. It returns the local time, in microseconds, at which that event happened, at most
-// the peer's tolerable off, and 4 us. ok is false if the peer was not sure of the time, if the event lies
-// more than oldest before nowUsec, or more than ahead after it, or if b is shorter. A datagram that is under
-// way for longer than 50 s, less the age of the event, is read wrong by 67.1 s: oldest cannot tell that.
+// ReadEvent reads the first 3 bytes of b as the peer's AppendEvent appended them, in a datagram
+// that was received at nowUsec. It returns the local time, in microseconds, at which that event
+// happened, at most the peer's tolerable off, and 4 us. ok is false if the peer was not sure of
+// the time, if the event lies more than oldest before nowUsec, or more than ahead after it, or if
+// b is shorter. A datagram that is under way for longer than 50 s, less the age of the event, is
+// read wrong by 67.1 s: oldest cannot tell that.
 func ReadEvent(b []byte, nowUsec uint64, oldest, ahead time.Duration) (atUsec uint64, ok bool) {
 	if len(b) < eventLen || b[eventLen-1]&eventFlag == 0 {
 		return 0, false

@@ -113,8 +113,8 @@ func (s *stepping) shows() time.Duration {
 	return down
 }
 
-// TestMeasure: the step of a clock is found, and whether it is jittered. On a machine so busy that it
-// stops the program 100 times a second, for up to 4 ms each, that fails a few times.
+// TestMeasure: the step of a clock is found, and whether it is jittered. On a machine so busy that
+// it stops the program 100 times a second, for up to 4 ms each, that fails a few times.
 func TestMeasure(t *testing.T) {
 	const seed = 46_100_000
 	t.Logf("seed %d", seed)
@@ -140,7 +140,8 @@ func TestMeasure(t *testing.T) {
 
 // measured fails if it is not found by how much readings of such a clock may lag behind.
 func measured(t *testing.T, r *rand.Rand, step, cost time.Duration, jittered, busy bool) {
-	lag := max(step, cost/step*step) // if a reading takes longer than a step, it differs by whole steps
+	// if a reading takes longer than a step, it differs by whole steps
+	lag := max(step, cost/step*step)
 	if jittered {
 		lag *= 2
 	}
@@ -158,7 +159,8 @@ func measured(t *testing.T, r *rand.Rand, step, cost time.Duration, jittered, bu
 		}
 	}
 	if wrong > runs/10 || wrong > 0 && !busy {
-		t.Errorf("step %v, cost %v, jittered %v, busy %v: %d of %d wrong", step, cost, jittered, busy, wrong, runs)
+		t.Errorf("step %v, cost %v, jittered %v, busy %v: %d of %d wrong",
+			step, cost, jittered, busy, wrong, runs)
 	}
 }
 
@@ -181,7 +183,8 @@ func TestRounding(t *testing.T) {
 				now := time.Duration(reading(s.shows())) * us
 				received := time.Duration(received(s.shows(), lag)) * us
 				if now > true || now <= true-lag-us || received < true || received >= true+lag+us {
-					t.Fatalf("%v, jittered %v: %v before, and received %v after", s, jittered, true-now, received-true)
+					t.Fatalf("%v, jittered %v: %v before, and received %v after",
+						s, jittered, true-now, received-true)
 				}
 			}
 		}
@@ -191,7 +194,9 @@ func TestRounding(t *testing.T) {
 // TestRange: a reading is a time.Duration, never goes below 0, and never beyond the longest one.
 func TestRange(t *testing.T) {
 	const year = 365.25 * 24 * time.Hour
-	for _, elapsed := range []time.Duration{math.MinInt64 / 2, -51 * year, -50 * year, -27 * year, 0, 1, 242 * year} {
+	for _, elapsed := range []time.Duration{
+		math.MinInt64 / 2, -51 * year, -50 * year, -27 * year, 0, 1, 242 * year,
+	} {
 		got := reading(elapsed)
 		check(t, time.Duration(got)*us, max(origin+elapsed, 0).Truncate(us), "after %v", elapsed)
 	}
@@ -207,7 +212,8 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestAt: a time.Time becomes a reading, and a reading a time.Time. Windows' time.Time has steps of 15.6 ms.
+// TestAt: a time.Time becomes a reading, and a reading a time.Time. Windows' time.Time has steps
+// of 15.6 ms.
 func TestAt(t *testing.T) {
 	before, then, after := Now(), time.Now(), Now()
 	if runtime.GOOS == "windows" {
@@ -258,7 +264,8 @@ func TestNanoseconds(t *testing.T) {
 		if want.Cmp(most) > 0 {
 			want = most
 		}
-		check(t, nanoseconds(ticks, frequency), time.Duration(want.Int64()), "%d ticks at %d Hz", ticks, frequency)
+		check(t, nanoseconds(ticks, frequency), time.Duration(want.Int64()), "%d ticks at %d Hz", ticks,
+			frequency)
 	}
 	check(t, nanoseconds(5, 0), math.MaxInt64, "no frequency") // no such counter; but no panic
 }
@@ -272,7 +279,8 @@ func TestCounter(t *testing.T) {
 		most := uint64(0)
 		for _, ticks := range []uint64{0, 10, 9, 11, 1000, 999, 0, 1001} {
 			most = max(most, ticks)
-			check(t, c.elapsed(first+ticks), time.Duration(most)*100, "first %d, after %d ticks", first, ticks)
+			check(t, c.elapsed(first+ticks), time.Duration(most)*100, "first %d, after %d ticks", first,
+				ticks)
 		}
 	}
 	c := counter{frequency: 1e7}
@@ -284,7 +292,8 @@ func TestCounter(t *testing.T) {
 
 // TestOneOrigin: the core's clock, which has no package below it, is the same one.
 func TestOneOrigin(t *testing.T) {
-	const apart = 100_000 // us: packages are initialized one after the other; a century is what was wrong
+	// us: packages are initialized one after the other; a century is what was wrong
+	const apart = 100_000
 	if d := int64(Now() - timesync.NowUsec()); d < -apart || d > apart {
 		t.Errorf("package clock is %d us ahead of NowUsec", d)
 	}

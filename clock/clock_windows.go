@@ -14,7 +14,10 @@ var (
 	queryPerformanceCounter   = kernel32.NewProc("QueryPerformanceCounter").Addr()
 	queryPerformanceFrequency = kernel32.NewProc("QueryPerformanceFrequency").Addr()
 
-	performance = counter{frequency: query(queryPerformanceFrequency), first: query(queryPerformanceCounter)}
+	performance = counter{
+		frequency: query(queryPerformanceFrequency),
+		first:     query(queryPerformanceCounter),
+	}
 )
 
 // query calls one of both functions. They cannot fail since Windows XP, says Microsoft.
@@ -33,9 +36,10 @@ func elapsed() time.Duration {
 }
 
 // age returns for how long the process has run at t, and timeOf the time at which it has run that
-// long. Go's clock and the performance counter may run at different rates, so they are compared now.
-// If this is interrupted between both readings, then t seems later than it was: like a longer delay,
-// which does no harm. A time that is further in the future than reading goes is as far as that.
+// long. Go's clock and the performance counter may run at different rates, so they are compared
+// now. If this is interrupted between both readings, then t seems later than it was: like a longer
+// delay, which does no harm. A time that is further in the future than reading goes is as far as
+// that.
 func age(t time.Time) time.Duration {
 	ago := max(time.Since(t), origin-math.MaxInt64)
 	return elapsed() - ago

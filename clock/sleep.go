@@ -8,14 +8,15 @@ import (
 )
 
 // SleepWatch notices that the machine slept. Ask it once a frame or once a second, and drop what
-// waited in buffers when it returns more than a second. The zero value is ready to use. A SleepWatch
-// must not be copied. Any goroutine may ask it at any time; each answer goes to one of them.
+// waited in buffers when it returns more than a second. The zero value is ready to use. A
+// SleepWatch must not be copied. Any goroutine may ask it at any time; each answer goes to one of
+// them.
 //
-// On Linux and Android it compares CLOCK_BOOTTIME with CLOCK_MONOTONIC, so it measures sleep alone,
-// and does not see that a virtual machine was paused.
-// On all other systems it compares the wall clock with Now: a wall clock that somebody sets ahead
-// then looks like a sleep, and slewing by NTP adds up to 1.8 s for each hour between two calls. On
-// Windows Now runs on during sleep, so SleepWatch sees none: there is no gap between the two clocks.
+// On Linux and Android it compares CLOCK_BOOTTIME with CLOCK_MONOTONIC, so it measures sleep
+// alone, and does not see that a virtual machine was paused. On all other systems it compares the
+// wall clock with Now: a wall clock that somebody sets ahead then looks like a sleep, and slewing
+// by NTP adds up to 1.8 s for each hour between two calls. On Windows Now runs on during sleep, so
+// SleepWatch sees none: there is no gap between the two clocks.
 type SleepWatch struct {
 	mu      sync.Mutex
 	started bool
@@ -27,9 +28,9 @@ type SleepWatch struct {
 // interrupted between both readings.
 const noise = 20 * time.Millisecond
 
-// Slept returns for how long the machine slept since the last call: by how much longer another clock
-// ran than Now did. The first call returns 0. Less than 20 ms is kept for the next call, so a slewed
-// wall clock makes it return 20 ms now and then.
+// Slept returns for how long the machine slept since the last call: by how much longer another
+// clock ran than Now did. The first call returns 0. Less than 20 ms is kept for the next call, so
+// a slewed wall clock makes it return 20 ms now and then.
 func (w *SleepWatch) Slept() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,4 +1,5 @@
-// These tests prove that a sleep is noticed once, and that a wall clock that is set back does no harm.
+// These tests prove that a sleep is noticed once, and that a wall clock that is set back does no
+// harm.
 
 package clock
 

@@ -55,9 +55,10 @@ type Estimator struct {
 	aim     float64 // of the share that is asked for, the part that is aimed at; 0 is before the first
 	sending sending
 
-	batch   batch
-	stop    stop
-	pending [8]uint8      // the late ones up to the last arrival, as bins of the tail, that are not counted yet
+	batch batch
+	stop  stop
+	// the late ones up to the last arrival, as bins of the tail, that are not counted yet
+	pending [8]uint8
 	waiting uint8         // how many these are
 	held    uint8         // how many more were held up together with them
 	before  time.Duration // the level before the first of them

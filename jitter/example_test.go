@@ -36,11 +36,17 @@ func ExampleEstimator_sound() {
 		wait, _ := estimator.Wait()
 		fmt.Println("play each frame", wait.Round(5*time.Millisecond), "after it was recorded")
 	}
-	usual := func(sent time.Duration) time.Duration { return 60*time.Millisecond + sent%(7*time.Millisecond) }
+	usual := func(sent time.Duration) time.Duration {
+		return 60*time.Millisecond + sent%(7*time.Millisecond)
+	}
 	play(0, 1000, usual)
-	play(1000, 1025, func(sent time.Duration) time.Duration { return 20*time.Second + 560*time.Millisecond - sent })
+	play(1000, 1025, func(sent time.Duration) time.Duration {
+		return 20*time.Second + 560*time.Millisecond - sent
+	})
 	play(1025, 1050, usual)
-	play(1050, 1100, func(sent time.Duration) time.Duration { return usual(sent) + 40*time.Millisecond })
+	play(1050, 1100, func(sent time.Duration) time.Duration {
+		return usual(sent) + 40*time.Millisecond
+	})
 	// Output:
 	// play each frame 65ms after it was recorded
 	// play each frame 65ms after it was recorded

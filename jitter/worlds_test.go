@@ -36,9 +36,9 @@ func ours(courses []*waiting.Course) []*waiting.Row {
 
 // TestTable prints what the estimator, and the rivals, make of all worlds.
 //
-// This is what changes if one thing is taken out, with seeds 900 and 901 and the recordings, where 1 %
-// may be late. A wait of 1 is that of an oracle that knows 10 s of the future. The last column is how
-// much longer the wait still is 2 s after a stop, at most.
+// This is what changes if one thing is taken out, with seeds 900 and 901 and the recordings, where
+// 1 % may be late. A wait of 1 is that of an oracle that knows 10 s of the future. The last column
+// is how much longer the wait still is 2 s after a stop, at most.
 //
 //	                                     late   wait   after a stop
 //	all of it                            1.03   0.98     6 ms

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package record writes down everything that a synchronizer is given, so that you can see later what
-// happened to the clock.
+// Package record writes down everything that a synchronizer is given, so that you can see later
+// what happened to the clock.
 //
-// Pass a Recorder to the method Record of a link.Link, or use it in place of a timesync.TimeSynchronizer.
-// It writes each stamp with its time of receipt, each report, each anchor and each Reset to an io.Writer.
-// Once a second it adds what the synchronizer answers then. Read iterates over a recording. Replay feeds
-// it to a fresh synchronizer, which goes through the same states and gives the same answers.
+// Pass a Recorder to the method Record of a link.Link, or use it in place of a
+// timesync.TimeSynchronizer. It writes each stamp with its time of receipt, each report, each
+// anchor and each Reset to an io.Writer. Once a second it adds what the synchronizer answers then.
+// Read iterates over a recording. Replay feeds it to a fresh synchronizer, which goes through the
+// same states and gives the same answers.
 //
-// A recording contains no payloads, addresses or keys. At 60 datagrams a second with up to 10 ms of jitter
-// it takes at most 6 bytes a datagram. format.go describes the format.
+// A recording contains no payloads, addresses or keys. At 60 datagrams a second with up to 10 ms
+// of jitter it takes at most 6 bytes a datagram. format.go describes the format.
 //
-// A Recorder has one goroutine, which alone calls the io.Writer. Only Flush and Close wait for it. If the
-// io.Writer is slow, fails or panics, whole blocks are dropped. The recording and Dropped count them. In a
-// bubble of testing/synctest, make the Recorder inside the bubble.
+// A Recorder has one goroutine, which alone calls the io.Writer. Only Flush and Close wait for it.
+// If the io.Writer is slow, fails or panics, whole blocks are dropped. The recording and Dropped
+// count them. In a bubble of testing/synctest, make the Recorder inside the bubble.
 //
-// A replay is bit-identical for the same version of timesync on the same kind of processor: some, such as
-// arm64 and amd64 with GOAMD64=v3, round a product and a sum at once. Where a recording lacks blocks, the
-// fresh synchronizer sees lost datagrams.
+// A replay is bit-identical for the same version of timesync on the same kind of processor: some,
+// such as arm64 and amd64 with GOAMD64=v3, round a product and a sum at once. Where a recording
+// lacks blocks, the fresh synchronizer sees lost datagrams.
 package record
 
 import (

@@ -15,9 +15,9 @@ import (
 
 // The format, for readers in any language. This is version 1.
 //
-// Integers are little-endian. A varint is that of encoding/binary and of Protocol Buffers: 7 bits a
-// byte, the lowest first. An svarint is a signed number v, written as the varint of 2v, or of -2v-1 if
-// v is negative.
+// Integers are little-endian. A varint is that of encoding/binary and of Protocol Buffers: 7 bits
+// a byte, the lowest first. An svarint is a signed number v, written as the varint of 2v, or of
+// -2v-1 if v is negative.
 //
 // A file is magic and then blocks until the end. Each block can be read without the others:
 //
@@ -27,17 +27,17 @@ import (
 //	6        time of day at the end of the block, in ms since 1970
 //	         events
 //
-// An event begins with one byte. If its two low bits are not both set, the event is a datagram, written
-// as its difference from the one before it in the block:
+// An event begins with one byte. If its two low bits are not both set, the event is a datagram,
+// written as its difference from the one before it in the block:
 //
 //	bits 0, 1   n - 1: n is how many bytes of change follow
 //	bits 2, 3   m: how many bytes of turn follow, before those of change
 //	bits 4 - 7  the four low bits of turn
 //
-// A step is the difference of two consecutive stamps in units of 8 us, the shorter way round their ring
-// of 2^24. The step before the first one is 0. turn is 2v, or -2v-1 for a negative v, where v is the
-// change of the step. change is the same for v, the time between the two receipts in us, minus 8 times
-// the step.
+// A step is the difference of two consecutive stamps in units of 8 us, the shorter way round their
+// ring of 2^24. The step before the first one is 0. turn is 2v, or -2v-1 for a negative v, where v
+// is the change of the step. change is the same for v, the time between the two receipts in us,
+// minus 8 times the step.
 //
 // If both low bits are set, the six bits above are the kind:
 //
@@ -47,8 +47,8 @@ import (
 //	3  Reset
 //	4  an answer: what the synchronizer knew     see below
 //
-// An svarint time is in us, after the receipt of the datagram before it in the block, or after 0 if there
-// is none. An answer consists of
+// An svarint time is in us, after the receipt of the datagram before it in the block, or after 0
+// if there is none. An answer consists of
 //
 //	1 byte, the length of the rest
 //	svarint local time
@@ -67,8 +67,8 @@ import (
 //	  since 2026-11-28, svarints in ns: jitter of RFC 3550, age at which the peer counts as silent
 //
 // A later version may add bytes at the end of an answer: skip them. Any other kind makes the block
-// malformed. A reader stops at the first block that is cut off, has a wrong checksum or is malformed. All
-// blocks before it are good.
+// malformed. A reader stops at the first block that is cut off, has a wrong checksum or is
+// malformed. All blocks before it are good.
 
 // magic begins a recording. Its last byte is the version of the format.
 const magic = "tsrecord\x01"
@@ -264,7 +264,8 @@ const unknownScatter = time.Second
 func (c *coder) known(e *Event) {
 	e.LocalUsec = c.when(e.LocalUsec)
 	stats, s := &e.Answer.Stats, &e.Answer.Snapshot
-	stats.Datagrams, stats.QueuedSpans = c.uvarint(stats.Datagrams), uint32(c.uvarint(uint64(stats.QueuedSpans)))
+	stats.Datagrams = c.uvarint(stats.Datagrams)
+	stats.QueuedSpans = uint32(c.uvarint(uint64(stats.QueuedSpans)))
 	if e.Answer.OK = e.Answer.OK || len(c.b) > 0 && c.reads; !e.Answer.OK {
 		return
 	}
@@ -273,7 +274,9 @@ func (c *coder) known(e *Event) {
 	if s.FloorScatter == 0 {
 		s.FloorScatter = unknownScatter
 	}
-	for _, d := range [...]*time.Duration{&s.ErrorBound, &s.MinimumOneWayDelay, &s.FloorScatter, &s.Age, &s.SinceStep} {
+	for _, d := range [...]*time.Duration{
+		&s.ErrorBound, &s.MinimumOneWayDelay, &s.FloorScatter, &s.Age, &s.SinceStep,
+	} {
 		c.duration(d)
 	}
 	if s.FloorScatter >= unknownScatter {
@@ -292,7 +295,9 @@ func (c *coder) known(e *Event) {
 		}
 	}
 	flags = c.number(flags, 1)
-	s.StepSeen, s.Unchecked, s.Ambiguous = flags&flagStepSeen != 0, flags&flagUnchecked != 0, flags&flagAmbiguous != 0
+	s.StepSeen = flags&flagStepSeen != 0
+	s.Unchecked = flags&flagUnchecked != 0
+	s.Ambiguous = flags&flagAmbiguous != 0
 	s.SkewError = c.float(s.SkewError)
 	if c.reads && len(c.b) == 0 { // recordings from before 2026-11-28 end here
 		return

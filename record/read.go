@@ -21,10 +21,10 @@ var (
 	ErrCorrupt = errors.New("record: a block is damaged")
 )
 
-// Read returns an iterator over the events of a recording, an iter.Seq2[Event, error]. The type is spelled
-// out because copied files must work with Go 1.22, which has no package iter. After the last event there
-// may be an error: ErrFormat, ErrTruncated or ErrCorrupt with the place, or one of src. Range over it
-// once, since it reads src.
+// Read returns an iterator over the events of a recording, an iter.Seq2[Event, error]. The type is
+// spelled out because copied files must work with Go 1.22, which has no package iter. After the
+// last event there may be an error: ErrFormat, ErrTruncated or ErrCorrupt with the place, or one
+// of src. Range over it once, since it reads src.
 //
 //	for event, err := range record.Read(file) {
 func Read(src io.Reader) func(yield func(Event, error) bool) {
@@ -87,7 +87,10 @@ func (r *reader) block() error {
 			ErrCorrupt, begin)
 	}
 	in := coder{b: head, reads: true}
-	length, sum, number, ms := in.number(0, 2), uint32(in.number(0, 4)), uint32(in.number(0, 4)), in.number(0, 6)
+	length := in.number(0, 2)
+	sum := uint32(in.number(0, 4))
+	number := uint32(in.number(0, 4))
+	ms := in.number(0, 6)
 	got := crc32.Checksum(head[headNumber:], crcTable)
 	b, err := r.read(int(length))
 	switch {

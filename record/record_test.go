@@ -56,8 +56,8 @@ func all[T any](yielded iter.Seq2[T, error]) (values []T, err error) {
 // read returns the events of a recording.
 func read(b []byte) ([]Event, error) { return all(Read(bytes.NewReader(b))) }
 
-// TestMethods: the methods of a synchronizer that a Recorder does not record are questions, which everything
-// asks; a new method has to be one or the other.
+// TestMethods: the methods of a synchronizer that a Recorder does not record are questions, which
+// everything asks; a new method has to be one or the other.
 func TestMethods(t *testing.T) {
 	known := strings.Fields("Anchor OnAuthenticatedDatagramTimestamp OnPeerMinDeltaTS24 Reset " + // inputs
 		"AppendEvent ErrorBound IsSynchronized LocalTime MinDeltaTS24 MinimumDelayToPeer MinimumOneWayDelay " +
@@ -70,7 +70,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestSilence: while nothing arrives, what is known is recorded now and then, as reports are asked for.
+// TestSilence: while nothing arrives, what is known is recorded now and then, as reports are asked
+// for.
 func TestSilence(t *testing.T) {
 	var file bytes.Buffer
 	r := still(&file)
@@ -149,11 +150,13 @@ func life(rng *rand.Rand, r *Recorder, calls int, did func(local uint64)) {
 			continue // lost
 		}
 		recv := local + uint64(delay+5000*rng.ExpFloat64())
-		stamp := timesync.LocalTimeToDatagramTS24(local+offset) | timesync.Counter24(rng.Uint32()&0xff)<<24
+		above := timesync.Counter24(rng.Uint32()&0xff) << 24 // what is above the ring does not count
+		stamp := timesync.LocalTimeToDatagramTS24(local+offset) | above
 		r.OnAuthenticatedDatagramTimestamp(stamp, recv)
 		did(recv)
 		if rng.IntN(60) == 0 {
-			r.OnPeerMinDeltaTS24(timesync.NewCounter24(uint64(delay+float64(rng.IntN(100)))>>3+offset>>3), recv)
+			r.OnPeerMinDeltaTS24(timesync.NewCounter24(uint64(delay+float64(rng.IntN(100)))>>3+offset>>3),
+				recv)
 			did(recv)
 		}
 	}
@@ -240,16 +243,17 @@ func TestSize(t *testing.T) {
 		}
 		must(t, r.Close())
 		perDatagram := float64(file.Len()) / float64(len(arrived))
-		t.Logf("%s: %.2f bytes a datagram, %.2f MB an hour", world.name, perDatagram, float64(file.Len())*30/1e6)
+		t.Logf("%s: %.2f bytes a datagram, %.2f MB an hour",
+			world.name, perDatagram, float64(file.Len())*30/1e6)
 		if perDatagram > world.most {
 			t.Errorf("%s: %.2f bytes a datagram", world.name, perDatagram)
 		}
 	}
 }
 
-// TestBothEnds: two ends with clocks that are far apart tell each other; the events of both recordings come in the order
-// of time: with an anchor and, by the time of day, without; before an end knows the other's clock again; and around a time
-// at which an end slept.
+// TestBothEnds: two ends with clocks that are far apart tell each other; the events of both
+// recordings come in the order of time: with an anchor and, by the time of day, without; before an
+// end knows the other's clock again; and around a time at which an end slept.
 func TestBothEnds(t *testing.T) {
 	const far, once, always = 5_000_000_000, 60, 3000 // us; turns in which anchors are sent
 	for name, c := range map[string]meeting{
@@ -266,9 +270,11 @@ func TestBothEnds(t *testing.T) {
 	}
 }
 
-// meeting is a minute of two ends that send every 20 ms, with a report each second. Something happens after 30 s.
+// meeting is a minute of two ends that send every 20 ms, with a report each second. Something
+// happens after 30 s.
 type meeting struct {
-	start, apart uint64 // what the first end's clock shows at 0, and by how much the second one's is ahead, us
+	// what the first end's clock shows at 0, and by how much the second one's is ahead, us
+	start, apart uint64
 	anchors      [2]int // in so many turns
 	reset, slept bool   // of the first end; its clock stands still then
 	most         int    // datagrams out of order: until a clock that was set is noticed
@@ -314,8 +320,8 @@ func (c meeting) record(t *testing.T) (files [2]*bytes.Buffer) {
 	return files
 }
 
-// inOrder fails if the events of both recordings do not come in the order of time, or are placed elsewhere by an end that
-// knows the other's clock.
+// inOrder fails if the events of both recordings do not come in the order of time, or are placed
+// elsewhere by an end that knows the other's clock.
 func (c meeting) inOrder(t *testing.T, files [2]*bytes.Buffer) {
 	var last uint64
 	n, wrong := [2]int{}, 0
@@ -352,8 +358,8 @@ func TestWrapTwice(t *testing.T) {
 	r.Wrap(new(timesync.TimeSynchronizer))
 }
 
-// TestDamaged cuts a recording at each byte, and changes each byte: all whole blocks before that are
-// read, and nothing of the block.
+// TestDamaged cuts a recording at each byte, and changes each byte: all whole blocks before that
+// are read, and nothing of the block.
 func TestDamaged(t *testing.T) {
 	whole := recording(t, 5, 200, unseen)
 	want, err := read(whole)
@@ -379,14 +385,15 @@ func TestDamaged(t *testing.T) {
 		changed := bytes.Clone(whole)
 		changed[i] ^= 1 << (i % 8)
 		got, err := read(changed)
-		if !damaged(err) || errors.Is(err, ErrFormat) != (i < len(magic)) || !slices.Equal(got, want[:n]) {
+		if !damaged(err) || errors.Is(err, ErrFormat) != (i < len(magic)) ||
+			!slices.Equal(got, want[:n]) {
 			t.Fatalf("byte %d changed: %d events, want %d; %v", i, len(got), n, err)
 		}
 	}
 }
 
-// TestNotOneRecording: after all events that can be read, an error says what is wrong. Whoever wants no more
-// events gets none, or the loop panics.
+// TestNotOneRecording: after all events that can be read, an error says what is wrong. Whoever
+// wants no more events gets none, or the loop panics.
 func TestNotOneRecording(t *testing.T) {
 	whole := recording(t, 5, 200, unseen)
 	half := whole[:len(whole)/2]
@@ -433,8 +440,8 @@ func (c *counted) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestNoAllocations: each tick writes what there is, be it a single event. Neither the caller's goroutine nor,
-// for a block, the writer's allocates.
+// TestNoAllocations: each tick writes what there is, be it a single event. Neither the caller's
+// goroutine nor, for a block, the writer's allocates.
 func TestNoAllocations(t *testing.T) {
 	tick := make(chan time.Time)
 	var file counted
@@ -455,8 +462,8 @@ func TestNoAllocations(t *testing.T) {
 	check(t, testing.AllocsPerRun(20, func() { writes(many); writes(one) }), 0, "allocations")
 }
 
-// feed gives a synchronizer or a Recorder n datagrams of a stream of 60 a second, with a report every 2 s, and
-// returns the time that each takes.
+// feed gives a synchronizer or a Recorder n datagrams of a stream of 60 a second, with a report
+// every 2 s, and returns the time that each takes.
 func feed(s interface {
 	OnAuthenticatedDatagramTimestamp(timesync.Counter24, uint64) (time.Duration, bool)
 	OnPeerMinDeltaTS24(timesync.Counter24, uint64)

@@ -18,8 +18,8 @@ import (
 type synchronizer = timesync.TimeSynchronizer
 
 // Recorder is a synchronizer that writes down what it is given. It has the methods of
-// timesync.TimeSynchronizer with the same rules: one goroutine at a time may call those that change it,
-// and any goroutine may call all others, also Flush, Close and Dropped.
+// timesync.TimeSynchronizer with the same rules: one goroutine at a time may call those that
+// change it, and any goroutine may call all others, also Flush, Close and Dropped.
 type Recorder struct {
 	*synchronizer
 
@@ -34,7 +34,8 @@ type Recorder struct {
 
 	err error // the io.Writer's last error; belongs to the writing goroutine until that has ended
 
-	// Of two buffers one is being filled. The other one is free, or it is away: ready, or being written.
+	// Of two buffers one is being filled. The other one is free, or it is away: ready, or being
+	// written.
 	other []byte
 	ready []byte
 	away  bool
@@ -54,9 +55,9 @@ const (
 	askLate  = 2_500_000 // us: while nothing arrives
 )
 
-// New makes a Recorder with a fresh synchronizer. It writes to w from its own goroutine until Close. w
-// need not be buffered: it gets about one block a second, 0.4 kB at 60 datagrams a second and at most
-// 4 kB.
+// New makes a Recorder with a fresh synchronizer. It writes to w from its own goroutine until
+// Close. w need not be buffered: it gets about one block a second, 0.4 kB at 60 datagrams a second
+// and at most 4 kB.
 func New(w io.Writer) *Recorder {
 	return start(w, time.NewTicker(flushAfter))
 }
@@ -90,9 +91,9 @@ func start(w io.Writer, tick *time.Ticker) *Recorder {
 	return r
 }
 
-// Wrap makes r record s instead of its own synchronizer. link.Link calls it. Call it before anything else,
-// with a fresh s, since a replay starts with a fresh one. A second call panics: each connection needs a
-// Recorder of its own.
+// Wrap makes r record s instead of its own synchronizer. link.Link calls it. Call it before
+// anything else, with a fresh s, since a replay starts with a fresh one. A second call panics:
+// each connection needs a Recorder of its own.
 func (r *Recorder) Wrap(s *timesync.TimeSynchronizer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +110,8 @@ func (r *Recorder) OnAuthenticatedDatagramTimestamp(remoteSendTS24 timesync.Coun
 	owd, ok = r.synchronizer.OnAuthenticatedDatagramTimestamp(remoteSendTS24, localRecvUsec)
 	if r.room() {
 		r.filling.datagram(uint32(remoteSendTS24)&(1<<24-1), localRecvUsec)
-		if since := int64(localRecvUsec - r.askedAt); since >= askEvery || since <= -askEvery || !r.asked {
+		if since := int64(localRecvUsec - r.askedAt); since >= askEvery || since <= -askEvery ||
+			!r.asked {
 			r.ask(localRecvUsec)
 		}
 	}
@@ -149,8 +151,9 @@ func (r *Recorder) ask(localUsec uint64) {
 	r.filling.append(&Event{Kind: Answered, LocalUsec: localUsec, Answer: a})
 }
 
-// MinDeltaTS24 calls that of timesync.TimeSynchronizer. If nothing has arrived for a while, it also records
-// what the synchronizer knows. So a recording shows that the peer fell silent, even if it never returned.
+// MinDeltaTS24 calls that of timesync.TimeSynchronizer. If nothing has arrived for a while, it
+// also records what the synchronizer knows. So a recording shows that the peer fell silent, even
+// if it never returned.
 func (r *Recorder) MinDeltaTS24(localUsec uint64) (minDelta timesync.Counter24, ok bool) {
 	r.mu.Lock()
 	if r.asked && int64(localUsec-r.askedAt) >= askLate && r.room() {
@@ -179,8 +182,8 @@ func (r *Recorder) room() bool {
 	return true
 }
 
-// handOver makes the block ready and starts another in the other buffer, which must be free. The caller
-// holds mu.
+// handOver makes the block ready and starts another in the other buffer, which must be free. The
+// caller holds mu.
 func (r *Recorder) handOver() {
 	b := r.filling.b
 	seal(b, r.number, time.Now())
@@ -198,8 +201,8 @@ func (r *Recorder) Dropped() uint64 {
 	return r.dropped
 }
 
-// Flush waits until everything recorded so far is written, or the io.Writer has refused it. A simulation
-// runs faster than time and should call it now and then, or the writer cannot keep up.
+// Flush waits until everything recorded so far is written, or the io.Writer has refused it. A
+// simulation runs faster than time and should call it now and then, or the writer cannot keep up.
 func (r *Recorder) Flush() {
 	// The second request is accepted when the first one is done.
 	for _, due := range [...]bool{true, false} {
@@ -210,9 +213,9 @@ func (r *Recorder) Flush() {
 	}
 }
 
-// Close writes what is left and waits for that, as long as the io.Writer takes. It returns an error if
-// blocks were dropped, with the io.Writer's last one. It does not close the io.Writer. Afterwards the
-// Recorder still works as a synchronizer, but records nothing.
+// Close writes what is left and waits for that, as long as the io.Writer takes. It returns an
+// error if blocks were dropped, with the io.Writer's last one. It does not close the io.Writer.
+// Afterwards the Recorder still works as a synchronizer, but records nothing.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	if !r.closed {
@@ -237,8 +240,8 @@ func (r *Recorder) Close() error {
 	return fmt.Errorf("record: %d blocks dropped: %w", r.dropped, cmp.Or(r.err, errSlow))
 }
 
-// write writes blocks until Close. What the io.Writer does not take is offered again at the next tick, so
-// that a block is in the recording as a whole or not at all.
+// write writes blocks until Close. What the io.Writer does not take is offered again at the next
+// tick, so that a block is in the recording as a whole or not at all.
 func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
 	rest := r.offer(to, []byte(magic)) // what remains of the current block
 	for over := false; !over; {
@@ -276,7 +279,8 @@ func (r *Recorder) offer(to io.Writer, b []byte) (rest []byte) {
 	return rest
 }
 
-// next returns the block to write next, or nil. If due, the block that is being filled counts, once.
+// next returns the block to write next, or nil. If due, the block that is being filled counts,
+// once.
 func (r *Recorder) next(due bool) (block []byte, stillDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

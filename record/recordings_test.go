@@ -40,7 +40,8 @@ var sessions = []session{
 	{files: []string{"realqueue-a", "realqueue-b"}, start: 1_234_567_890, ppm: 40, most: 300, least: 5000},
 	{files: []string{"loopback-a", "loopback-b"}, most: 100, least: 1500},
 	{files: []string{"quic-a", "quic-b"}, start: 1 << 50, ppm: -40 / (1 + 40e-6), most: 500, least: 1500},
-	// The server's end of a page, whose clock is that of the same machine, from another start: modulo 67.1 s, as measured.
+	// The server's end of a page, whose clock is that of the same machine, from another start:
+	// modulo 67.1 s, as measured.
 	{files: []string{"browser"}, start: 4266754, most: 1000, least: 1000},
 }
 
@@ -52,7 +53,8 @@ func openRecording(t *testing.T, name string) io.Reader {
 	return file
 }
 
-// modulo returns a difference of offsets, which datagrams show modulo 67.1 s, the shorter way round.
+// modulo returns a difference of offsets, which datagrams show modulo 67.1 s, the shorter way
+// round.
 func modulo(usec float64) float64 {
 	const full = 1 << ringBits
 	return usec - full*math.Round(usec/full)
@@ -67,9 +69,9 @@ func (s *session) offsetAt(end int, local uint64) float64 {
 	return sign * (float64(s.start) + a*s.ppm/1e6)
 }
 
-// readings returns the recordings of a session. They were made with version 2 of package link, in which
-// a report was the level of a line. Where both ends recorded, the reports are made anew as version 3
-// has them.
+// readings returns the recordings of a session. They were made with version 2 of package link, in
+// which a report was the level of a line. Where both ends recorded, the reports are made anew as
+// version 3 has them.
 func (s *session) readings(t *testing.T) (files []io.Reader) {
 	var events [2][]Event
 	for end, name := range s.files {
@@ -87,8 +89,8 @@ func (s *session) readings(t *testing.T) (files []io.Reader) {
 	return files
 }
 
-// converted returns a recording of an end in which each report is the least delta that came to the other one since the
-// report before.
+// converted returns a recording of an end in which each report is the least delta that came to the
+// other one since the report before.
 func (s *session) converted(t *testing.T, end int, here, there []Event) io.Reader {
 	slope := s.ppm / 1e6 // of the deltas there
 	if end == 1 {
@@ -121,7 +123,8 @@ func (s *session) converted(t *testing.T, end int, here, there []Event) io.Reade
 	return &file
 }
 
-// leastDelta returns the report for the datagrams of all[from:] that came until sent, and the rest of all.
+// leastDelta returns the report for the datagrams of all[from:] that came until sent, and the rest
+// of all.
 func leastDelta(all []Event, from int, sent uint64, slope float64) (report timesync.Counter24, rest int) {
 	least, first := math.Inf(1), uint64(0)
 	for rest = from; rest < len(all) && int64(all[rest].LocalUsec-sent) <= 0; rest++ {
@@ -170,18 +173,22 @@ func TestRecordings(t *testing.T) {
 				ok = ok && known
 				sums = append(sums, math.Abs(modulo(float64(now.OffsetUsec+other.OffsetUsec))))
 			}
-			if b := now.ErrorBound; !ok || off > float64(b.Microseconds())+1 || b > 50*time.Millisecond || now.Steps > 0 {
+			if b := now.ErrorBound; !ok || off > float64(b.Microseconds())+1 || b > 50*time.Millisecond ||
+				now.Steps > 0 {
 				wrong++
 			}
 		}
-		old := 0 // the page stood still, and reports of version 2 come each 2 s: till the next one the bound is a second
+		// the page stood still, and reports of version 2 come each 2 s: till the next one the
+		// bound is a second
+		old := 0
 		if s.files[0] == "browser" {
 			old = 20
 		}
 		gotErr, gotSum := testkit.OrNaN(errs, 0.99), testkit.OrNaN(sums, 0.99)
 		t.Logf("%s: %v datagrams; p99 of the error %.0f us, of the disagreement %.0f us; %d unknown, beyond their bound, with one of over 50 ms, or after a step",
 			s.files, datagrams, gotErr, gotSum, wrong)
-		if gotErr > s.most || gotSum > s.most || slices.Min(datagrams[:len(files)]) < s.least || wrong > old {
+		if gotErr > s.most || gotSum > s.most || slices.Min(datagrams[:len(files)]) < s.least ||
+			wrong > old {
 			t.Errorf("want at most %.0f us, and %d datagrams", s.most, s.least)
 		}
 	}
@@ -209,7 +216,8 @@ func TestFormat(t *testing.T) {
 			case Reset:
 				fmt.Fprintln(sum, "reset")
 			case Answered:
-				fmt.Fprint(sum, "answer ", e.LocalUsec, " ", e.Answer.Stats.Datagrams, " ", e.Answer.Stats.QueuedSpans)
+				fmt.Fprint(sum, "answer ", e.LocalUsec, " ", e.Answer.Stats.Datagrams, " ",
+					e.Answer.Stats.QueuedSpans)
 				if s := &e.Answer.Snapshot; e.Answer.OK {
 					if s.StepSeen || !math.IsInf(s.SkewError, 1) { // these files are older than both
 						t.Errorf("%s: not in the file: %+v", name, s)
@@ -218,7 +226,8 @@ func TestFormat(t *testing.T) {
 					if scatter == 0 {
 						scatter = time.Second // as the file says it
 					}
-					fmt.Fprint(sum, " ", s.OffsetUsec, " ", int64(s.ErrorBound), " ", int64(s.MinimumOneWayDelay), " ",
+					fmt.Fprint(sum, " ", s.OffsetUsec, " ", int64(s.ErrorBound), " ",
+						int64(s.MinimumOneWayDelay), " ",
 						int64(scatter), " ", int64(s.Age), " ", int64(s.SinceStep), " ", math.Float64bits(s.Skew), " ", s.Steps)
 				}
 				fmt.Fprintln(sum)

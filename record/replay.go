@@ -29,20 +29,21 @@ type Moment struct {
 
 var errRecordings = errors.New("record: a replay takes one recording or two")
 
-// Replay feeds a recording to a fresh synchronizer. It returns an iterator over the events, each with the
-// synchronizer as it is after that: an iter.Seq2[Moment, error], as in Read. The events of two recordings,
-// one from each end of a connection, come in the order of time, as far as the first end's synchronizer
-// knows the other clock. After the last event of both there may be an error, as from Read. Range over it
-// once. Two recordings are held in memory.
+// Replay feeds a recording to a fresh synchronizer. It returns an iterator over the events, each
+// with the synchronizer as it is after that: an iter.Seq2[Moment, error], as in Read. The events
+// of two recordings, one from each end of a connection, come in the order of time, as far as the
+// first end's synchronizer knows the other clock. After the last event of both there may be an
+// error, as from Read. Range over it once. Two recordings are held in memory.
 //
-// The offset between two recordings is known modulo 67.1 s from their datagrams. An anchor supplies the
-// rest, or else the times of day of the two machines.
+// The offset between two recordings is known modulo 67.1 s from their datagrams. An anchor
+// supplies the rest, or else the times of day of the two machines.
 func Replay(recordings ...io.Reader) func(yield func(Moment, error) bool) {
 	return func(yield func(Moment, error) bool) {
 		ends, c, err := begin(recordings)
 		for ends[0].more() || ends[1].more() {
 			i, at := 0, [2]uint64{ends[0].ahead.LocalUsec, ends[1].ahead.LocalUsec}
-			if !ends[0].more() || ends[1].more() && at[0] != 0 && (at[1] == 0 || c.secondIsNext(at[0], at[1])) {
+			if !ends[0].more() ||
+				ends[1].more() && at[0] != 0 && (at[1] == 0 || c.secondIsNext(at[0], at[1])) {
 				i = 1 // a Reset at the beginning has no time and comes first
 			}
 			m := ends[i].play()
@@ -62,8 +63,8 @@ func Replay(recordings ...io.Reader) func(yield func(Moment, error) bool) {
 	}
 }
 
-// begin returns both ends, and how their clocks compare. With one recording the second end is the zero
-// value.
+// begin returns both ends, and how their clocks compare. With one recording the second end is the
+// zero value.
 func begin(recordings []io.Reader) (ends [2]replay, c clocks, err error) {
 	switch len(recordings) {
 	case 1:
@@ -123,7 +124,8 @@ func (p *replay) play() Moment {
 
 // surveyed is what a recording says of the two clocks.
 type surveyed struct {
-	offset   uint64 // us: the other clock minus the local one, as first known, after an anchor if there is one
+	// us: the other clock minus the local one, as first known, after an anchor if there is one
+	offset   uint64
 	known    bool   // whether there is an offset
 	anchored bool   // whether it is more than modulo 67.1 s
 	wall     uint64 // us: the time of day minus the local clock, to a second
@@ -174,7 +176,9 @@ func compare(a, b surveyed) (c clocks) {
 }
 
 // secondIsNext reports whether a reading of the second clock comes before one of the first.
-func (c *clocks) secondIsNext(first, second uint64) bool { return int64(second-c.second(first)) < 0 }
+func (c *clocks) secondIsNext(first, second uint64) bool {
+	return int64(second-c.second(first)) < 0
+}
 
 // second returns the second clock's reading when the first one reads first.
 func (c *clocks) second(first uint64) uint64 {
@@ -184,7 +188,8 @@ func (c *clocks) second(first uint64) uint64 {
 	return first + c.offset
 }
 
-// at returns both clocks' readings when that of one end reads local. With one recording the other is 0.
+// at returns both clocks' readings when that of one end reads local. With one recording the other
+// is 0.
 func (c *clocks) at(end int, local uint64) (at [2]uint64) {
 	switch at[end] = local; {
 	case c.sync == nil:

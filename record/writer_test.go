@@ -80,7 +80,8 @@ func TestFailingWriter(t *testing.T) {
 		err := r.Close()
 		missing, last := count(t, &g.Buffer)
 		if !errors.Is(err, errFull) || r.Dropped() != 3 || missing != 3 || last.Counter != 77 {
-			t.Fatalf("taken %d: dropped %d, %d are missing, the last is %v; %v", taken, r.Dropped(), missing, last, err)
+			t.Fatalf("taken %d: dropped %d, %d are missing, the last is %v; %v",
+				taken, r.Dropped(), missing, last, err)
 		}
 	}
 }
@@ -104,9 +105,9 @@ func TestHangingWriter(t *testing.T) {
 	check(t, missing, r.Dropped(), "missing blocks")
 }
 
-// TestBrokenWriter: a writer fails for ever. If it panics, nobody knows how much it took, so it is given no
-// more. Flush and Close return, Close says why each time, what was taken can be read, and later calls are
-// not recorded.
+// TestBrokenWriter: a writer fails for ever. If it panics, nobody knows how much it took, so it is
+// given no more. Flush and Close return, Close says why each time, what was taken can be read, and
+// later calls are not recorded.
 func TestBrokenWriter(t *testing.T) {
 	takesNothing := func() (int, error) { return 0, nil }
 	for name, c := range map[string]struct {
@@ -134,7 +135,8 @@ func TestBrokenWriter(t *testing.T) {
 		r.OnPeerMinDeltaTS24(4, 1)
 		r.Reset()
 		got, _ := read(g.Bytes())
-		if err == nil || !strings.Contains(err.Error(), c.says) || len(got) != c.events || r.Dropped() != c.dropped {
+		if err == nil || !strings.Contains(err.Error(), c.says) || len(got) != c.events ||
+			r.Dropped() != c.dropped {
 			t.Errorf("%s: %v, %d events, dropped %d", name, err, len(got), r.Dropped())
 		}
 		check(t, fmt.Sprint(r.Close()), fmt.Sprint(err), "%s: the second Close", name)

@@ -166,7 +166,8 @@ func TestServerBehind(t *testing.T) {
 		}
 		before, after, _ = play(slow, true, slow+ms(100))
 		if grown := after - before; grown < ms(50) {
-			t.Errorf("behind for %v, and it is not told: the delay grows from %v to %v only", slow, before, after)
+			t.Errorf("behind for %v, and it is not told: the delay grows from %v to %v only",
+				slow, before, after)
 		}
 	}
 	_, _, h := play(time.Minute, false, 500*time.Millisecond)
@@ -235,16 +236,23 @@ func TestSeldomStates(t *testing.T) {
 // A client with slow frames plays so far ahead as a frame needs, carries no debt for ever, and is
 // told how many of its inputs were late.
 func TestSlowFrames(t *testing.T) {
-	for frame, most := range map[uint64]time.Duration{83_000: ms(125), 143_000: ms(180), 200_000: ms(180), 500_000: ms(180)} {
+	for frame, most := range map[uint64]time.Duration{
+		83_000:  ms(125),
+		143_000: ms(180),
+		200_000: ms(180),
+		500_000: ms(180),
+	} {
 		h := newHost(1, 1, 1000, frame)
 		h.run(120e6)
 		timing, _ := h.client.Timing()
 		got := float64(h.late) / float64(h.late+h.inTime)
 		if d := timing.LateInputs - got; d < -0.01 || d > 0.01 || got > 0.02 || h.inTime < 1500 {
-			t.Errorf("frames of %d us: %d of %d inputs are late, told is %v", frame, h.late, h.late+h.inTime, timing.LateInputs)
+			t.Errorf("frames of %d us: %d of %d inputs are late, told is %v",
+				frame, h.late, h.late+h.inTime, timing.LateInputs)
 		}
 		if debt := h.client.Stats().Debt; timing.Lead > most || debt > 8 {
-			t.Errorf("frames of %d us: the lead is %v, want %v at most; the debt is %d ticks", frame, timing.Lead, most, debt)
+			t.Errorf("frames of %d us: the lead is %v, want %v at most; the debt is %d ticks",
+				frame, timing.Lead, most, debt)
 		}
 	}
 }
@@ -418,7 +426,8 @@ func TestStartWhileServerHangs(t *testing.T) {
 				theirs, _ := s.SharedTime(now)
 				if off := ours.Sub(theirs); known && now >= 1_500_000 {
 					if right++; off.Abs() > ms(20) || now >= 4e6 && off.Abs() > ms(1) {
-						t.Fatalf("a hang of %d us from %d on: after %d us the shared time is off by %v", hang, begin, now, off)
+						t.Fatalf("a hang of %d us from %d on: after %d us the shared time is off by %v",
+							hang, begin, now, off)
 					}
 				}
 			}
@@ -451,7 +460,8 @@ func TestStates(t *testing.T) {
 		{Hz(60).At(99, 0), 40, 40, 0},
 	} {
 		before, after, blend, ok := s.Around(tt.at)
-		if d := blend - tt.blend; !ok || before != tt.before || after != tt.after || d < -1e-6 || d > 1e-6 {
+		if d := blend - tt.blend; !ok || before != tt.before || after != tt.after || d < -1e-6 ||
+			d > 1e-6 {
 			t.Errorf("at %v: %d, %d and %v", tt.at, before, after, blend)
 		}
 	}

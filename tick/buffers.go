@@ -15,11 +15,12 @@ const sentKept = 1024
 // from a reference, the local clock at the rate of the server's, since the remote clock's idea of
 // the delays may change although the path does not, and the other way round.
 type buffers struct {
-	ref    time.Duration // the reference
-	refAt  uint64        // when the local clock reads this
-	skew   int64         // and its rate from there on, parts in 10^9
-	gap    time.Duration // where the remote clock put the shared clock, minus the reference
-	rebase bool          // there was a pause: gap is another one, and until track finds it nothing counts
+	ref   time.Duration // the reference
+	refAt uint64        // when the local clock reads this
+	skew  int64         // and its rate from there on, parts in 10^9
+	gap   time.Duration // where the remote clock put the shared clock, minus the reference
+	// there was a pause: gap is another one, and until track finds it nothing counts
+	rebase bool
 	ahead  follower      // the predicted clock, by the server's word of inputs
 	behind follower      // the server clock, by states
 	sent   []sent        // by tick modulo sentKept; nil until the server says that it knows

@@ -49,7 +49,9 @@ type parcel struct {
 }
 
 func newWay(t *testing.T, cfg ClientConfig) *way {
-	w := &way{t: t, up: ms(30), down: ms(30), every: 100_000, jitter: func() time.Duration { return 0 }}
+	w := &way{t: t, up: ms(30), down: ms(30), every: 100_000, jitter: func() time.Duration {
+		return 0
+	}}
 	w.server = mustServer(ServerConfig{})
 	w.remote = &fakeRemote{delay: ms(30), to: ms(30)}
 	cfg = w.rec.client(cfg)
@@ -167,7 +169,8 @@ func TestLeadFollowsInputs(t *testing.T) {
 	w.up += ms(50) // and the remote clock does not know
 	changed, before := w.now, w.late
 	w.run(10 * sec)
-	if n := w.late - before; n == 0 || n > 2*140*60/1000+6 || w.lateAt > changed+400_000 { // a Welcome comes within 100 ms
+	// a Welcome comes within 100 ms
+	if n := w.late - before; n == 0 || n > 2*140*60/1000+6 || w.lateAt > changed+400_000 {
 		t.Errorf("%d are late, the last after %d us", n, w.lateAt-changed)
 	}
 	lead("after the change", 80, 83, w.timing().ServerBuffer >= ms(50))
@@ -199,7 +202,8 @@ func TestLeadFollowsInputs(t *testing.T) {
 // then, and nobody can see that. Of other ticks, those from 4 s and 4 ticks before what is shown
 // to 1 s and 4 ticks beyond what is played are accepted.
 func TestNothingAdapts(t *testing.T) {
-	for _, tt := range []struct{ set, off, from, to time.Duration }{ // the remote clock is off, and says these delays
+	// the remote clock is off, and says these delays
+	for _, tt := range []struct{ set, off, from, to time.Duration }{
 		{0, 0, ms(30), ms(30)},
 		{0, 0, ms(30), ms(80)},
 		{ms(20), 0, ms(300), ms(300)},
@@ -213,18 +217,26 @@ func TestNothingAdapts(t *testing.T) {
 		w.mute, w.state = tt.set == 0, tt.set != 0
 		w.run(10 * sec)
 		ahead, behind := cmp.Or(tt.set, Hz(60).Duration(2)), cmp.Or(tt.set, Hz(60).Duration(1))
-		if got := w.timing(); got.ServerBuffer != ahead || got.ClientBuffer != behind || got.Lead != tt.to+ahead || got.Delay != tt.from+behind {
+		if got := w.timing(); got.ServerBuffer != ahead || got.ClientBuffer != behind ||
+			got.Lead != tt.to+ahead || got.Delay != tt.from+behind {
 			t.Errorf("%+v: %+v", tt, got)
 		}
 		if tt.set > 0 && (w.late > 0 || w.lateStates > 0 || w.inTime < 500 || w.states < 90) {
-			t.Errorf("%+v: %d of %d inputs and %d of %d states are late", tt, w.late, w.late+w.inTime, w.lateStates, w.states)
+			t.Errorf("%+v: %d of %d inputs and %d of %d states are late",
+				tt, w.late, w.late+w.inTime, w.lateStates, w.states)
 		}
 		c, _ := w.client.Snapshot(w.now)
 		theirs, _ := w.server.SharedTime(w.now)
 		check(t, c.SharedTime.Sub(theirs), tt.off, "%+v: apart", tt)
 		seen, played, epoch := c.ServerTime.Tick(), c.PredictedTime.Tick(), w.client.now.epoch
-		for n, want := range map[Tick]bool{seen - 243: true, seen - 245: false, played + 64: true, played + 66: false} {
-			check(t, w.client.Accept(epoch, n, w.now), want, "%+v: tick %d is accepted, between %d and %d", tt, n, seen, played)
+		for n, want := range map[Tick]bool{
+			seen - 243:  true,
+			seen - 245:  false,
+			played + 64: true,
+			played + 66: false,
+		} {
+			check(t, w.client.Accept(epoch, n, w.now), want, "%+v: tick %d is accepted, between %d and %d",
+				tt, n, seen, played)
 		}
 		w.rec.told(t, tt, "[synced]")
 	}
@@ -237,7 +249,8 @@ func TestDelayFollowsStates(t *testing.T) {
 	w.state, w.every = true, 16_000
 	w.run(10 * sec)
 	tick := Hz(60).Duration(1)
-	if got := w.timing(); got.Delay < ms(30)+tick || got.Delay > ms(30)+3*tick || got.LateStates > 0.03 {
+	if got := w.timing(); got.Delay < ms(30)+tick || got.Delay > ms(30)+3*tick ||
+		got.LateStates > 0.03 {
 		t.Errorf("at first %+v", got)
 	}
 	before := w.timing().Delay
@@ -259,15 +272,17 @@ type scene struct {
 // stage is what scenes have in common: what goes before, and how it is looked at what comes of
 // them.
 type stage struct {
-	frames      []uint64 // between which the client advances, us: each is played, and one of a millisecond
-	every       uint64   // from one Welcome to the next, us
-	state       bool     // the client is told of states
+	// between which the client advances, us: each is played, and one of a millisecond
+	frames      []uint64
+	every       uint64 // from one Welcome to the next, us
+	state       bool   // the client is told of states
 	before      func(w *way)
 	looks       int
 	each        time.Duration // from look to look
 	lead, delay time.Duration // how far they may be off what they were, at any look; 0 is any
-	late        time.Duration // how long inputs may come late, if the lead is not to be longer; 0 is any
-	steps       bool          // the clocks may be set
+	// how long inputs may come late, if the lead is not to be longer; 0 is any
+	late  time.Duration
+	steps bool // the clocks may be set
 }
 
 func (s stage) play(t *testing.T, scenes map[string]scene) {
@@ -318,9 +333,20 @@ func TestLeadStays(t *testing.T) {
 			w.mute = false
 		}
 	}
-	s := stage{every: 100_000, before: settles(5 * sec), looks: 1, each: 5 * sec, lead: ms(3), late: us, steps: true}
+	s := stage{
+		every:  100_000,
+		before: settles(5 * sec),
+		looks:  1,
+		each:   5 * sec,
+		lead:   ms(3),
+		late:   us,
+		steps:  true,
+	}
 	s.play(t, map[string]scene{
-		"a clock is set":           {func(w *way) { w.ahead += 300_000; w.remote.shift(-ms(300)) }, 0, "[synced stepped by -300ms]"},
+		"a clock is set": {func(w *way) {
+			w.ahead += 300_000
+			w.remote.shift(-ms(300))
+		}, 0, "[synced stepped by -300ms]"},
 		"both pause for 0.15 s":    {pause(ms(150), true), 0, "[synced]"},
 		"both pause for 5 s":       {pause(5*sec, true), 0, "[synced]"},
 		"the server does, 0.15 s":  {pause(ms(150), false), 0, "[synced]"},
@@ -337,7 +363,15 @@ func TestDelayStays(t *testing.T) {
 	stop := func(d time.Duration) func(w *way) {
 		return func(w *way) { w.stops = w.now + usec(d) }
 	}
-	s := stage{every: 50_000, state: true, looks: 60, each: sec, lead: ms(25), delay: ms(25), steps: true}
+	s := stage{
+		every: 50_000,
+		state: true,
+		looks: 60,
+		each:  sec,
+		lead:  ms(25),
+		delay: ms(25),
+		steps: true,
+	}
 	s.before = func(w *way) { // a Welcome is of each third tick
 		w.run(sec)
 		w.seldom = true
@@ -365,9 +399,20 @@ func TestInputsHeldUp(t *testing.T) {
 	}
 	stops := func(w *way) { // a link that has stopped for 0.3 s sends one each millisecond
 		until := w.now + 300_000
-		w.jitter = func() time.Duration { until = max(until+1000, w.now); return time.Duration(until-w.now) * us }
+		w.jitter = func() time.Duration {
+			until = max(until+1000, w.now)
+			return time.Duration(until-w.now) * us
+		}
 	}
-	s := stage{frames: frames, every: 1000, before: settles(20*sec + ms(8)), looks: 1, each: 5 * sec, lead: ms(25), steps: true}
+	s := stage{
+		frames: frames,
+		every:  1000,
+		before: settles(20*sec + ms(8)),
+		looks:  1,
+		each:   5 * sec,
+		lead:   ms(25),
+		steps:  true,
+	}
 	s.late = ms(1300)
 	s.play(t, map[string]scene{
 		"the path stops":         {happens: stops},
@@ -381,7 +426,14 @@ func TestInputsHeldUp(t *testing.T) {
 // What a server that was stopped finds waiting, and inputs of frames between which the client's
 // program hung, say nothing of the path.
 func TestLeadStaysWithPrograms(t *testing.T) {
-	s := stage{frames: frames, every: 16_000, before: settles(20 * sec), looks: 40, each: sec / 4, lead: ms(25)}
+	s := stage{
+		frames: frames,
+		every:  16_000,
+		before: settles(20 * sec),
+		looks:  40,
+		each:   sec / 4,
+		lead:   ms(25),
+	}
 	s.play(t, map[string]scene{
 		"the server is stopped for 0.9 s": {happens: func(w *way) {
 			w.stopped = true
@@ -404,7 +456,14 @@ func TestSetIsNoticedLater(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation")
 	}
-	s := stage{every: 50_000, state: true, before: settles(20 * sec), looks: 1, each: 10 * sec, steps: true}
+	s := stage{
+		every:  50_000,
+		state:  true,
+		before: settles(20 * sec),
+		looks:  1,
+		each:   10 * sec,
+		steps:  true,
+	}
 	s.lead, s.delay = ms(100), ms(100)
 	for _, jump := range []time.Duration{ms(300), sec, 3 * sec, -ms(300), -sec, -3 * sec} {
 		for _, later := range []time.Duration{ms(300), sec, 2 * sec} {
@@ -499,9 +558,10 @@ func TestPause(t *testing.T) {
 		"one of before comes after":   {true, true, false, true, ms(900), false, "[synced]"},
 		"in the pause, and of before": {true, true, true, true, ms(10), false, "[synced]"},
 		"at once":                     {true, true, true, false, 0, false, "[synced]"},
-		"the server alone":            {true, false, true, false, ms(500), false, "[synced stepped by -1.9s, ticks 94 to 207 run again]"},
-		"the client joins":            {true, false, true, false, ms(500), true, "[synced]"},
-		"the client alone":            {false, true, false, false, sec, false, "[synced stepped by 1.9s, ticks 124 to 236 skipped]"},
+		"the server alone": {true, false, true, false, ms(500), false,
+			"[synced stepped by -1.9s, ticks 94 to 207 run again]"},
+		"the client joins": {true, false, true, false, ms(500), true, "[synced]"},
+		"the client alone": {false, true, false, false, sec, false, "[synced stepped by 1.9s, ticks 124 to 236 skipped]"},
 	} {
 		w := newWay(t, ClientConfig{}) // on which nothing comes but what welcome sends
 		w.every, w.mute = math.MaxUint64, true
@@ -531,8 +591,10 @@ func TestPause(t *testing.T) {
 				welcome()
 			}
 		}
-		if got, _ := w.client.PredictedTime(w.now); tt.client && (got.Sub(frozen) != 0 || w.rec.ran != ran) {
-			t.Errorf("%s: the pause moved time from %v to %v and ran %d ticks", name, frozen, got, w.rec.ran-ran)
+		if got, _ := w.client.PredictedTime(w.now); tt.client &&
+			(got.Sub(frozen) != 0 || w.rec.ran != ran) {
+			t.Errorf("%s: the pause moved time from %v to %v and ran %d ticks",
+				name, frozen, got, w.rec.ran-ran)
 		}
 		w.server.Resume(w.now)
 		w.client.Resume(w.now)
@@ -634,7 +696,8 @@ func TestInputsAreTold(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	told(1, " 73:16.6ms 72:-100µs")
-	accept(2, 5, 71, 1_180_000, late) // it came in time, and was read after the Advance that ran its tick
+	// it came in time, and was read after the Advance that ran its tick
+	accept(2, 5, 71, 1_180_000, late)
 	told(2, " 71:-16.7ms")
 	s.Forget(1)
 	told(1, "")

@@ -30,7 +30,8 @@ type Client struct {
 	entered  uint64   // when the clocks began, reading of the local clock
 	steered  uint64   // the last Advance outside of a pause, so
 	counts   uint64   // from when on the arrival of a state says something of the path
-	wide     vitals   // since when nothing but the error bound is in the way of the first synchronization
+	// since when nothing but the error bound is in the way of the first synchronization
+	wide vitals
 
 	// Where clocks should have been at the last Advance: the predicted clock, and both without
 	// buffers, by the remote clock.
@@ -86,7 +87,8 @@ func (c *Client) Follow(remote RemoteClock) error {
 	if err := c.remote.follow(remote); err != nil {
 		return err
 	}
-	c.buffers = buffers{rebase: true}                        // until track knows the other clock, nothing counts
+	// until track knows the other clock, nothing counts
+	c.buffers = buffers{rebase: true}
 	c.welcomes.last.ok, c.welcomes.earlier.ok = false, false // but which epochs are over is known
 	return nil
 }
@@ -132,7 +134,8 @@ func (c *Client) OnWelcome(w Welcome, nowUsec uint64) error {
 		c.oldEpoch.Add(1)
 		return ErrEpoch
 	}
-	if len(c.events) >= maxEvents-1 && (w.Epoch != c.now.epoch || !w.Rate.equal(c.now.rate)) { // which are two events
+	// which are two events
+	if len(c.events) >= maxEvents-1 && (w.Epoch != c.now.epoch || !w.Rate.equal(c.now.rate)) {
 		c.stats.EventsLost++
 		return nil
 	}
@@ -147,7 +150,8 @@ func (c *Client) believe(w arrived) {
 	}
 	told := w.Epoch == c.welcomes.last.Epoch && w.Rate.equal(c.welcomes.last.Rate)
 	if !c.buffers.rebase && c.welcomes.overlooked(w.Welcome, c.conf.HardThreshold) {
-		c.buffers.behind, c.buffers.rebase = follower{}, true // states since then came late, but no path is longer
+		// states since then came late, but no path is longer
+		c.buffers.behind, c.buffers.rebase = follower{}, true
 	}
 	c.welcomes.repeated = c.welcomes.last.ok && w.Epoch == c.welcomes.last.Epoch
 	c.welcomes.last, c.welcomes.earlier = w, arrived{}
@@ -184,7 +188,8 @@ func (c *Client) meetRate(r Rate) {
 		return
 	}
 	c.now.rate = r
-	c.buffers.sent, c.buffers.states, c.buffers.hitch = nil, arrivals{}, hitch{} // they are of other ticks
+	// they are of other ticks
+	c.buffers.sent, c.buffers.states, c.buffers.hitch = nil, arrivals{}, hitch{}
 	if c.now.known {
 		c.publish()
 	}

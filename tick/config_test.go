@@ -83,7 +83,12 @@ func TestRefused(t *testing.T) {
 // What is allowed works at its ends.
 func TestLimits(t *testing.T) {
 	const most = math.MaxInt64
-	common := Config{MaxTicks: math.MaxInt, StallThreshold: most, AcceptBehind: most, AcceptAhead: most}
+	common := Config{
+		MaxTicks:       math.MaxInt,
+		StallThreshold: most,
+		AcceptBehind:   most,
+		AcceptAhead:    most,
+	}
 	s := startServer(ServerConfig{Config: common, Epoch: 1 << 62, FirstTick: 1 << 36})
 	s.Advance(20_000)
 	w, _ := s.Announce(0, 20_000)

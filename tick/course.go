@@ -25,9 +25,11 @@ const readerMargin = 20_000
 
 // Pace is how a clock goes on. The zero Pace is the rate of the local clock.
 type Pace struct {
-	SkewPPB int64         // its rate minus that of the local clock, in parts in 10^9, from -10^9 to 10^9
+	// its rate minus that of the local clock, in parts in 10^9, from -10^9 to 10^9
+	SkewPPB int64
 	Slew    time.Duration // a correction, positive forward
-	SlewPPM int64         // of Slew so many microseconds are made in each second, up to 10^6, until nothing is left
+	// of Slew so many microseconds are made in each second, up to 10^6, until nothing is left
+	SlewPPM int64
 }
 
 // limited returns what p may be: no clock goes back.
@@ -78,7 +80,8 @@ func (c *course) set(p piece) {
 	for len(kept) > 0 && int64(p.from-kept[len(kept)-1].from) <= 0 {
 		kept = kept[:len(kept)-1]
 	}
-	for len(kept) > 1 && int64(p.from-2*readerMargin-kept[1].from) >= 0 { // p may begin the reader margin after the last input
+	// p may begin the reader margin after the last input
+	for len(kept) > 1 && int64(p.from-2*readerMargin-kept[1].from) >= 0 {
 		kept = kept[1:]
 	}
 	*c = append(kept[:len(kept):len(kept)], p)
@@ -94,7 +97,8 @@ func (c *course) turn(p piece) {
 // the last change has not begun yet.
 func (c *course) change(nowUsec uint64, p Pace) {
 	last := c.last()
-	if other := p != last.pace || p.Slew != 0; other && int64(nowUsec-last.from) >= 0 { // a slew begins anew
+	// a slew begins anew
+	if other := p != last.pace || p.Slew != 0; other && int64(nowUsec-last.from) >= 0 {
 		c.turn(piece{from: nowUsec + readerMargin, pace: p})
 	}
 }

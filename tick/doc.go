@@ -64,10 +64,11 @@
 //
 // # Buffers that set themselves
 //
-// Pass each input that arrives to Server.AcceptInput, and each state to Client.AcceptState. The state
-// of tick n is what the world is after that tick. Call Announce once a second, and once with the next
-// state after inputs that came too late. The buffers then follow the arrivals. They become just long
-// enough that fewer inputs and states are late than ClientConfig.LateShare allows.
+// Pass each input that arrives to Server.AcceptInput, and each state to Client.AcceptState. The
+// state of tick n is what the world is after that tick. Call Announce once a second, and once with
+// the next state after inputs that came too late. The buffers then follow the arrivals. They
+// become just long enough that fewer inputs and states are late than ClientConfig.LateShare
+// allows.
 //
 // If the way to the server becomes longer, several inputs in a row are late. The server says so
 // in its next Welcome. The client then sets PredictedTime forward at once (EventStepped) and runs
@@ -104,8 +105,8 @@
 //
 // Times are arguments: readings of a monotonic local clock in microseconds, such as that of
 // package clock. The clock may stand still while the machine sleeps. Only Run reads a clock, and
-// only a server's Start reads the wall clock, to number its epoch. Run also reports EventSlept if the
-// machine slept.
+// only a server's Start reads the wall clock, to number its epoch. Run also reports EventSlept if
+// the machine slept.
 //
 // Advance, Pause and Resume never go back in time: a call with an earlier time than the last one
 // is taken at the time of the last one. If an Advance is more than a second earlier, the local

@@ -173,7 +173,13 @@ func TestEngineInputTimeline(t *testing.T) {
 func TestEngineFarTicks(t *testing.T) {
 	s := startServer(ServerConfig{Epoch: 1})
 	s.Advance(500_000)
-	for n, want := range map[Tick]bool{30: true, 60: true, 30_000: false, 1 << 62: false, -30_000: false} {
+	for n, want := range map[Tick]bool{
+		30:      true,
+		60:      true,
+		30_000:  false,
+		1 << 62: false,
+		-30_000: false,
+	} {
 		check(t, s.Accept(1, n, 500_000), want, "tick %d is accepted", n)
 	}
 }

@@ -42,7 +42,8 @@ func Example_lagCompensation() {
 			fmt.Printf("%s: %v\n", who, err)
 			return
 		}
-		fmt.Printf("%s: %v ago, %d cm off\n", who, age.Round(time.Millisecond), centimeters(g.target(age)-aim))
+		fmt.Printf("%s: %v ago, %d cm off\n",
+			who, age.Round(time.Millisecond), centimeters(g.target(age)-aim))
 	}
 	second := timesync.NewCounter23(uint64(time.Second / (8 * time.Microsecond)))
 	fmt.Printf("without looking back: %d cm off\n", centimeters(g.target(0)-aim))

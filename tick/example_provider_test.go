@@ -26,7 +26,8 @@ func (fixedLead) AdvanceTime(s *tick.Steering) bool {
 	return true // no hard correction
 }
 
-// advance lets the client's time pass from one time to before another. The server says each second what its tick is.
+// advance lets the client's time pass from one time to before another. The server says each second
+// what its tick is.
 func advance(client *tick.Client, server *remote, from, to uint64) {
 	for now := from; now < to; now += 10_000 {
 		if usec, _ := server.RemoteTime(now); now%1_000_000 == 0 {
@@ -55,8 +56,8 @@ func ExampleProvider() {
 	// server 15s predicted 15.1s
 }
 
-// sharedTicks runs ticks in the time that all peers share, as netfox does: tick 1000 is then the same moment for
-// everybody, and inputs for a tick arrive after it.
+// sharedTicks runs ticks in the time that all peers share, as netfox does: tick 1000 is then the
+// same moment for everybody, and inputs for a tick arrive after it.
 type sharedTicks struct{}
 
 func (sharedTicks) InitializeClient(s *tick.Steering) { s.PredictedTime.At = s.SharedTime.At }
@@ -73,7 +74,8 @@ func (sharedTicks) AdvanceTime(s *tick.Steering) bool {
 // A client whose ticks run in the shared time, 20 ms away from its server.
 func ExampleProvider_sharedTicks() {
 	server := &remote{ahead: 5_000_000}
-	client, _ := tick.NewClient(tick.ClientConfig{Config: tick.Config{Provider: sharedTicks{}}}, server)
+	client, _ := tick.NewClient(tick.ClientConfig{Config: tick.Config{Provider: sharedTicks{}}},
+		server)
 	client.Start(0)
 	advance(client, server, 0, 10_010_000)
 	clocks, _ := client.Snapshot(10_000_000)

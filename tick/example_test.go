@@ -1,5 +1,5 @@
-// How a server, a client, a rhythm game and a physics engine use the package. The errors that are left out say that
-// a configuration or a message is wrong.
+// How a server, a client, a rhythm game and a physics engine use the package. The errors that are
+// left out say that a configuration or a message is wrong.
 
 package tick_test
 
@@ -79,9 +79,11 @@ func Example_client() {
 	}}, &ours)
 
 	client.Start(0)
-	welcome := tick.Welcome{Epoch: 1, Rate: tick.Hz(60), OriginUsec: ahead, Tick: 3} // from the network
+	// from the network
+	welcome := tick.Welcome{Epoch: 1, Rate: tick.Hz(60), OriginUsec: ahead, Tick: 3}
 	_ = client.OnWelcome(welcome, 50_000)
-	for now := uint64(100_000); now <= 1_500_000; now += 10_000 { // a frame, and 40 ms for a datagram each way
+	// a frame, and 40 ms for a datagram each way
+	for now := uint64(100_000); now <= 1_500_000; now += 10_000 {
 		theirs.ReadHeader(ours.AppendHeader(nil, now), now+40_000+ahead)
 		ours.ReadHeader(theirs.AppendHeader(nil, now+ahead), now+40_000)
 		client.Advance(now)
@@ -106,8 +108,12 @@ func Example_client() {
 // remote is a server's clock that is ahead of the local one.
 type remote struct{ ahead uint64 }
 
-func (r *remote) RemoteTime(localUsec uint64) (uint64, bool)       { return localUsec + r.ahead, true }
-func (r *remote) MinimumOneWayDelay() (time.Duration, bool)        { return 20 * time.Millisecond, true }
+func (r *remote) RemoteTime(localUsec uint64) (uint64, bool) {
+	return localUsec + r.ahead, true
+}
+func (r *remote) MinimumOneWayDelay() (time.Duration, bool) {
+	return 20 * time.Millisecond, true
+}
 func (r *remote) Skew() (ppm float64, ok bool)                     { return 0, true }
 func (r *remote) ErrorBound(uint64) (bound time.Duration, ok bool) { return time.Millisecond, true }
 
@@ -172,7 +178,8 @@ func ExampleRate() {
 	t := tick.Hz(60).At(100, 5*time.Millisecond)
 	fmt.Println(t, t.Duration(), t.Add(12*time.Millisecond), tick.Hz(30).At(0, t.Duration()))
 
-	sum, _ := t.Plus(tick.Rate{Num: 120, Den: 2}.At(2, 15*time.Millisecond)) // adds ticks and offsets, at the same rate
+	// adds ticks and offsets, at the same rate
+	sum, _ := t.Plus(tick.Rate{Num: 120, Den: 2}.At(2, 15*time.Millisecond))
 	_, err := t.Plus(tick.Hz(50).At(2, 0))
 	fmt.Println(sum, err, tick.Time{}.Rate())
 	// Output:

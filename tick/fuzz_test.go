@@ -11,13 +11,20 @@ import (
 // What decodes encodes to the same bytes, and only what is in bounds decodes.
 func FuzzHandshake(f *testing.F) {
 	hello, _ := Hello{7, Hz(60)}.AppendBinary(nil)
-	welcome, _ := Welcome{Epoch: 7, Rate: Rate{60000, 1001}, OriginUsec: 1 << 63, Tick: 216_000, Heard: true}.AppendBinary(nil)
+	welcome, _ := Welcome{
+		Epoch:      7,
+		Rate:       Rate{60000, 1001},
+		OriginUsec: 1 << 63,
+		Tick:       216_000,
+		Heard:      true,
+	}.AppendBinary(nil)
 	told := Welcome{Epoch: 7, Rate: Hz(60), Tick: 9}
 	told.inputs.add(8, ms(20))
 	told.inputs.add(11, -ms(1))
 	inputs, _ := told.AppendBinary(nil)
 	far, _ := Welcome{Tick: math.MinInt64}.AppendBinary(nil)
-	slow, _ := Welcome{Epoch: 7, Rate: Rate{48, math.MaxUint32}, Tick: 1}.AppendBinary(nil) // a tick takes years
+	// a tick takes years
+	slow, _ := Welcome{Epoch: 7, Rate: Rate{48, math.MaxUint32}, Tick: 1}.AppendBinary(nil)
 	for flags := range byte(16) {
 		f.Add(append(welcome[:33:33], flags, 1, 2))
 	}

@@ -17,7 +17,9 @@ func TestFlood(t *testing.T) {
 	peers := testkit.Sized(50_000, 1_000_000, 1_000_000)
 	for _, action := range []Mismatch{MismatchSignal, MismatchDisconnect} {
 		var r recorder
-		s := startServer(r.server(ServerConfig{Config: Config{OnMismatch: action, StallThreshold: -1, CatchUp: CatchUpJump}}))
+		s := startServer(r.server(ServerConfig{
+			Config: Config{OnMismatch: action, StallThreshold: -1, CatchUp: CatchUpJump},
+		}))
 		h := Hello{Epoch: s.epoch, Rate: Hz(30)}
 		for peer := range uint64(peers) {
 			_ = s.OnHello(peer, h)
@@ -34,7 +36,8 @@ func TestFlood(t *testing.T) {
 		_ = s.OnHello(last, h)
 		s.Advance(10_000_000)
 		again, _ := s.Announce(last, 0)
-		if e := r.events[len(r.events)-1]; w.Heard || again.Heard != (action == MismatchSignal) || e.Peer != last {
+		if e := r.events[len(r.events)-1]; w.Heard || again.Heard != (action == MismatchSignal) ||
+			e.Peer != last {
 			t.Errorf("heard %v, then %v; %v", w.Heard, again.Heard, e)
 		}
 	}
@@ -51,7 +54,11 @@ func TestFlood(t *testing.T) {
 // bound, and synced again below it.
 func TestLateJoin(t *testing.T) {
 	for late, first := range map[time.Duration]Tick{0: 3605 * 100, us: 3605*100 + 1} {
-		l, remote, r := newClient(ClientConfig{Config: Config{Rate: Hz(100)}, ServerBuffer: -1, SyncBound: ms(60)})
+		l, remote, r := newClient(ClientConfig{
+			Config:       Config{Rate: Hz(100)},
+			ServerBuffer: -1,
+			SyncBound:    ms(60),
+		})
 		remote.delay = 0
 		remote.shift(late)
 		now := uint64(0)
@@ -92,11 +99,14 @@ func TestTurn(t *testing.T) {
 			}
 		}
 		remote.shift(turns)
-		for _, now := range []uint64{0, 999_999, 1_000_000, 60_000_000, 120_000_000, 120_010_000, 500_000_000, 2_000_000_000} {
+		for _, now := range []uint64{
+			0, 999_999, 1_000_000, 60_000_000, 120_000_000, 120_010_000, 500_000_000, 2_000_000_000,
+		} {
 			shows(now, 0)
 		}
 		exact := remote.offset
-		for i, sum := range []int{20, 40, 60, 80, 100, 80, 60, 40, 20, 0} { // steps that the remote clock can tell
+		// steps that the remote clock can tell
+		for i, sum := range []int{20, 40, 60, 80, 100, 80, 60, 40, 20, 0} {
 			remote.offset = exact + int64(sum)*1_000_000
 			shows(2_000_000_000+uint64(i)*10_000, time.Duration(sum)*sec)
 		}
@@ -130,7 +140,9 @@ func (w Welcome) at(nowUsec uint64) Welcome {
 // A fresh Welcome and the remote clock must agree to within what a Welcome can be late.
 func TestAgrees(t *testing.T) {
 	// 2 s in queues, the minimum delay, and the tick since whose start it may have been sent.
-	limit := func(delay time.Duration) time.Duration { return (2*sec + delay + Hz(60).Duration(1)).Truncate(us) }
+	limit := func(delay time.Duration) time.Duration {
+		return (2*sec + delay + Hz(60).Duration(1)).Truncate(us)
+	}
 	const most = 16 * sec // that a datagram may be under way
 	for _, tt := range []struct {
 		delay, late time.Duration // the minimum delay, and that of the Welcome, by the remote clock
@@ -171,7 +183,9 @@ func TestFresh(t *testing.T) {
 		fresh    uint64 // microseconds
 		skipped  string
 	}{{false, 1_000_000, "216065 to 216364"}, {true, 3_000_000, "216185 to 216484"}} {
-		l, remote, r := newClient(ClientConfig{Config: Config{StallThreshold: -1, CatchUp: CatchUpRunAll}})
+		l, remote, r := newClient(ClientConfig{
+			Config: Config{StallThreshold: -1, CatchUp: CatchUpRunAll},
+		})
 		if tt.repeated {
 			must(t, l.OnWelcome(l.welcomes.last.Welcome, 0))
 		}
@@ -188,7 +202,8 @@ func TestFresh(t *testing.T) {
 func TestBadRemote(t *testing.T) {
 	const most = 1 << 61 / 1000 * us // of game time
 	for _, tt := range []struct {
-		from, to, game time.Duration // the delays from the server and to it; 0 to it is as long as from it
+		// the delays from the server and to it; 0 to it is as long as from it
+		from, to, game time.Duration
 		ok             bool
 	}{
 		{0, 0, time.Hour, true},
@@ -260,7 +275,11 @@ func TestRateMismatch(t *testing.T) {
 	} {
 		var theirs recorder
 		var logged strings.Builder
-		cfg := Config{Rate: Hz(24), OnMismatch: tt.action, Logger: slog.New(slog.NewTextHandler(&logged, nil))}
+		cfg := Config{
+			Rate:       Hz(24),
+			OnMismatch: tt.action,
+			Logger:     slog.New(slog.NewTextHandler(&logged, nil)),
+		}
 		c, _, ours := newClient(ClientConfig{Config: cfg})
 		now := advance(c, 0, 2_000_000) // first at its own rate, to see Adjust while it runs
 		w := c.welcomes.last.Welcome
@@ -273,8 +292,10 @@ func TestRateMismatch(t *testing.T) {
 		now = advance(c, now, now+2_000_000)
 		h, _ := c.Hello()
 		more := int(ours.ran-ran) - 2*int(tt.rate.Num) // ticks than in 2 s at that rate
-		if by := after.Sub(before); by != 0 || !after.rate.equal(tt.rate) || !h.Rate.equal(tt.rate) || more < -1 || more > 1 {
-			t.Errorf("action %d: time moved by %v, %v, in the Hello %v, %d more ticks", tt.action, by, after.rate, h.Rate, more)
+		if by := after.Sub(before); by != 0 || !after.rate.equal(tt.rate) || !h.Rate.equal(tt.rate) ||
+			more < -1 || more > 1 {
+			t.Errorf("action %d: time moved by %v, %v, in the Hello %v, %d more ticks",
+				tt.action, by, after.rate, h.Rate, more)
 		}
 		for range 2 {
 			w.Epoch = 2
@@ -294,7 +315,8 @@ func TestRateMismatch(t *testing.T) {
 		theirs.told(t, tt.action, "[synced tick rate 24/s of peer 7 differs peer 7 synced]")
 		const warning = `level=WARN msg="tick: another tick rate" peer=`
 		text := logged.String()
-		if warns := tt.action == MismatchWarn; strings.Count(text, warning) != map[bool]int{true: 3}[warns] ||
+		warns := tt.action == MismatchWarn
+		if strings.Count(text, warning) != map[bool]int{true: 3}[warns] ||
 			warns && !strings.HasSuffix(text, warning+"7 rate=24/s own=36/s\n") {
 			t.Errorf("action %d logged %q", tt.action, text)
 		}

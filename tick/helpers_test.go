@@ -226,7 +226,9 @@ func made[T any](v T, err error) T {
 
 func mustServer(cfg ServerConfig) *Server { return made(NewServer(cfg)) }
 
-func mustClient(cfg ClientConfig, remote RemoteClock) *Client { return made(NewClient(cfg, remote)) }
+func mustClient(cfg ClientConfig, remote RemoteClock) *Client {
+	return made(NewClient(cfg, remote))
+}
 
 // startServer returns a server that is started at local time 0.
 func startServer(cfg ServerConfig) *Server {
@@ -249,7 +251,12 @@ func newClient(cfg ClientConfig) (l *Client, remote *fakeRemote, r *recorder) {
 	remote, r = &fakeRemote{delay: ms(50)}, &recorder{}
 	remote.offset = math.MinInt64 + time.Hour.Microseconds() // wraps: origin + an hour
 	l = startClient(r.client(cfg), remote)
-	w := Welcome{Epoch: 1, Rate: cfg.Rate.orDefault(), OriginUsec: origin, Tick: cfg.Rate.Ticks(time.Hour)}
+	w := Welcome{
+		Epoch:      1,
+		Rate:       cfg.Rate.orDefault(),
+		OriginUsec: origin,
+		Tick:       cfg.Rate.Ticks(time.Hour),
+	}
 	_ = l.OnWelcome(w, 0)
 	return l, remote, r
 }

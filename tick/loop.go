@@ -131,7 +131,11 @@ func (l *loop) setPaused(nowUsec uint64, paused bool) {
 	l.now.paused = paused
 	for i := range l.now.courses {
 		c := &l.now.courses[i]
-		c.turn(piece{from: l.atUsec + readerMargin, pace: Pace{SkewPPB: c.last().pace.SkewPPB}, still: paused})
+		c.turn(piece{
+			from:  l.atUsec + readerMargin,
+			pace:  Pace{SkewPPB: c.last().pace.SkewPPB},
+			still: paused,
+		})
 	}
 	l.publish()
 }
@@ -419,7 +423,9 @@ func (l *loop) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.stats
-	s.Refused, s.OldEpoch, s.Early = l.reads.refused.Load(), l.reads.oldEpoch.Load(), l.reads.early.Load()
+	s.Refused = l.reads.refused.Load()
+	s.OldEpoch = l.reads.oldEpoch.Load()
+	s.Early = l.reads.early.Load()
 	if l.now.known {
 		s.Debt = max(l.now.rate.Ticks(l.latest(predicted))-l.reads.nextTick()+1, 0)
 	}
@@ -518,7 +524,8 @@ func (l *loop) hear(v *vitals, peer, nowUsec uint64) {
 
 // watch reports the other side if it has fallen silent, unless too many events wait.
 func (l *loop) watch(v *vitals, peer uint64) {
-	if age := elapsed(v.atUsec, l.atUsec); v.known && !v.silent && age > silence && len(l.events) < maxEvents {
+	if age := elapsed(v.atUsec, l.atUsec); v.known && !v.silent && age > silence &&
+		len(l.events) < maxEvents {
 		v.silent = true
 		l.report(Event{Kind: EventSilent, By: age, Peer: peer, Last: -1})
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// What a long frame does under each policy. A stall is longer than the threshold; it skips all ticks but the last, if there
-// are any.
+// What a long frame does under each policy. A stall is longer than the threshold; it skips all
+// ticks but the last, if there are any.
 func TestCatchUp(t *testing.T) {
 	const never = -1
 	for _, tt := range []struct {
@@ -50,7 +50,8 @@ func TestCatchUp(t *testing.T) {
 		now = 1_000_000 + usec(tt.frame)
 		due, got, stats := tt.cfg.Rate.Ticks(sec+tt.frame)-Tick(tt.rate), l.Advance(now), l.Stats()
 		check(t, got, min(tt.most, int(due)), "%+v: ticks in the frame", tt)
-		check(t, Tick(got)+Tick(stats.Skipped)+stats.Debt, due, "%+v: ticks that were due: %+v", tt, stats)
+		check(t, Tick(got)+Tick(stats.Skipped)+stats.Debt, due, "%+v: ticks that were due: %+v", tt,
+			stats)
 		check(t, stats.Stalls, uint64(len(r.of(EventStalled))), "%+v: stalls", tt)
 		for ; now < 25_000_000; now += 10_000 {
 			if n := l.Advance(now); n > tt.most {
@@ -135,13 +136,14 @@ func TestPinned(t *testing.T) {
 			t.Errorf("tick %d: the server clock is %v ns off the line", s.Tick, d)
 		}
 	}
-	// After a step the clocks are taken to have gone alike: what they did before it, each at its own pace, says nothing
-	// of the new times.
+	// After a step the clocks are taken to have gone alike: what they did before it, each at its
+	// own pace, says nothing of the new times.
 	remote.shift(sec)
 	l.Advance(201_000 + readerMargin)
 	c, _ := l.Snapshot(201_000 + readerMargin)
 	s := r.infos[len(r.infos)-1]
-	check(t, s.PredictedTime.Sub(s.ServerTime), c.PredictedTime.Sub(c.ServerTime), "tick %d, after a step", s.Tick)
+	check(t, s.PredictedTime.Sub(s.ServerTime), c.PredictedTime.Sub(c.ServerTime),
+		"tick %d, after a step", s.Tick)
 	check(t, l.Stats().Steps, 1, "steps")
 }
 
@@ -159,11 +161,15 @@ func TestFraction(t *testing.T) {
 	}
 }
 
-// Times print as ticks, also before tick 0, clocks in structured logs as what they are, and events as
-// sentences. The texts of all other events are compared by told, in all tests.
+// Times print as ticks, also before tick 0, clocks in structured logs as what they are, and events
+// as sentences. The texts of all other events are compared by told, in all tests.
 func TestStrings(t *testing.T) {
 	r := Hz(50)
-	c := Clocks{SharedTime: r.At(100, 0), ServerTime: r.At(98, ms(10)), PredictedTime: r.At(102, ms(5))}
+	c := Clocks{
+		SharedTime:    r.At(100, 0),
+		ServerTime:    r.At(98, ms(10)),
+		PredictedTime: r.At(102, ms(5)),
+	}
 	for want, v := range map[string]fmt.Stringer{
 		"[shared=100.00 server=98.50 predicted=102.25 server_ahead_s=-0.03 predicted_ahead_s=0.045]": c.LogValue(),
 		"-0.50": r.At(0, -ms(10)), "-1.50": r.At(0, -ms(30)), "-1.00": r.At(0, -ms(20)), "-0.01": r.At(0, -1),
@@ -203,7 +209,11 @@ func TestBackwards(t *testing.T) {
 		check(t, l.Advance(tt.now), tt.ticks, "call %d: ticks", i)
 	}
 	check(t, l.Stats(), Stats{Ticks: 67, Backwards: 1}, "in all")
-	for back, want := range map[uint64]time.Duration{500_000: ms(500), 3_000_000: -ms(2000), 1 << 62: -maxStart / 1000 * 1000} {
+	for back, want := range map[uint64]time.Duration{
+		500_000:   ms(500),
+		3_000_000: -ms(2000),
+		1 << 62:   -maxStart / 1000 * 1000,
+	} {
 		got, _ := l.SharedTime(2_000_000 - back)
 		check(t, got.Duration(), want, "%d us before", back)
 	}

@@ -117,7 +117,8 @@ func (w Welcome) AppendBinary(b []byte) ([]byte, error) {
 	b = appendHead(b, kindWelcome, w.Epoch, w.Rate)
 	b = binary.LittleEndian.AppendUint64(b, w.OriginUsec)
 	b = binary.LittleEndian.AppendUint64(b, uint64(w.Tick))
-	b = append(b, flag(w.Heard, flagHeard)|flag(w.Paused, flagPaused)|flag(w.inputs.ticks > 0, flagInputs))
+	b = append(b,
+		flag(w.Heard, flagHeard)|flag(w.Paused, flagPaused)|flag(w.inputs.ticks > 0, flagInputs))
 	b = binary.LittleEndian.AppendUint16(b, uint16(min(max(w.Debt, 0), math.MaxUint16)))
 	return w.inputs.append(b), nil
 }
@@ -156,7 +157,8 @@ func (w *Welcome) UnmarshalBinary(b []byte) error {
 }
 
 func (w Welcome) plausible() bool {
-	return w.Rate.valid() && 0 < w.Epoch && w.Epoch <= math.MaxInt64 && w.Rate.Duration(w.Tick).Abs() <= maxStart
+	return w.Rate.valid() && 0 < w.Epoch && w.Epoch <= math.MaxInt64 &&
+		w.Rate.Duration(w.Tick).Abs() <= maxStart
 }
 
 // before reports whether w is of an earlier epoch than o or was sent before it. In a pause the

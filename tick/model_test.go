@@ -96,7 +96,8 @@ func (d *draws) Uint64() uint64 {
 	return drawn
 }
 
-// newModel returns the model of a seed, whose clocks wrap soon if it is odd. If provider is not nil, that steers both sides.
+// newModel returns the model of a seed, whose clocks wrap soon if it is odd. If provider is not
+// nil, that steers both sides.
 func newModel(seed uint64, chosen []byte, provider *chaos) *model {
 	m := &model{rng: rand.New(&draws{chosen, rand.NewPCG(seed, 28)})}
 	m.log("seed %d", seed)
@@ -105,7 +106,9 @@ func newModel(seed uint64, chosen []byte, provider *chaos) *model {
 		m.serverBase, m.clientBase = -m.serverBase>>40, -m.clientBase>>40
 	}
 	const ahead = readerMargin - late
-	for _, off := range []int64{-readerMargin, -m.rng.Int64N(readerMargin), 0, m.rng.Int64N(ahead), ahead} {
+	for _, off := range []int64{
+		-readerMargin, -m.rng.Int64N(readerMargin), 0, m.rng.Int64N(ahead), ahead,
+	} {
 		m.serverLog.readers = append(m.serverLog.readers, reader{off: off})
 		m.clientLog.readers = append(m.clientLog.readers, reader{off: off})
 	}
@@ -125,7 +128,11 @@ func newModel(seed uint64, chosen []byte, provider *chaos) *model {
 	}
 	m.adapts = m.rng.IntN(2) == 0
 	m.remote = m.exact()
-	m.client = mustClient(ClientConfig{Config: cfg, Handlers: m.clientLog.handlers(), NeverBack: m.clientLog.neverBack}, m.remote)
+	m.client = mustClient(ClientConfig{
+		Config:    cfg,
+		Handlers:  m.clientLog.handlers(),
+		NeverBack: m.clientLog.neverBack,
+	}, m.remote)
 	return m
 }
 
@@ -261,8 +268,8 @@ func (m *model) disturb() {
 	m.log("the remote clock is %+v", *m.remote)
 }
 
-// send lets the server announce itself: the message is lost, doubled, or late. A forged one is of another epoch, or says
-// another rate.
+// send lets the server announce itself: the message is lost, doubled, or late. A forged one is of
+// another epoch, or says another rate.
 func (m *model) send(forged bool) {
 	at := m.behind(m.serverNow())
 	w, ok := m.server.Announce(1, at)
@@ -284,7 +291,8 @@ func (m *model) send(forged bool) {
 	}
 }
 
-// right reports whether a Welcome of that time is right. So near to a Pause or a Resume it says what comes.
+// right reports whether a Welcome of that time is right. So near to a Pause or a Resume it says
+// what comes.
 func (m *model) right(w Welcome, at uint64) bool {
 	game, still := m.history.read(at)
 	shown, end, coming := game, m.serverNow()+readerMargin, 0
@@ -300,7 +308,8 @@ func (m *model) right(w Welcome, at uint64) bool {
 	case !will && still:
 		game = later - elapsed(at, end)
 	}
-	return w.OriginUsec+uint64(game.Microseconds()) == at && w.Tick == w.Rate.Ticks(shown) && w.Paused == will
+	return w.OriginUsec+uint64(game.Microseconds()) == at && w.Tick == w.Rate.Ticks(shown) &&
+		w.Paused == will
 }
 
 // frame lets time pass, and whatever arrives arrive, and advances both.
@@ -323,7 +332,8 @@ func (m *model) frame(d uint64) {
 	m.server.advance(m.serverNow(), one)
 	if m.adapts && m.clientLog.begun { // inputs of late, and states
 		m.server.AcceptInput(1, m.server.epoch, m.clientLog.next-1-Tick(m.rng.IntN(20)), m.serverNow())
-		m.client.AcceptState(m.client.now.epoch, m.serverLog.next-1-Tick(m.rng.IntN(20)), m.behind(m.clientNow()))
+		m.client.AcceptState(m.client.now.epoch, m.serverLog.next-1-Tick(m.rng.IntN(20)),
+			m.behind(m.clientNow()))
 	}
 	at := m.behind(m.clientNow())
 	m.input(at, func() { m.client.advance(at, one) })
@@ -332,7 +342,8 @@ func (m *model) frame(d uint64) {
 
 // check checks all that must hold at any time.
 func (m *model) check() {
-	ours, theirs := m.clientLog.look(&m.client.loop, m.clientNow()), m.serverLog.look(&m.server.loop, m.serverNow())
+	ours := m.clientLog.look(&m.client.loop, m.clientNow())
+	theirs := m.serverLog.look(&m.server.loop, m.serverNow())
 	if ours != "" || theirs != "" {
 		m.fail("the client: %s; the server: %s", ours, theirs)
 	}
@@ -364,12 +375,17 @@ func (m *model) heal() {
 		m.frame(10_000 + m.rng.Uint64N(100_000))
 	}
 	c, ok := m.client.Snapshot(m.clientNow())
-	if _, says := m.client.Hello(); !ok || !m.client.synced || says || m.client.now.epoch != m.server.epoch {
+	if _, says := m.client.Hello(); !ok || !m.client.synced || says ||
+		m.client.now.epoch != m.server.epoch {
 		m.fail("not synchronized after %v", healing)
 	}
 	truth, _ := m.server.SharedTime(m.serverNow())
 	r, band := m.client.now.rate, [3]time.Duration{sharedBand, ms(20), ms(20)}
-	apart := [3]time.Duration{shared: 0, server: -ms(50) - r.Duration(1), predicted: ms(50) + r.Duration(2)}
+	apart := [3]time.Duration{
+		shared:    0,
+		server:    -ms(50) - r.Duration(1),
+		predicted: ms(50) + r.Duration(2),
+	}
 	if m.client.buffers.ahead.tally.all > 0 || m.client.buffers.behind.tally.all > 0 {
 		band[server], band[predicted] = adaptReach+ms(100), adaptReach+ms(100)
 	}
@@ -403,9 +419,9 @@ func (m *model) String() string {
 }
 
 // Random sequences of calls and messages, with readers behind and ahead: each tick runs once and
-// in order unless an event says otherwise, and the same again in the same sequence, no clock goes back without an event, what was
-// read stays, the server is where the reference is, and the client is right 26 s after the last
-// disturbance.
+// in order unless an event says otherwise, and the same again in the same sequence, no clock goes
+// back without an event, what was read stays, the server is where the reference is, and the client
+// is right 26 s after the last disturbance.
 func TestModel(t *testing.T) {
 	n := sequences()
 	base := newRand(t).Uint64()

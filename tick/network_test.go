@@ -59,8 +59,8 @@ func (p *process) start(rng *rand.Rand) {
 }
 
 // send sends a datagram, which does at the other side what arrives does. The connection of an
-// earlier process is another: its datagrams are not for this synchronizer (link sees to that). What they
-// carry is looked at nevertheless.
+// earlier process is another: its datagrams are not for this synchronizer (link sees to that).
+// What they carry is looked at nevertheless.
 func (m *match) send(from, to *process, arrives func(fresh bool)) {
 	b, life := sim.StartDatagram(from.sync, from.now()), from.life
 	m.world.Pass(from.path, m.rng, func() {
@@ -210,8 +210,8 @@ func (m *match) check() {
 	m.spoke.rec.check(m.t)
 }
 
-// TestLongPing: with 0.5 to 6 s of ping both ends agree on the shared time, and each tick runs once and
-// in order.
+// TestLongPing: with 0.5 to 6 s of ping both ends agree on the shared time, and each tick runs
+// once and in order.
 func TestLongPing(t *testing.T) {
 	for _, ping := range []time.Duration{sec / 2, sec, 2 * sec, 6 * sec} {
 		for seed := uint64(74_500_000); seed < 74_500_004; seed++ {
@@ -233,8 +233,8 @@ func TestLongPing(t *testing.T) {
 	}
 }
 
-// TestHoursOfDrift: for hours, with clocks 70 ppm apart, both ends stay in step. They drift apart by half
-// a second in two hours.
+// TestHoursOfDrift: for hours, with clocks 70 ppm apart, both ends stay in step. They drift apart
+// by half a second in two hours.
 func TestHoursOfDrift(t *testing.T) {
 	lasting := testkit.Sized(5*time.Minute, 20*time.Minute, 2*time.Hour)
 	m := newMatch(t, 74_600_000, simnet.ClockEvent{})

@@ -30,13 +30,15 @@ func (c *chaos) AdvanceTime(s *Steering) bool {
 		if c.rng.IntN(4) == 0 {
 			k.Pace = Pace{number(c.rng), time.Duration(number(c.rng)), number(c.rng)}
 		}
-		k.Target, k.Late, k.Measured = time.Duration(number(c.rng)), c.rng.IntN(2) == 0, c.rng.IntN(2) == 0
+		k.Target = time.Duration(number(c.rng))
+		k.Late = c.rng.IntN(2) == 0
+		k.Measured = c.rng.IntN(2) == 0
 	}
 	return c.rng.IntN(4) != 0
 }
 
-// Whatever a Provider decides, on a server or a client: each tick runs once and in order or an event
-// says why not, no clock goes back without an event for readers behind and ahead, and with
+// Whatever a Provider decides, on a server or a client: each tick runs once and in order or an
+// event says why not, no clock goes back without an event for readers behind and ahead, and with
 // NeverBack none does at all.
 func TestFaultyProvider(t *testing.T) {
 	base := newRand(t).Uint64()
@@ -46,7 +48,8 @@ func TestFaultyProvider(t *testing.T) {
 		ticks, backs = ticks+m.clientLog.ran, backs+m.clientLog.backs
 	}
 	if ticks == 0 || backs == 0 || provider.calls < 10_000 {
-		t.Errorf("%d ticks, %d events that may set a clock back, %d calls: the provider is too kind", ticks, backs, provider.calls)
+		t.Errorf("%d ticks, %d events that may set a clock back, %d calls: the provider is too kind",
+			ticks, backs, provider.calls)
 	}
 }
 
@@ -118,8 +121,9 @@ func TestProviderOfServer(t *testing.T) {
 	r.told(t, "a jump", "[synced ticks 0 to 0 skipped stepped by 1s, ticks 9 to 119 skipped]")
 }
 
-// AfterSync is called for each update of the remote clock, by what it was, and for nothing else: neither for what its skew
-// says nor for a rounded reading, a Welcome, or the time that it is not known.
+// AfterSync is called for each update of the remote clock, by what it was, and for nothing else:
+// neither for what its skew says nor for a rounded reading, a Welcome, or the time that it is not
+// known.
 func TestAfterSync(t *testing.T) {
 	c, remote, r := newClient(ClientConfig{})
 	remote.ppm = 100
@@ -139,8 +143,8 @@ func TestAfterSync(t *testing.T) {
 	check(t, fmt.Sprint(r.updates), "[0s]", "another clock")
 }
 
-// The share of inputs that come too late stays under LateShare, and the lead is the shorter the more
-// may be late.
+// The share of inputs that come too late stays under LateShare, and the lead is the shorter the
+// more may be late.
 func TestLateShare(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation")

@@ -19,7 +19,9 @@ type snapshot struct {
 
 // read returns clock i at nowUsec, and time the same as a Time.
 func (s *snapshot) read(i int, nowUsec uint64) time.Duration { return s.courses[i].read(nowUsec) }
-func (s *snapshot) time(i int, nowUsec uint64) Time          { return Time{s.rate, s.read(i, nowUsec)} }
+func (s *snapshot) time(i int, nowUsec uint64) Time {
+	return Time{s.rate, s.read(i, nowUsec)}
+}
 
 // origin returns what the local clock reads at game time zero, and the game time at nowUsec.
 func (s *snapshot) origin(nowUsec uint64) (zeroUsec uint64, at time.Duration) {
@@ -44,7 +46,12 @@ type readers struct {
 // calls, a clock goes back only where EventStepped, EventEpochChanged or a Start is between.
 func (r *readers) Snapshot(localUsec uint64) (c Clocks, ok bool) {
 	s := r.snap.Load()
-	return Clocks{s.time(shared, localUsec), s.time(server, localUsec), s.time(predicted, localUsec)}, s.known
+	c = Clocks{
+		SharedTime:    s.time(shared, localUsec),
+		ServerTime:    s.time(server, localUsec),
+		PredictedTime: s.time(predicted, localUsec),
+	}
+	return c, s.known
 }
 
 func (r *readers) clock(i int, localUsec uint64) (t Time, ok bool) {
@@ -53,10 +60,14 @@ func (r *readers) clock(i int, localUsec uint64) (t Time, ok bool) {
 }
 
 // SharedTime returns the shared clock at localUsec, like Snapshot.
-func (r *readers) SharedTime(localUsec uint64) (t Time, ok bool) { return r.clock(shared, localUsec) }
+func (r *readers) SharedTime(localUsec uint64) (t Time, ok bool) {
+	return r.clock(shared, localUsec)
+}
 
 // ServerTime returns the server clock at localUsec, like Snapshot.
-func (r *readers) ServerTime(localUsec uint64) (t Time, ok bool) { return r.clock(server, localUsec) }
+func (r *readers) ServerTime(localUsec uint64) (t Time, ok bool) {
+	return r.clock(server, localUsec)
+}
 
 // PredictedTime returns the predicted clock at localUsec, like Snapshot.
 func (r *readers) PredictedTime(localUsec uint64) (t Time, ok bool) {

@@ -16,11 +16,12 @@ import (
 
 var worlds = testkit.Count("seeds", "worlds of each restart", 1, 4, 10)
 
-// Either side is killed after 20 s and started again, or the client is away: they are in step within
-// 3 s without help, 10 of 1,500 clients later than 2 s, and take nothing from the old life. A client says
-// what it did not run.
+// Either side is killed after 20 s and started again, or the client is away: they are in step
+// within 3 s without help, 10 of 1,500 clients later than 2 s, and take nothing from the old life.
+// A client says what it did not run.
 func TestRestart(t *testing.T) {
-	const life, minutes = 20_500 * time.Millisecond, 5 * time.Minute // ends between two Welcomes of one a second
+	// ends between two Welcomes of one a second
+	const life, minutes = 20_500 * time.Millisecond, 5 * time.Minute
 	serve := func(cfg ServerConfig) func(m *match) { return func(m *match) { m.startServer(cfg) } }
 	wait := func(d time.Duration) func(m *match) { return func(m *match) { m.run(d) } }
 	seq := func(steps ...func(m *match)) func(m *match) {
@@ -92,7 +93,8 @@ func TestRestart(t *testing.T) {
 				tt.restart(m)
 				m.run(life)
 				m.check()
-				if _, ok := m.client.Hello(); ok || m.hub.rec.events[len(m.hub.rec.events)-1].Kind != EventClientSynced {
+				if _, ok := m.client.Hello(); ok ||
+					m.hub.rec.events[len(m.hub.rec.events)-1].Kind != EventClientSynced {
 					t.Errorf("a Hello to send: %v; server %v", ok, m.hub.rec.events)
 				}
 				if n := m.client.Stats().Steps; n > tt.steps {
@@ -102,7 +104,8 @@ func TestRestart(t *testing.T) {
 					t.Errorf("client %v", m.spoke.rec.events)
 				}
 				said := m.spoke.rec.of(tt.says.Kind)
-				if tt.says.Kind != 0 && (len(said) != 1 || said[0].Again || (said[0].By-tt.says.By).Abs() > ms(100)) {
+				if tt.says.Kind != 0 &&
+					(len(said) != 1 || said[0].Again || (said[0].By-tt.says.By).Abs() > ms(100)) {
 					t.Errorf("want once %v; client %v", tt.says, m.spoke.rec.events)
 				}
 				if t.Failed() {
@@ -124,7 +127,8 @@ func TestEpochs(t *testing.T) {
 			for start := range 5 { // all within a microsecond
 				s.Start(0)
 				epoch, ok := s.Epoch()
-				check(t, ok && epoch > last, true, "start %d of process %d: epoch %d after %d", start, process, epoch, last)
+				check(t, ok && epoch > last, true, "start %d of process %d: epoch %d after %d", start,
+					process, epoch, last)
 				last = epoch
 				s.Stop()
 			}
@@ -147,7 +151,8 @@ func TestEarly(t *testing.T) {
 	must(t, c.OnWelcome(Welcome{Epoch: 7}, 0))
 	c.Advance(0)
 	epoch, _ := c.Epoch()
-	if epoch != 7 || !c.Accept(7, 0, 0) || c.Accept(6, 0, 0) || c.Stats().Early != 1 || c.Stats().OldEpoch != 1 {
+	if epoch != 7 || !c.Accept(7, 0, 0) || c.Accept(6, 0, 0) || c.Stats().Early != 1 ||
+		c.Stats().OldEpoch != 1 {
 		t.Errorf("after it: epoch %d, %+v", epoch, c.Stats())
 	}
 	s := mustServer(ServerConfig{Epoch: 7})
@@ -160,8 +165,8 @@ func TestEarly(t *testing.T) {
 	check(t, s.Stats(), Stats{OldEpoch: 1, Debt: 1}, "after it")
 }
 
-// Stop and Pause from inside of handlers take effect at once. A loop that a handler stops and starts
-// again does not go on with the old frame.
+// Stop and Pause from inside of handlers take effect at once. A loop that a handler stops and
+// starts again does not go on with the old frame.
 func TestStopInHandler(t *testing.T) {
 	var l *Server
 	var log []string
@@ -183,7 +188,8 @@ func TestStopInHandler(t *testing.T) {
 		},
 	}
 	l = startServer(ServerConfig{Handlers: on})
-	for _, now := range []uint64{0, 100_000, 150_000, 200_000, 300_000, 320_000} { // at the second, ticks 1 to 6 are due
+	// at the second, ticks 1 to 6 are due
+	for _, now := range []uint64{0, 100_000, 150_000, 200_000, 300_000, 320_000} {
 		if now == 200_000 {
 			l.Resume(now)
 		}

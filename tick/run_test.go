@@ -98,11 +98,13 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestSlept: Run says that the machine slept, once for each sleep, and says nothing of a wall clock that is slewed.
+// TestSlept: Run says that the machine slept, once for each sleep, and says nothing of a wall
+// clock that is slewed.
 func TestSlept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		sleeps := map[int]time.Duration{0: time.Hour, 20: 40 * sec, 30: ms(20), 40: 2 * time.Hour} // by the second
+		// by the second
+		sleeps := map[int]time.Duration{0: time.Hour, 20: 40 * sec, 30: ms(20), 40: 2 * time.Hour}
 		slept := func() time.Duration {
 			at := int(time.Since(begin) / sec)
 			by := sleeps[at]
@@ -146,7 +148,9 @@ func TestRunNotices(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), ms(102))
 		defer cancel()
 		check(t, c.WaitSynced(short), context.DeadlineExceeded, "WaitSynced")
-		if d := after(func() { _ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(1000)}, 0) }); d <= 0 || d > ms(7) {
+		if d := after(func() {
+			_ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(1000)}, 0)
+		}); d <= 0 || d > ms(7) {
 			t.Errorf("the first tick came %v after the clocks were known", d)
 		}
 		must(t, c.WaitSynced(t.Context()))

@@ -50,7 +50,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 func (s *Server) begin() {
 	s.epoch = s.nextEpoch()
 	s.peers, s.looked = map[uint64]*player{}, s.atUsec
-	first := time.Duration(wholeUsec(s.now.rate.Duration(s.conf.FirstTick)+999)) * time.Microsecond // a whole one, for OriginUsec
+	// a whole one, for OriginUsec
+	first := time.Duration(wholeUsec(s.now.rate.Duration(s.conf.FirstTick)+999)) * time.Microsecond
 	s.now.epoch = s.epoch
 	for i := range s.now.courses {
 		s.set(i, first, Pace{})
@@ -174,7 +175,8 @@ func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	}
 	s.hear(&p.heard, peer, nowUsec)
 	next := s.nextTick()
-	if late = n < next; late && int64(nowUsec-s.atUsec) < 0 { // it came before the tick ran, and was read after
+	// it came before the tick ran, and was read after
+	if late = n < next; late && int64(nowUsec-s.atUsec) < 0 {
 		nowUsec = s.atUsec
 	}
 	// A server that cannot keep up is where its ticks are.

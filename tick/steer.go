@@ -35,9 +35,11 @@ type Steering struct {
 
 // Steered is one clock as a Provider sees it.
 type Steered struct {
-	At     time.Duration // the game time that it shows; change it to set the clock. AdvanceTime must then return false
+	// the game time that it shows; change it to set the clock. AdvanceTime must then return false
+	At     time.Duration
 	Target time.Duration // the game time that it should show; on a server it is At
-	Pace   Pace          // how it goes on: at first with the measured rate of the server's clock, and no slew
+	// how it goes on: at first with the measured rate of the server's clock, and no slew
+	Pace Pace
 
 	// Measured says that Target follows when inputs or states arrive, since the buffer of the
 	// clock sets itself. Late says that several of them in a row have just come too late. If

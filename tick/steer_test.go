@@ -12,8 +12,8 @@ import (
 // all returns what all three clocks do alike.
 func all(d time.Duration) [3]time.Duration { return [3]time.Duration{d, d, d} }
 
-// Feed-forward: with the skew known, ten minutes at 100 ppm need no slewing, and a
-// minute without news costs nothing. With HardOnly the clocks are exactly the local clock, whatever the skew.
+// Feed-forward: with the skew known, ten minutes at 100 ppm need no slewing, and a minute without
+// news costs nothing. With HardOnly the clocks are exactly the local clock, whatever the skew.
 func TestSkew(t *testing.T) {
 	for _, tt := range []struct {
 		ppm, runs float64 // the rate of the server's clock, and of the client's game time
@@ -49,8 +49,8 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// What is off by exactly DeadBand is left alone, by exactly HardThreshold slewed; the
-// shared clock, and any if DeadBand is smaller, is left alone within 0.5 ms. What is slewed is slewed
+// What is off by exactly DeadBand is left alone, by exactly HardThreshold slewed; the shared
+// clock, and any if DeadBand is smaller, is left alone within 0.5 ms. What is slewed is slewed
 // until it is there. In the warm-up the shared clock is set where it is off by more than 20 ms.
 func TestSteer(t *testing.T) {
 	const fast, most, still, step = 10_000, 250_000, 1_000_000, -1
@@ -68,7 +68,8 @@ func TestSteer(t *testing.T) {
 		{ClientConfig{HardThreshold: ms(10)}, young, []state{{ms(10), fast}, {ms(10) + 1, step}}},
 		{ClientConfig{HardOnly: true}, young, []state{{ms(200), 0}, {ms(200) + 1, step}}},
 		{ClientConfig{NeverBack: true}, young, []state{{ms(20), fast}, {ms(20) + 1, step}}},
-		{ClientConfig{}, predicted, []state{{ms(20), 0}, {ms(20) + 1, fast}, {ms(50), fast}, {ms(100), 110_000}, {ms(200), most}, {ms(200) + 1, step}}},
+		{ClientConfig{}, predicted, []state{{ms(20), 0}, {ms(20) + 1, fast}, {ms(50), fast},
+			{ms(100), 110_000}, {ms(200), most}, {ms(200) + 1, step}}},
 		{ClientConfig{}, server, []state{{ms(20), 0}, {ms(20) + 1, fast}}},
 		{ClientConfig{}, shared, []state{{sharedBand, 0}, {sharedBand + 1, fast}, {ms(200), most}, {ms(200) + 1, step}}},
 		{ClientConfig{DeadBand: 10}, shared, []state{{10, 0}, {11, fast}}},
@@ -163,6 +164,7 @@ func TestStepBackWithinATick(t *testing.T) {
 		s.set(predicted, s.now.rate.Duration(running), Pace{})
 		s.setNextTick(10)
 		s.step(s.latest(predicted)+1, false)
-		check(t, fmt.Sprint(s.events), "[stepped by -1ns"+want+"]", "back into tick %d before tick 10", running)
+		check(t, fmt.Sprint(s.events), "[stepped by -1ns"+want+"]", "back into tick %d before tick 10",
+			running)
 	}
 }

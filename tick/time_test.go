@@ -27,17 +27,20 @@ func exact(a, b, c int64, up bool) int64 {
 
 // number draws an integer of any size, or one that is special.
 func number(rng *rand.Rand) int64 {
-	ends := []int64{0, 1, -1, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, math.MinInt64 + 1, maxStart, -maxStart, billion, -billion}
+	ends := []int64{0, 1, -1, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, math.MinInt64 + 1,
+		maxStart, -maxStart, billion, -billion}
 	if rng.IntN(4) == 0 {
 		return ends[rng.IntN(len(ends))]
 	}
 	return int64(rng.Uint64()) >> rng.IntN(64)
 }
 
-var rates = []Rate{{20, 1}, {24, 1}, {30, 1}, {50, 1}, {60, 1}, {64, 1}, {128, 1}, {144, 1}, {60000, 1001}, {1, math.MaxUint32}, {billion, 1}}
+var rates = []Rate{{20, 1}, {24, 1}, {30, 1}, {50, 1}, {60, 1}, {64, 1}, {128, 1}, {144, 1},
+	{60000, 1001}, {1, math.MaxUint32}, {billion, 1}}
 
-// A tick starts at its start rounded up, and a time is in the tick that started last. So the way from a
-// tick to its start and back is exact, a nanosecond before it is the tick before, and there is no drift.
+// A tick starts at its start rounded up, and a time is in the tick that started last. So the way
+// from a tick to its start and back is exact, a nanosecond before it is the tick before, and there
+// is no drift.
 func TestRateAgainstBig(t *testing.T) {
 	rng := newRand(t)
 	for range 100_000 {
@@ -75,7 +78,8 @@ func TestRateValid(t *testing.T) {
 		}
 		check(t, tt.rate.String(), tt.text, "%#v", tt.rate)
 	}
-	if !Hz(60).equal(Rate{}) || Hz(30).equal(Rate{}) || !Hz(60).equal(Rate{120, 2}) || Hz(60).equal(Rate{60000, 1001}) {
+	if !Hz(60).equal(Rate{}) || Hz(30).equal(Rate{}) || !Hz(60).equal(Rate{120, 2}) ||
+		Hz(60).equal(Rate{60000, 1001}) {
 		t.Error("equal compares something else than the rates")
 	}
 }
@@ -87,7 +91,8 @@ func TestTime(t *testing.T) {
 	for range 20_000 {
 		r, o := rates[rng.IntN(len(rates)-2)], rates[rng.IntN(len(rates))]
 		n := Tick(int64(rng.Uint64()) >> (30 + rng.IntN(34)))
-		d, e := time.Duration(int64(rng.Uint64())>>(3+rng.IntN(61))), time.Duration(int64(rng.Uint64())>>(3+rng.IntN(61)))
+		d := time.Duration(int64(rng.Uint64()) >> (3 + rng.IntN(61)))
+		e := time.Duration(int64(rng.Uint64()) >> (3 + rng.IntN(61)))
 		u, at := r.At(n, d), r.Duration(n)+d
 		v, w := u.Add(e), o.At(0, at+e) // the same instant at another rate
 		if u.Duration() != at || u.Tick() != r.Ticks(at) || u.offset() < 0 || u.offset() >= u.length() {
@@ -99,8 +104,10 @@ func TestTime(t *testing.T) {
 		if v.Sub(u) != e || u.Sub(v) != -e || w.Sub(v) != 0 {
 			t.Fatalf("%v and %d ns is %v, at %v %v", u, e, v, w.rate, w)
 		}
-		u, v = o.At(Tick(number(rng)), time.Duration(number(rng))), r.At(Tick(number(rng)), time.Duration(number(rng)))
-		if (u.Sub(v) > 0) != (v.Sub(u) < 0) || u.offset() < 0 || u.Fraction() >= 1 || u.Add(d).String() == "" {
+		u = o.At(Tick(number(rng)), time.Duration(number(rng)))
+		v = r.At(Tick(number(rng)), time.Duration(number(rng)))
+		if (u.Sub(v) > 0) != (v.Sub(u) < 0) || u.offset() < 0 || u.Fraction() >= 1 ||
+			u.Add(d).String() == "" {
 			t.Fatalf("%#v and %#v do not agree on which is earlier", u, v)
 		}
 	}

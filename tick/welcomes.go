@@ -60,7 +60,8 @@ func (w *welcomes) refuses(came arrived) bool {
 // overlooked reports whether the server has paused since the last Welcome, for longer than that.
 func (w *welcomes) overlooked(came Welcome, hard time.Duration) bool {
 	moved := elapsed(w.last.OriginUsec, came.OriginUsec)
-	return w.last.ok && came.Epoch == w.last.Epoch && !came.Paused && !w.last.Paused && moved.Abs() > hard
+	return w.last.ok && came.Epoch == w.last.Epoch && !came.Paused && !w.last.Paused &&
+		moved.Abs() > hard
 }
 
 // leave notes that an epoch is over.

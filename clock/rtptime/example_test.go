@@ -8,8 +8,8 @@ import (
 	"timesync/link"
 )
 
-// A speaker sends sound over RTP, and stamps its packets with a Link besides. Its sender reports have
-// readings of its clock, so the listener knows on its own clock when each frame was captured.
+// A speaker sends sound over RTP, and stamps its packets with a Link besides. Its sender reports
+// have readings of its clock, so the listener knows on its own clock when each frame was captured.
 func ExampleSenderReport() {
 	const delay, ahead = 30_000, 7_000_000_000 // us
 	var speaker, listener link.Link

@@ -70,7 +70,8 @@ func TestReadFrom(t *testing.T) {
 	}
 	defer udp.Close()
 	udp.SetReadDeadline(time.Now().Add(patience))
-	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), udp.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"),
+		udp.LocalAddr().(*net.UDPAddr).AddrPort().Port())
 	for name, c := range both(udp) {
 		for _, payload := range []string{"", "a", "a datagram that is longer than the buffer"} {
 			var buf, plain [20]byte
@@ -80,8 +81,10 @@ func TestReadFrom(t *testing.T) {
 			read := clock.Received()
 			write(t, udp, []byte(payload), at)
 			wantN, want, wantErr := udp.ReadFromUDPAddrPort(plain[:])
-			if typesOf(err) != typesOf(wantErr) || err == nil && (n != wantN || buf != plain || from != want) {
-				t.Errorf("%s: got %q from %v, %v; want %q from %v, %v", name, buf[:n], from, err, plain, want, wantErr)
+			if typesOf(err) != typesOf(wantErr) ||
+				err == nil && (n != wantN || buf != plain || from != want) {
+				t.Errorf("%s: got %q from %v, %v; want %q from %v, %v",
+					name, buf[:n], from, err, plain, want, wantErr)
 			}
 			if err == nil && (received < sent || received > read) {
 				t.Errorf("%s: sent at %d, received at %d, read at %d", name, sent, received, read)
@@ -170,7 +173,8 @@ func TestErrors(t *testing.T) {
 			fail()
 			n, from, _, err := c.ReadFrom(make([]byte, 9))
 			if want == nil || n != 0 || from.IsValid() || typesOf(err) != typesOf(want) {
-				t.Errorf("%s, a deadline in %v: %d bytes from %v, %v; package net has %v", name, wait, n, from, err, want)
+				t.Errorf("%s, a deadline in %v: %d bytes from %v, %v; package net has %v",
+					name, wait, n, from, err, want)
 			}
 		}
 	}

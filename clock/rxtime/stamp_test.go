@@ -38,7 +38,8 @@ func stamp(b []byte, word int, kind uint32, seconds, fraction uint64) []byte {
 	if kind == timestampNew {
 		size = 8
 	}
-	return message(b, word, testLevel, kind, appendWord(appendWord(nil, size, seconds), size, fraction))
+	return message(b, word, testLevel, kind,
+		appendWord(appendWord(nil, size, seconds), size, fraction))
 }
 
 // found fails if another time is found among control messages than want, which is -1 for none.
@@ -56,7 +57,8 @@ func TestStampOf(t *testing.T) {
 		for _, kind := range []uint32{timestampOld, timestampNew} {
 			after := func(b []byte) []byte { return stamp(b, word, kind, seconds, fraction) }
 			good := after(nil)
-			others := message(message(nil, word, 0, 8, make([]byte, 12)), word, testLevel, 40, make([]byte, 5))
+			others := message(message(nil, word, 0, 8, make([]byte, 12)), word, testLevel, 40,
+				make([]byte, 5))
 			wrongLevel := message(nil, word, 0, kind, good[word+8:])
 			wrongType := message(nil, word, testLevel, 29, good[word+8:]) // SO_TIMESTAMP: microseconds
 			wrongSize := message(nil, word, testLevel, kind, good[word+8:len(good)-4])
@@ -92,9 +94,11 @@ func TestStampOf(t *testing.T) {
 func TestStampOfYears(t *testing.T) {
 	found(t, "1970", stamp(nil, 8, timestampNew, 0, 0), 8, 0)
 	found(t, "2038, cut to 32 bits", stamp(nil, 4, timestampOld, 1<<31, 0), 4, 1<<31*1_000_000_000)
-	found(t, "2106, cut to 32 bits", stamp(nil, 4, timestampOld, 1<<32-1, 5), 4, (1<<32-1)*1_000_000_000+5)
+	found(t, "2106, cut to 32 bits", stamp(nil, 4, timestampOld, 1<<32-1, 5), 4,
+		(1<<32-1)*1_000_000_000+5)
 	found(t, "2106, new", stamp(nil, 4, timestampNew, 1<<32, 5), 4, 1<<32*1_000_000_000+5)
-	found(t, "2262", stamp(nil, 8, timestampOld, maxSeconds, 999_999_999), 8, int64(maxSeconds*1_000_000_000+999_999_999))
+	found(t, "2262", stamp(nil, 8, timestampOld, maxSeconds, 999_999_999), 8,
+		int64(maxSeconds*1_000_000_000+999_999_999))
 	found(t, "after 2262", stamp(nil, 8, timestampOld, maxSeconds+1, 0), 8, -1)
 	found(t, "before 1970", stamp(nil, 8, timestampNew, math.MaxUint64, 0), 8, -1)
 }
@@ -104,7 +108,8 @@ func TestStampOfYears(t *testing.T) {
 func FuzzStampOf(f *testing.F) {
 	for _, word := range []int{4, 8} {
 		f.Add(stamp(nil, word, timestampNew, 1_790_000_000, 5), word == 8, int32(testLevel))
-		f.Add(stamp(message(nil, word, 0, 2, []byte{64}), word, timestampOld, 1_790_000_000, 5), word == 8, int32(testLevel))
+		f.Add(stamp(message(nil, word, 0, 2, []byte{64}), word, timestampOld, 1_790_000_000, 5),
+			word == 8, int32(testLevel))
 	}
 	f.Fuzz(func(t *testing.T, control []byte, wide bool, level int32) {
 		word := 4

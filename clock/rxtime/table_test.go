@@ -124,7 +124,8 @@ func (e *end) run(busy int) {
 //
 //	go test ./clock/rxtime -run TestTable -v -table
 func TestTable(t *testing.T) {
-	if to, err := netip.ParseAddrPort(os.Getenv(peerAddress)); err == nil { // this is the other process
+	// this is the other process
+	if to, err := netip.ParseAddrPort(os.Getenv(peerAddress)); err == nil {
 		udp, _ := open(t)
 		(&end{conn: NewConn(udp), to: to, found: new([2]judged)}).run(0)
 		return
@@ -146,7 +147,8 @@ func TestTable(t *testing.T) {
 			if off.Samples == 0 {
 				t.Fatalf("%d busy, receive time %s: never synchronized", busy, name)
 			}
-			fmt.Printf("%-5d %5d / %-6d  %4d / %-6d %s\n", busy, delay.Median, delay.P99, off.Median, off.P99, name)
+			fmt.Printf("%-5d %5d / %-6d  %4d / %-6d %s\n",
+				busy, delay.Median, delay.P99, off.Median, off.P99, name)
 			p99[i] = off.P99
 		}
 		if busy == 2 && p99[0]*10 > p99[1] {

@@ -15,11 +15,12 @@ const (
 	recordHead         = 13
 )
 
-// AdmitsDTLS reports whether a datagram may reach a DTLS library: it drops what anybody can forge and
-// what would end a connection. Up to v3.1.15 pion/dtls ends one at the first alert, data or record of
-// unknown type that is not encrypted, also while the handshake is under way. So only handshakes that
-// are not encrypted pass, and the record that says that encrypted ones follow, if it is right. The
-// price is that a handshake that fails ends by its timeout. What is no DTLS record passes.
+// AdmitsDTLS reports whether a datagram may reach a DTLS library: it drops what anybody can forge
+// and what would end a connection. Up to v3.1.15 pion/dtls ends one at the first alert, data or
+// record of unknown type that is not encrypted, also while the handshake is under way. So only
+// handshakes that are not encrypted pass, and the record that says that encrypted ones follow, if
+// it is right. The price is that a handshake that fails ends by its timeout. What is no DTLS
+// record passes.
 func AdmitsDTLS(datagram []byte) bool {
 	for len(datagram) >= recordHead {
 		epoch := binary.BigEndian.Uint16(datagram[epochAt:])

@@ -1,4 +1,5 @@
-// This test proves that nothing that anybody can forge and that ends a DTLS connection gets through.
+// This test proves that nothing that anybody can forge and that ends a DTLS connection gets
+// through.
 
 package channel
 
@@ -53,7 +54,8 @@ func FuzzAdmitsDTLS(f *testing.F) {
 	f.Add(slices.Concat(record(handshakeRecord, 0), record(alertRecord, 0)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		admits := AdmitsDTLS(b)
-		isPlainAlert := len(b) >= recordHead && b[0] == alertRecord && b[epochAt] == 0 && b[epochAt+1] == 0
+		isPlainAlert := len(b) >= recordHead && b[0] == alertRecord && b[epochAt] == 0 &&
+			b[epochAt+1] == 0
 		if isPlainAlert && admits {
 			t.Errorf("% x passes", b)
 		}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// These tests prove that both ends know each other's clock over DTLS, whatever a network does, and nobody else's. That
-// a datagram that cannot be sent takes no report with it, TestTooLong of examples/quic proves for all channels.
+// These tests prove that both ends know each other's clock over DTLS, whatever a network does, and
+// nobody else's. That a datagram that cannot be sent takes no report with it, TestTooLong of
+// examples/quic proves for all channels.
 package main
 
 import (
@@ -91,13 +92,14 @@ func right(t *testing.T, p *Peer, truth int64) {
 	if !ok {
 		t.Fatal("not synchronized")
 	}
-	if off := time.Duration(s.OffsetUsec-truth) * time.Microsecond; off.Abs() > s.ErrorBound+time.Microsecond {
+	off := time.Duration(s.OffsetUsec-truth) * time.Microsecond
+	if off.Abs() > s.ErrorBound+time.Microsecond {
 		t.Errorf("the offset is off by %v, more than %v", off, s.ErrorBound)
 	}
 }
 
-// agree sends numbered datagrams, about one a millisecond, until enough have come back, none twice. Then the new
-// client and the server know each other's clock.
+// agree sends numbered datagrams, about one a millisecond, until enough have come back, none
+// twice. Then the new client and the server know each other's clock.
 func agree(t *testing.T, p *Peer, accepted chan *Peer, enough int) {
 	t.Helper()
 	done := make(chan struct{})
@@ -131,7 +133,13 @@ func agree(t *testing.T, p *Peer, accepted chan *Peer, enough int) {
 func TestNetwork(t *testing.T) {
 	const seed = 5151
 	at, accepted, _ := server(t, shared("the key"))
-	r := badnet.New(badnet.Config{Delay: 2 * time.Millisecond, Jitter: time.Millisecond, Loss: 10, Reorder: 10, Seed: seed}, at)
+	r := badnet.New(badnet.Config{
+		Delay:   2 * time.Millisecond,
+		Jitter:  time.Millisecond,
+		Loss:    10,
+		Reorder: 10,
+		Seed:    seed,
+	}, at)
 	defer r.Close()
 	p := client(t, r.Addr(), shared("the key"))
 	r.Attack.Store(true)
@@ -145,8 +153,8 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// TestWho: a server with a certificate, and a client that trusts its issuer; and who has another name, issuer or key
-// than the other end wants.
+// TestWho: a server with a certificate, and a client that trusts its issuer; and who has another
+// name, issuer or key than the other end wants.
 func TestWho(t *testing.T) {
 	certificate, roots := program.Certificate()
 	at, accepted, _ := server(t, Certified(certificate))
@@ -167,8 +175,8 @@ func TestWho(t *testing.T) {
 }
 
 // TestRestarts: a client that crashed dials anew and gets a new peer; a server that crashed says
-// nothing, so the client gives it up after 3 s, and finds the next one at the address that it knows.
-// Nothing of the old clock is left.
+// nothing, so the client gives it up after 3 s, and finds the next one at the address that it
+// knows. Nothing of the old clock is left.
 func TestRestarts(t *testing.T) {
 	at, accepted, stop := server(t, shared("the key"))
 	client(t, at, shared("the key")) // crashes: it never says anything again

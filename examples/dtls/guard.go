@@ -42,8 +42,8 @@ func (g *guard) ReadFrom(b []byte) (n int, from net.Addr, err error) {
 	}
 }
 
-// WriteTo implements net.PacketConn. A server says hello only after the client has sent back a cookie
-// that went to its address.
+// WriteTo implements net.PacketConn. A server says hello only after the client has sent back a
+// cookie that went to its address.
 func (g *guard) WriteTo(b []byte, to net.Addr) (int, error) {
 	saysHello := len(b) > recordHead && b[0] == typeHandshake && b[recordHead] == serverHello
 	if saysHello && g.proven != nil {
@@ -68,14 +68,14 @@ func (g *guard) isPeer(from net.Addr) bool {
 	return ok && udp.Port == g.peer.Port && udp.IP.Equal(g.peer.IP)
 }
 
-// mostUnproven is how many clients may have begun a handshake and not yet shown that they receive at
-// their address. Each takes 4 goroutines and 34 kB, so all of them 35 MB. A flood of 10,000 forged
-// beginnings a second leaves an honest client 0.1 s for its answer.
+// mostUnproven is how many clients may have begun a handshake and not yet shown that they receive
+// at their address. Each takes 4 goroutines and 34 kB, so all of them 35 MB. A flood of 10,000
+// forged beginnings a second leaves an honest client 0.1 s for its answer.
 const mostUnproven = 1024
 
-// guards is a listener whose connections are guarded. If too many clients are unproven, the one that
-// began first is given up: whoever forges addresses never answers, and honest clients answer after
-// a round trip.
+// guards is a listener whose connections are guarded. If too many clients are unproven, the one
+// that began first is given up: whoever forges addresses never answers, and honest clients answer
+// after a round trip.
 type guards struct {
 	dtlsnet.PacketListener
 	mu       sync.Mutex
@@ -150,7 +150,8 @@ func Dial(address string, options []dtls.Option) (*dtls.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := dtls.ClientWithOptions(&guard{PacketConn: conn, peer: at}, at, of[dtls.ClientOption](options)...)
+	c, err := dtls.ClientWithOptions(&guard{PacketConn: conn, peer: at}, at,
+		of[dtls.ClientOption](options)...)
 	if err != nil {
 		_ = conn.Close()
 	}

@@ -20,10 +20,11 @@ const (
 	window = 2048
 	// quiet is when a peer that says nothing is given up: one that crashed cannot say goodbye.
 	quiet = 3 * time.Second
-	// handshake is how long one may take: anybody can begin one with a datagram that has a forged address, and
-	// until it is given up it takes 4 goroutines and 34 kB.
+	// handshake is how long one may take: anybody can begin one with a datagram that has a forged
+	// address, and until it is given up it takes 4 goroutines and 34 kB.
 	handshake = 5 * time.Second
-	// again is when a handshake without an answer is sent again, then after twice that, and so on: the library takes 1 s.
+	// again is when a handshake without an answer is sent again, then after twice that, and so on:
+	// the library takes 1 s.
 	again = 200 * time.Millisecond
 	// longest is more bytes than a datagram on its way through networks has.
 	longest = 2048
@@ -33,7 +34,8 @@ var errTooLong = errors.New("dtls: the payload and its header exceed 2048 bytes"
 
 // common is what both ends want, however they know each other.
 func common() []dtls.Option {
-	return []dtls.Option{dtls.WithFlightInterval(again), dtls.WithReplayProtectionWindow(window), dtls.WithExtendedMasterSecret(dtls.RequireExtendedMasterSecret)}
+	return []dtls.Option{dtls.WithFlightInterval(again), dtls.WithReplayProtectionWindow(window),
+		dtls.WithExtendedMasterSecret(dtls.RequireExtendedMasterSecret)}
 }
 
 // SharedKey are the options of two ends that share a key. It only says who they are: what they send
@@ -62,9 +64,10 @@ type Peer struct {
 	buf  [longest]byte
 }
 
-// NewPeer does the handshake, for 5 s or as long as ctx lets it; else it closes conn. A server calls it in a
-// goroutine for each connection, or one forged datagram keeps all others out. received is the clock for times
-// of receipt: clock.Received, or another monotonic one in microseconds.
+// NewPeer does the handshake, for 5 s or as long as ctx lets it; else it closes conn. A server
+// calls it in a goroutine for each connection, or one forged datagram keeps all others out.
+// received is the clock for times of receipt: clock.Received, or another monotonic one in
+// microseconds.
 func NewPeer(ctx context.Context, conn *dtls.Conn, received func() uint64) (*Peer, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
@@ -82,10 +85,10 @@ func NewPeer(ctx context.Context, conn *dtls.Conn, received func() uint64) (*Pee
 	return &Peer{Peer: channel.Peer{Write: write, ReceivedUsec: received}, conn: conn}, nil
 }
 
-// Receive waits for a datagram; its Payload lasts until the next call. One that has no right header
-// is passed over. An error is the end of the connection: the peer has closed it, said nothing for
-// 3 s, or sent more than 2048 bytes at once, which Send refuses. Then close it, and let the client dial
-// anew: what was learnt of the clock is over.
+// Receive waits for a datagram; its Payload lasts until the next call. One that has no right
+// header is passed over. An error is the end of the connection: the peer has closed it, said
+// nothing for 3 s, or sent more than 2048 bytes at once, which Send refuses. Then close it, and
+// let the client dial anew: what was learnt of the clock is over.
 func (p *Peer) Receive() (channel.Received, error) {
 	// What comes is authenticated, and each at most once.
 	return p.Next(func() ([]byte, error) {

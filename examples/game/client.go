@@ -111,7 +111,8 @@ func (p *playerSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 }
 
-// correct goes on from where the server says that the own figure was after tick n, with what was held since.
+// correct goes on from where the server says that the own figure was after tick n, with what was
+// held since.
 func (p *playerSide) correct(n tick.Tick, at figure) {
 	_, predicted := p.past[n]
 	for n++; n <= p.newest; n++ {
@@ -187,5 +188,6 @@ func (p *playerSide) report() {
 	if t, ok := p.ticks.Timing(); ok {
 		timing = fmt.Sprintf("lead %.1f ms, %.2f %% late", t.Lead.Seconds()*1e3, 100*t.LateInputs)
 	}
-	p.say("%v; %s; %d corrected, %d shown, %d frozen", p.ledger.ticks, timing, c.Corrected, c.Shown, c.Frozen)
+	p.say("%v; %s; %d corrected, %d shown, %d frozen",
+		p.ledger.ticks, timing, c.Corrected, c.Shown, c.Frozen)
 }

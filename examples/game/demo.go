@@ -14,7 +14,8 @@ import (
 	"timesync/internal/program"
 )
 
-// None of this file is needed to make a game: it plays the whole game on this machine, and judges it.
+// None of this file is needed to make a game: it plays the whole game on this machine, and judges
+// it.
 
 const (
 	// leastDemo is the least length. It leaves three parts, each longer than what the clocks may take.
@@ -26,8 +27,8 @@ const (
 	// stallLeast is what this process may be late without a consequence: a lead that has set itself
 	// has little to spare.
 	stallLeast = 5 * time.Millisecond
-	// longStall is a stall that puts off a start: clocks are compared by datagrams every 17 ms, and for a
-	// few of them shorter ones make no difference.
+	// longStall is a stall that puts off a start: clocks are compared by datagrams every 17 ms,
+	// and for a few of them shorter ones make no difference.
 	longStall = 100 * time.Millisecond
 )
 
@@ -53,7 +54,8 @@ type step struct {
 	apart time.Duration // the shared clocks, at most, then
 }
 
-// see takes how far the shared clocks are apart at a time since the start, if the player's is known.
+// see takes how far the shared clocks are apart at a time since the start, if the player's is
+// known.
 func (s *step) see(since, apart, tolerance time.Duration, known bool) {
 	if known && apart <= tolerance {
 		s.apart = max(s.apart, apart)
@@ -62,8 +64,8 @@ func (s *step) see(since, apart, tolerance time.Duration, known bool) {
 	}
 }
 
-// playAll plays the whole game, and says what is wrong: it kills the server after a third and a player after two
-// thirds of the time, and starts them anew. If ctx ends, it plays for less long.
+// playAll plays the whole game, and says what is wrong: it kills the server after a third and a
+// player after two thirds of the time, and starts them anew. If ctx ends, it plays for less long.
 func playAll(ctx context.Context, c config, out *log.Logger) error {
 	d := &demo{config: c, out: out}
 	d.serve()
@@ -92,7 +94,8 @@ func playAll(ctx context.Context, c config, out *log.Logger) error {
 	late := 100 * float64(d.late) / float64(max(d.inTime+d.late, 1))
 	out.Printf("\n%.1f s; -seed %d", program.True().Seconds(), c.Network.Seed)
 	out.Printf("inputs   %d in time, %d late: %.2f %%", d.inTime, d.late, late)
-	out.Printf("this process waited %.2f s for a processor, which makes inputs late", d.stalled.Seconds())
+	out.Printf("this process waited %.2f s for a processor, which makes inputs late",
+		d.stalled.Seconds())
 	return d.failed
 }
 
@@ -134,7 +137,8 @@ func (d *demo) watch(ctx context.Context, start string) {
 		looked = program.True()
 	})
 	for i, s := range d.judged {
-		said := fmt.Sprintf("player %d was out of step for %.1f s after the %s", i+1, s.out.Seconds(), start)
+		said := fmt.Sprintf("player %d was out of step for %.1f s after the %s",
+			i+1, s.out.Seconds(), start)
 		d.out.Printf("%s, then within %.1f ms", said, s.apart.Seconds()*1e3)
 		if s.out > mayTake {
 			d.failed = errors.Join(d.failed, errors.New(said))
@@ -155,8 +159,8 @@ func (d *demo) look() {
 	}
 }
 
-// ran takes how long this process took between two looks. What is late by more, stalled: that says something about
-// the machine, and nothing about the game.
+// ran takes how long this process took between two looks. What is late by more, stalled: that says
+// something about the machine, and nothing about the game.
 func (d *demo) ran(took time.Duration) {
 	if took <= lookEvery+stallLeast {
 		return

@@ -15,9 +15,10 @@ import (
 	"timesync/internal/testkit"
 )
 
-// The whole game, over 34 to 40 ms, 1 % loss and 2 % held back: the server is killed and started again, and then a player.
-// Clocks and ticks have to be right however busy the machine is; how many inputs are late TestLate says. An interrupted
-// run is judged as well. A network that lets nothing through is found out.
+// The whole game, over 34 to 40 ms, 1 % loss and 2 % held back: the server is killed and started
+// again, and then a player. Clocks and ticks have to be right however busy the machine is; how
+// many inputs are late TestLate says. An interrupted run is judged as well. A network that lets
+// nothing through is found out.
 func TestGame(t *testing.T) {
 	folder := t.TempDir()
 	for _, tt := range []struct {

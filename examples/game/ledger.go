@@ -46,8 +46,8 @@ func (l *ledger) event(e tick.Event) {
 	}
 }
 
-// jump takes an event that may leave ticks out, or let them run again. The ticks of another epoch are
-// others, so they do not count as skipped or repeated.
+// jump takes an event that may leave ticks out, or let them run again. The ticks of another epoch
+// are others, so they do not count as skipped or repeated.
 func (l *ledger) jump(e tick.Event) {
 	numbers := e.Last - e.First + 1
 	if !l.known || numbers <= 0 {

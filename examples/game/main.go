@@ -63,7 +63,8 @@ const usage = `usage: game [flags]                        a server and players h
 func (c *config) flags(f *flag.FlagSet) {
 	c.Add(f, 15*time.Second)
 	f.IntVar(&c.player, "player", 1, "`number` of the player, 1 to 8, each its own, with -dial")
-	f.StringVar(&c.record, "record", "", "record what the clocks are told in this `folder`, a file for each end")
+	f.StringVar(&c.record, "record", "",
+		"record what the clocks are told in this `folder`, a file for each end")
 }
 
 // check refuses what cannot be meant.

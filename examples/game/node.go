@@ -63,7 +63,8 @@ func newNode(c config, udp *net.UDPConn, server netip.AddrPort, out *log.Logger)
 
 // say prints a sentence.
 func (n *node) say(format string, a ...any) {
-	n.out.Printf("%-8s %5.1f s  %s", n.who, (program.True() - n.begun).Seconds(), fmt.Sprintf(format, a...))
+	n.out.Printf("%-8s %5.1f s  %s",
+		n.who, (program.True() - n.begun).Seconds(), fmt.Sprintf(format, a...))
 }
 
 // told takes what package tick reports.

@@ -95,10 +95,18 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 }
 
 func (p *player) reset(session uint32) {
-	*p = player{id: p.id, end: p.end, known: p.known, session: session, first: math.MaxInt64, inputs: map[tick.Tick]buttons{}}
+	*p = player{
+		id:      p.id,
+		end:     p.end,
+		known:   p.known,
+		session: session,
+		first:   math.MaxInt64,
+		inputs:  map[tick.Tick]buttons{},
+	}
 }
 
-// enter takes the inputs of a datagram, and counts those that come too late. Each travels in several.
+// enter takes the inputs of a datagram, and counts those that come too late. Each travels in
+// several.
 func (s *serverSide) enter(p *player, m input, recvUsec uint64) {
 	p.first = min(p.first, m.Newest)
 	for i, held := range m.Held {

@@ -139,8 +139,8 @@ func TestImpostor(t *testing.T) {
 	}
 }
 
-// A figure moves by its buttons, and stays in the yard. A player who predicted right is left alone, and one who did not goes on from where the
-// server says, with all that was held since.
+// A figure moves by its buttons, and stays in the yard. A player who predicted right is left
+// alone, and one who did not goes on from where the server says, with all that was held since.
 func TestCorrect(t *testing.T) {
 	at := figure(yard - 1).move(right).move(right)
 	if at != yard || at.move(left) != yard-stride || at.move(left|right) != yard || at.move(0) != at {

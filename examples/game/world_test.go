@@ -1,5 +1,5 @@
-// This test runs the sides of the game as they are, but over a network and by a time that are simulated: what it
-// says of inputs no busy machine spoils.
+// This test runs the sides of the game as they are, but over a network and by a time that are
+// simulated: what it says of inputs no busy machine spoils.
 
 package main
 
@@ -52,13 +52,18 @@ func (w *wire) join(n *node, at netip.AddrPort, take func([]byte, netip.AddrPort
 	n.Go(func() { _ = play(n.Ctx) })
 }
 
-// TestLate: a minute over 34 to 40 ms, 1 % loss and 2 % held back, by clocks that are 50 ppm apart; the server is killed
-// and started again, and then a player. Less than 1 % of the inputs are late (with "ServerBuffer: -1" in newPlayer 15 %),
-// players see the others move, all are soon in step, and what is over takes no memory.
+// TestLate: a minute over 34 to 40 ms, 1 % loss and 2 % held back, by clocks that are 50 ppm
+// apart; the server is killed and started again, and then a player. Less than 1 % of the inputs
+// are late (with "ServerBuffer: -1" in newPlayer 15 %), players see the others move, all are soon
+// in step, and what is over takes no memory.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := programtest.Config(t, (*config).flags, (*config).check, "-seed 50100001 -for 60s")
-		w := &wire{Config: c.Network, rng: rand.New(rand.NewPCG(c.Network.Seed, 0)), ends: map[netip.AddrPort]func([]byte, netip.AddrPort){}}
+		w := &wire{
+			Config: c.Network,
+			rng:    rand.New(rand.NewPCG(c.Network.Seed, 0)),
+			ends:   map[netip.AddrPort]func([]byte, netip.AddrPort){},
+		}
 		d := demo{config: c, out: log.New(t.Output(), "", 0)}
 		node := func(server netip.AddrPort) *node {
 			c.Network.Seed++

@@ -52,8 +52,10 @@ func (c *config) flags(f *flag.FlagSet) {
 	program.KeyFlag(f, &c.digits, "the server and both peers share")
 	f.StringVar(&c.room, "room", "room", "`name` that both peers know")
 	f.BoolVar(&c.tcp, "tcp", false, "connect by TCP: both open the connection at the instant")
-	f.BoolVar(&c.random, "random", false, "send when ready, without the instant, to see what it is good for")
-	f.DurationVar(&c.ready, "ready", 0, "with -random: being ready takes up to so long, as finding out\naddresses or a busy program do")
+	f.BoolVar(&c.random, "random", false,
+		"send when ready, without the instant, to see what it is good for")
+	f.DurationVar(&c.ready, "ready", 0,
+		"with -random: being ready takes up to so long, as finding out\naddresses or a busy program do")
 	f.BoolVar(&c.once, "once", false, "end when connected, and print the result as JSON")
 	f.DurationVar(&c.giveUp, "give-up", 10*time.Second, "how long to try once the other is known")
 }

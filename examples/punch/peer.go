@@ -25,8 +25,9 @@ const (
 	every   = 20 * time.Millisecond  // between two datagrams, to the server or to the peer
 	waiting = 30 * time.Second       // for another peer to come
 	retry   = 200 * time.Millisecond // after a TCP connection was refused
-	deaf    = time.Second            // for how long a TCP peer may read nothing once the buffers are full
-	linger  = time.Second            // for how long -once goes on, so that the other peer hears us
+	// for how long a TCP peer may read nothing once the buffers are full
+	deaf   = time.Second
+	linger = time.Second // for how long -once goes on, so that the other peer hears us
 )
 
 // result is the outcome. -once prints it.
@@ -67,8 +68,11 @@ func newPeer(c config, server netip.AddrPort) (*peer, error) {
 		return nil, err
 	}
 	p := &peer{
-		config: c, Socket: program.NewSocket(udp, program.Machine), server: unmapped(server), here: seal.New(c.key, 0),
-		met: make(chan struct{}), heard: make(chan struct{}),
+		config: c,
+		Socket: program.NewSocket(udp, program.Machine),
+		server: unmapped(server),
+		here:   seal.New(c.key, 0),
+		met:    make(chan struct{}), heard: make(chan struct{}),
 	}
 	p.Go(func() { seal.Receive(p, p.take) })
 	return p, nil

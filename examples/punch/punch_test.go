@@ -35,7 +35,8 @@ func startServer(t *testing.T) (*server, netip.AddrPort) {
 	return s, s.UDP.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// TestMeeting: two peers of a room meet. What comes from somebody without the key is not remembered.
+// TestMeeting: two peers of a room meet. What comes from somebody without the key is not
+// remembered.
 func TestMeeting(t *testing.T) {
 	t.Parallel()
 	for _, c := range []config{{}, {random: true}, {random: true, ready: 100 * time.Millisecond}} {
@@ -43,7 +44,12 @@ func TestMeeting(t *testing.T) {
 		stranger, err := net.Dial("udp", at.String())
 		testkit.Must(t, err)
 		defer stranger.Close()
-		for _, b := range [][]byte{nil, {1}, make([]byte, 100), seal.New([32]byte{9}, 0).Seal(nil, make([]byte, 20), 0)} {
+		for _, b := range [][]byte{
+			nil,
+			{1},
+			make([]byte, 100),
+			seal.New([32]byte{9}, 0).Seal(nil, make([]byte, 20), 0),
+		} {
 			stranger.Write(b)
 		}
 		var peers []*peer
@@ -82,18 +88,28 @@ type room struct {
 }
 
 func newRoom() *room {
-	return &room{server{clients: map[netip.AddrPort]*client{}, tcps: map[net.Conn]string{}, settling: settling}, map[*client]*link.Link{}}
+	return &room{
+		server{clients: map[netip.AddrPort]*client{}, tcps: map[net.Conn]string{}, settling: settling},
+		map[*client]*link.Link{},
+	}
 }
 
 // enter makes a client that is heard from nowUsec on, at a port.
 func (r *room) enter(port uint16, nowUsec uint64) *client {
 	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1}), port)
-	c := &client{end: seal.New(testKey, 1), from: at, join: join{Room: "x"}, since: nowUsec, heard: nowUsec}
+	c := &client{
+		end:   seal.New(testKey, 1),
+		from:  at,
+		join:  join{Room: "x"},
+		since: nowUsec,
+		heard: nowUsec,
+	}
 	r.clients[at], r.far[c] = c, new(link.Link)
 	return c
 }
 
-// talk lets a client send to the server, which answers if that arrives, and returns what it is told.
+// talk lets a client send to the server, which answers if that arrives, and returns what it is
+// told.
 func (r *room) talk(c *client, nowUsec uint64, answered bool) (m meeting, told bool) {
 	c.heard = nowUsec
 	c.end.Link.ReadHeader(r.far[c].AppendHeader(nil, nowUsec), nowUsec+10_000)
@@ -106,7 +122,8 @@ func (r *room) talk(c *client, nowUsec uint64, answered bool) (m meeting, told b
 	return m, json.Unmarshal(answer, &m) == nil
 }
 
-// TestGhost: a peer that starts anew from another port does not meet what it was before, which is forgotten.
+// TestGhost: a peer that starts anew from another port does not meet what it was before, which is
+// forgotten.
 func TestGhost(t *testing.T) {
 	r := newRoom()
 	old := r.enter(1000, 1e6)
@@ -128,12 +145,14 @@ func TestGhost(t *testing.T) {
 		}
 	}
 	if anew.other != other || other.other != anew || len(r.clients) != 2 {
-		t.Errorf("the one that started anew meets %+v, the other %+v, of %d", anew.other, other.other, len(r.clients))
+		t.Errorf("the one that started anew meets %+v, the other %+v, of %d",
+			anew.other, other.other, len(r.clients))
 	}
 }
 
-// TestLate: nobody meets anybody before the clocks are known well, and then they do. A peer that nothing reaches from
-// before the instant is told is told of the other afterwards: that one tries for 10 s.
+// TestLate: nobody meets anybody before the clocks are known well, and then they do. A peer that
+// nothing reaches from before the instant is told is told of the other afterwards: that one tries
+// for 10 s.
 func TestLate(t *testing.T) {
 	r := newRoom()
 	one, two := r.enter(1000, 1e6), r.enter(2000, 1e6)
@@ -144,7 +163,8 @@ func TestLate(t *testing.T) {
 		}
 		if one.other != nil && paired == 0 {
 			paired = now
-			if now < 1e6+settling || one.other != two || two.other != one || one.at != two.at || one.role == two.role {
+			if now < 1e6+settling || one.other != two || two.other != one || one.at != two.at ||
+				one.role == two.role {
 				t.Errorf("after %d us: %+v, %+v", now, one, two)
 			}
 		}
@@ -174,8 +194,8 @@ func ends(t *testing.T, what string, do func()) {
 	}
 }
 
-// TestDeaf: the other peer reads its TCP connection no longer, which holds up nothing for long. A TCP connection that
-// comes about while the peer closes is closed, too.
+// TestDeaf: the other peer reads its TCP connection no longer, which holds up nothing for long. A
+// TCP connection that comes about while the peer closes is closed, too.
 func TestDeaf(t *testing.T) {
 	_, at := startServer(t)
 	l, err := net.Listen("tcp4", "127.0.0.1:0") // reads none
@@ -200,8 +220,8 @@ func TestDeaf(t *testing.T) {
 	ends(t, "the late connection", func() { p.frames(late) })
 }
 
-// TestStrangers: who has no key can open TCP connections, but not more than so many, and none outlives the server.
-// A recording that is sent from very many forged addresses keeps nobody out.
+// TestStrangers: who has no key can open TCP connections, but not more than so many, and none
+// outlives the server. A recording that is sent from very many forged addresses keeps nobody out.
 func TestStrangers(t *testing.T) {
 	s, _ := startServer(t)
 	s.mu.Lock()
@@ -235,7 +255,8 @@ func TestStrangers(t *testing.T) {
 	}
 	s.mu.Lock()
 	if s.clients[from] == nil || len(s.clients) > maxClients || len(s.tcps) > maxClients {
-		t.Errorf("%d clients, %d TCP connections; the genuine one: %v", len(s.clients), len(s.tcps), s.clients[from])
+		t.Errorf("%d clients, %d TCP connections; the genuine one: %v",
+			len(s.clients), len(s.tcps), s.clients[from])
 	}
 	s.mu.Unlock()
 	ends(t, "close", func() { s.Close() })

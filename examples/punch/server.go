@@ -108,7 +108,8 @@ func (s *server) note(conn net.Conn) {
 	conn.SetDeadline(time.Now().Add(5 * time.Second))
 	if _, err := io.ReadFull(conn, token[:]); err == nil {
 		s.mu.Lock()
-		if said := string(token[:]); !s.port(said).IsValid() { // otherwise somebody repeats a token that they saw
+		// otherwise somebody repeats a token that they saw
+		if said := string(token[:]); !s.port(said).IsValid() {
 			s.tcps[conn] = said
 		}
 		s.mu.Unlock()
@@ -191,7 +192,8 @@ func (s *server) meeting(c *client, nowUsec uint64) []byte {
 		return nil
 	}
 	instant, err := c.end.Link.ProposeInstant(nowUsec, c.at, within)
-	if late := int64(nowUsec - c.at); late > 0 && late < gone { // the peer was not heard in time: late rather than never
+	// the peer was not heard in time: late rather than never
+	if late := int64(nowUsec - c.at); late > 0 && late < gone {
 		var ok bool
 		if instant, ok = c.end.Link.ToRemoteTime23(c.at); !ok {
 			return nil
@@ -224,7 +226,9 @@ func (s *server) pair(c *client, nowUsec uint64) (found bool) {
 
 // forget forgets the peers that have gone.
 func (s *server) forget(nowUsec uint64) {
-	maps.DeleteFunc(s.clients, func(_ netip.AddrPort, c *client) bool { return int64(nowUsec-c.heard) > gone })
+	maps.DeleteFunc(s.clients, func(_ netip.AddrPort, c *client) bool {
+		return int64(nowUsec-c.heard) > gone
+	})
 }
 
 // forgetUnproven forgets one peer that has not proven itself. It may be a recording from a forged

@@ -94,7 +94,8 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestCaptureTime: a frame that says when it was captured, as RTP does, says so on the receiver's clock.
+// TestCaptureTime: a frame that says when it was captured, as RTP does, says so on the receiver's
+// clock.
 func TestCaptureTime(t *testing.T) {
 	ctx := timeout(t)
 	camera, viewer := pair(t, ctx) // of one clock, which neither knows

@@ -17,7 +17,9 @@ type Peer struct {
 	conn *quic.Conn
 }
 
-var errReplayable = errors.New("the connection began with 0-RTT data, which can be replayed: it keeps no time")
+var errReplayable = errors.New(
+	"the connection began with 0-RTT data, which can be replayed: it keeps no time",
+)
 
 // NewPeer waits for the handshake, and refuses a connection with 0-RTT data: an attacker
 // can replay that, and the receiver cannot tell which datagrams it was. received is the clock

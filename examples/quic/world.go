@@ -31,7 +31,8 @@ func connect(ctx context.Context, r *channelbench.Run) error {
 	context.AfterFunc(ctx, func() { listener.Close() })
 	for _, clock := range channelbench.ClientClocks {
 		client, server := r.Ends(clock)
-		dialled, accepted, err := join(ctx, listener, trusts, client.Clock.Received, server.Clock.Received)
+		dialled, accepted, err := join(ctx, listener, trusts, client.Clock.Received,
+			server.Clock.Received)
 		if err != nil {
 			return err
 		}
@@ -64,7 +65,8 @@ func join(ctx context.Context, listener *quic.EarlyListener, trusts *tls.Config,
 	return client, server, errors.Join(err1, err2)
 }
 
-// run receives at one end, and moves bulk, until ctx is done: the end of the connection is no failure then.
+// run receives at one end, and moves bulk, until ctx is done: the end of the connection is no
+// failure then.
 func run(ctx context.Context, p *Peer, e *channelbench.End) {
 	e.Peer = &p.Peer
 	receive := func() (channel.Received, error) { return p.Receive(ctx) }

@@ -28,7 +28,9 @@ type tally struct {
 // add adds the figure of a frame whose true delay was took, known to within slack.
 func (t *tally) add(f figure, took, slack time.Duration) {
 	err := (f.delay - took).Abs()
-	t.delays, t.bounds, t.errs = append(t.delays, f.delay), append(t.bounds, f.bound), append(t.errs, err)
+	t.delays = append(t.delays, f.delay)
+	t.bounds = append(t.bounds, f.bound)
+	t.errs = append(t.errs, err)
 	if err > f.bound+slack {
 		t.beyond++
 	}
@@ -70,14 +72,15 @@ func demo(ctx context.Context, c config) *stage {
 	cameraClock, viewerClock := s.clock(40), s.clock(-30)
 	var set atomic.Int64 // the step of the camera's clock, us
 	s.forward()
-	viewer := startViewer(c, badnet.Loopback(), s.networks[1].Addr(), viewerClock.Reads, func(v *viewer, certain []figure) {
-		for _, f := range certain {
-			took := viewerClock.True(f.arrivedUsec) - int64(binary.LittleEndian.Uint64(f.picture))
-			// Clocks show whole microseconds, and True is right to 1.
-			s.add(f, time.Duration(took)*time.Microsecond, 10*time.Microsecond)
-		}
-		s.void, s.why = v.void, v.why
-	})
+	viewer := startViewer(c, badnet.Loopback(), s.networks[1].Addr(), viewerClock.Reads,
+		func(v *viewer, certain []figure) {
+			for _, f := range certain {
+				took := viewerClock.True(f.arrivedUsec) - int64(binary.LittleEndian.Uint64(f.picture))
+				// Clocks show whole microseconds, and True is right to 1.
+				s.add(f, time.Duration(took)*time.Microsecond, 10*time.Microsecond)
+			}
+			s.void, s.why = v.void, v.why
+		})
 	camera := startCamera(c, badnet.Loopback(), s.networks[0].Addr(), func(usec uint64) uint64 {
 		return cameraClock.Reads(usec) + uint64(set.Load())
 	})
@@ -101,7 +104,8 @@ func (s *stage) print(out io.Writer) error {
 	if len(s.errs) == 0 {
 		return fmt.Errorf("no frame whose time is certain: %w", s.why)
 	}
-	fmt.Fprintf(out, `60 frames a second for %v, a bad network on both legs, clocks of 40, 0 and -30 ppm; -seed %d
+	fmt.Fprintf(out,
+		`60 frames a second for %v, a bad network on both legs, clocks of 40, 0 and -30 ppm; -seed %d
 age of a frame at arrival %v, known to within %v (medians); p99 of the error %v
 %d ages, %d more dropped after clock steps, %d wrong by more than their bound
 the age of the last frame: %v

@@ -101,7 +101,9 @@ func startForwarder(c config, udp [2]*net.UDPConn, own reads) (legs []*leg) {
 // startViewer calls show, at each datagram, with the figures that have become certain.
 func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own reads, show func(v *viewer, certain []figure)) *leg {
 	v := &viewer{}
-	l := newLeg(c, "viewer", udp, to, own, func(l *leg, d seal.Datagram) { show(v, v.take(&l.end.Link, d)) })
+	l := newLeg(c, "viewer", udp, to, own, func(l *leg, d seal.Datagram) {
+		show(v, v.take(&l.end.Link, d))
+	})
 	l.tell()
 	return l
 }
@@ -147,7 +149,8 @@ func show(stdout io.Writer) func(v *viewer, certain []figure) {
 			return
 		}
 		if frames > 0 {
-			fmt.Fprintf(stdout, "%d frames; age of the last at arrival %v, known to within %v; %d dropped after clock steps\n",
+			fmt.Fprintf(stdout,
+				"%d frames; age of the last at arrival %v, known to within %v; %d dropped after clock steps\n",
 				frames, last.delay, last.bound.Round(time.Microsecond), v.void)
 		} else {
 			fmt.Fprintln(stdout, "no frame whose time is certain:", cmp.Or(v.why, errors.New("not yet")))

@@ -35,16 +35,18 @@ type config struct {
 
 func main() { program.Main(run) }
 
-var run = program.New("relay", "usage: relay [flags]", (*config).flags, (*config).check, func(ctx context.Context, c config, stdout, stderr io.Writer) error {
-	if c.Alone() {
-		return alone(ctx, c, stdout, stderr)
-	}
-	return demo(ctx, c).print(stdout)
-})
+var run = program.New("relay", "usage: relay [flags]", (*config).flags, (*config).check,
+	func(ctx context.Context, c config, stdout, stderr io.Writer) error {
+		if c.Alone() {
+			return alone(ctx, c, stdout, stderr)
+		}
+		return demo(ctx, c).print(stdout)
+	})
 
 func (c *config) flags(f *flag.FlagSet) {
 	c.Add(f, 45*time.Second)
-	f.StringVar(&c.viewers, "viewers", ":9001", "with -listen: the `address` at which the viewer is awaited")
+	f.StringVar(&c.viewers, "viewers", ":9001",
+		"with -listen: the `address` at which the viewer is awaited")
 	f.StringVar(&c.as, "as", "viewer", "with -dial: what to be, `camera or viewer`")
 }
 

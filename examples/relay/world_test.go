@@ -51,14 +51,18 @@ func newWorld(seed uint64, sets []simnet.ClockEvent) *world {
 		spec := simnet.ClockSpec{OffsetUsec: rng.Uint64(), SkewPPM: ppm, WanderPPM: 0.01, Events: events}
 		return w.world.Node(name, simnet.NewClock(spec, rng.Uint64()))
 	}
-	w.cameraAt, w.relayAt, w.viewAt = node("camera", 40, sets), node("relay", 0, nil), node("viewer", -30, nil)
+	w.cameraAt = node("camera", 40, sets)
+	w.relayAt = node("relay", 0, nil)
+	w.viewAt = node("viewer", -30, nil)
 	w.world.Connect(w.cameraAt, w.relayAt, badLink(), badLink())
 	w.world.Connect(w.relayAt, w.viewAt, badLink(), badLink())
 
 	w.camera, w.toRelay = seal.New([32]byte{1}, 0), seal.New([32]byte{2}, 0)
 	w.birth()
-	opens(w.cameraAt, map[*simnet.Node]*seal.End{w.relayAt: w.camera}, func(*simnet.Node, seal.Datagram) {})
-	opens(w.viewAt, map[*simnet.Node]*seal.End{w.relayAt: w.toRelay}, func(_ *simnet.Node, d seal.Datagram) { w.watch(d) })
+	opens(w.cameraAt, map[*simnet.Node]*seal.End{w.relayAt: w.camera},
+		func(*simnet.Node, seal.Datagram) {})
+	opens(w.viewAt, map[*simnet.Node]*seal.End{w.relayAt: w.toRelay},
+		func(_ *simnet.Node, d seal.Datagram) { w.watch(d) })
 	return w
 }
 
@@ -80,16 +84,19 @@ func (w *world) birth() {
 	rng := w.world.Rand("births")
 	w.relayAt.Clock = simnet.NewClock(simnet.ClockSpec{OffsetUsec: rng.Uint64()}, rng.Uint64())
 	w.toCamera, w.toViewer = seal.New([32]byte{1}, 1), seal.New([32]byte{2}, 1)
-	opens(w.relayAt, map[*simnet.Node]*seal.End{w.cameraAt: w.toCamera, w.viewAt: w.toViewer}, func(from *simnet.Node, d seal.Datagram) {
-		if now := w.relayAt.NowUsec(); from == w.cameraAt {
-			w.relayAt.Send(w.viewAt, w.toViewer.Seal(nil, forward(w.toCamera, d.Payload, now), now))
-		}
-	})
+	opens(w.relayAt, map[*simnet.Node]*seal.End{w.cameraAt: w.toCamera, w.viewAt: w.toViewer},
+		func(from *simnet.Node, d seal.Datagram) {
+			if now := w.relayAt.NowUsec(); from == w.cameraAt {
+				w.relayAt.Send(w.viewAt, w.toViewer.Seal(nil, forward(w.toCamera, d.Payload, now), now))
+			}
+		})
 }
 
 // watch judges what the viewer says. The picture of a frame is when it was truly captured.
 func (w *world) watch(d seal.Datagram) {
-	capture := func(picture []byte) time.Duration { return time.Duration(binary.LittleEndian.Uint64(picture)) }
+	capture := func(picture []byte) time.Duration {
+		return time.Duration(binary.LittleEndian.Uint64(picture))
+	}
 	if len(d.Payload) > viewLen {
 		w.arrived[capture(d.Payload[viewLen+captureLen:])] = w.world.Now()
 	}
@@ -132,7 +139,8 @@ func TestFrames(t *testing.T) {
 		t.Fatal("no frame has a figure")
 	}
 	p99 := testkit.Quantile(w.errs, 0.99)
-	t.Logf("errors: p99 %v, most %v; bound: median %v", p99, w.errs[n-1], testkit.Quantile(w.bounds, 0.5))
+	t.Logf("errors: p99 %v, most %v; bound: median %v",
+		p99, w.errs[n-1], testkit.Quantile(w.bounds, 0.5))
 	if n < frames/2 || p99 > 500*us || w.beyond > 0 {
 		t.Errorf("p99 must 500us, aim 200us; %d figures are beyond their bound", w.beyond)
 	}

@@ -29,7 +29,8 @@ func Example() {
 				client.Open(answer, serverAt, now+2*delay)
 			}
 		case err == nil && now == 2_900_000:
-			fmt.Printf("%s, sent %v ago, from %v\n", payload, owd.Round(time.Millisecond), server.Peer().Addr)
+			fmt.Printf("%s, sent %v ago, from %v\n",
+				payload, owd.Round(time.Millisecond), server.Peer().Addr)
 		}
 		if server.Peer().Addr.IsValid() {
 			client.Open(server.Seal(nil, nil, now+ahead), serverAt, now+delay)

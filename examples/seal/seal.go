@@ -354,7 +354,8 @@ func (e *End) Take(b []byte, from netip.AddrPort, recvUsec uint64, hold time.Dur
 	payload, owd, known, err := e.Open(b, from, recvUsec)
 	peer := e.Peer()
 	if err == ErrUnproven {
-		ago := int64(recvUsec - peer.HeardUsec) // negative: our clock was set back, or receive times are out of order
+		// negative: our clock was set back, or receive times are out of order
+		ago := int64(recvUsec - peer.HeardUsec)
 		held := peer.Addr.IsValid() && peer.Addr != from && max(ago, -ago) < hold.Microseconds()
 		answer = e.Answer(nil, from, recvUsec, held)
 	}

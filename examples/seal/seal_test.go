@@ -24,7 +24,8 @@ var (
 
 const testDelay = 20_000 // microseconds, each way
 
-// exchange lets a, which calls, send to b, which answers, and b back. It returns what each was sent.
+// exchange lets a, which calls, send to b, which answers, and b back. It returns what each was
+// sent.
 func exchange(a, b *End, now uint64) (toA, toB [][]byte) {
 	call := a.Seal(nil, nil, now)
 	toB = [][]byte{bytes.Clone(call)}
@@ -132,7 +133,8 @@ func TestReplayWindow(t *testing.T) {
 			}
 			seen[c] = true
 			if newest = max(newest, c); b.Peer().Addr.Port() != uint16(newest) {
-				t.Fatalf("steps %v, number %d: counter %d moved the peer to that of %d", steps, i, c, b.Peer().Addr.Port())
+				t.Fatalf("steps %v, number %d: counter %d moved the peer to that of %d",
+					steps, i, c, b.Peer().Addr.Port())
 			}
 		}
 	}
@@ -142,7 +144,8 @@ func TestReplayWindow(t *testing.T) {
 		}
 	}
 	const all = 64 * words
-	edges := []int{-all, 1 - window, -window, -65, -64, -63, -1, 0, 1, 2, 63, 64, 65, window - 1, window, all, all + 1, 3 * all}
+	edges := []int{-all, 1 - window, -window, -65, -64, -63, -1, 0, 1, 2, 63, 64, 65, window - 1,
+		window, all, all + 1, 3 * all}
 	for _, i := range edges {
 		for _, j := range edges {
 			for _, k := range edges {
@@ -245,8 +248,9 @@ func TestVectors(t *testing.T) {
 }
 
 // TestRecordings replays whole sessions to the living, who may have restarted since, and to the
-// newborn, who knows nobody: the recordings must not become its peer. No nonce is used twice, also where the key is
-// used again, and at the end of the counters, where another session follows, and is adopted.
+// newborn, who knows nobody: the recordings must not become its peer. No nonce is used twice, also
+// where the key is used again, and at the end of the counters, where another session follows, and
+// is adopted.
 func TestRecordings(t *testing.T) {
 	now := uint64(1_000_000_000)
 	ends := [2]*End{New(testKey, 0), New(testKey, 1)}
@@ -331,8 +335,8 @@ func TestReplayFlood(t *testing.T) {
 	}
 }
 
-// flood is what attackers replay: recordings of dialers, at the listener, from the dialer's own address or
-// from any; and recordings of listeners, at the dialer.
+// flood is what attackers replay: recordings of dialers, at the listener, from the dialer's own
+// address or from any; and recordings of listeners, at the dialer.
 type flood struct{ own, others, stale int } // a second each
 
 // never is how long a dialer waits under a flood, in microseconds. The slowest is one that has an
@@ -385,9 +389,9 @@ func (f flood) delays(t *testing.T, dialer bool, seed uint64) (usec uint64) {
 	return never
 }
 
-// TestTake: who calls from elsewhere is refused for as long as the peer is held, and not
-// answered by the end that calls. Whoever is refused is told by the true peer, cannot prove itself by
-// it, and is served without a restart once there is room. Then nothing of the peer before is left.
+// TestTake: who calls from elsewhere is refused for as long as the peer is held, and not answered
+// by the end that calls. Whoever is refused is told by the true peer, cannot prove itself by it,
+// and is served without a restart once there is room. Then nothing of the peer before is left.
 func TestTake(t *testing.T) {
 	caller, called, now := pair(t)
 	heard := now - 100_000 + testDelay
@@ -409,7 +413,8 @@ func TestTake(t *testing.T) {
 			t.Fatalf("%+v: %v, answer %x to %d bytes", c, err, answer, size)
 		}
 		_, _, err = stranger.Take(answer, home, now, 0)
-		if (err == ErrRefused) != c.refused || (err == ErrAnswer) == c.refused || stranger.Peer().Refused != c.refused {
+		if (err == ErrRefused) != c.refused || (err == ErrAnswer) == c.refused ||
+			stranger.Peer().Refused != c.refused {
 			t.Errorf("%+v: %v, %+v", c, err, stranger.Peer())
 		}
 		if !c.refused {
@@ -418,7 +423,8 @@ func TestTake(t *testing.T) {
 	}
 	d, answer, err := called.Take(caller.Seal(nil, []byte("hello"), now), home, now+testDelay+1000, 0)
 	want := Datagram{[]byte("hello"), home, now + testDelay + 1000, d.OWD, true, 1}
-	if err != nil || answer != nil || !reflect.DeepEqual(d, want) || (d.OWD-21*time.Millisecond).Abs() > 16*time.Microsecond {
+	if err != nil || answer != nil || !reflect.DeepEqual(d, want) ||
+		(d.OWD-21*time.Millisecond).Abs() > 16*time.Microsecond {
 		t.Errorf("%+v, %x, %v, want %+v", d, answer, err, want)
 	}
 	_, answer, err = caller.Take(New(testKey, 1).Seal(nil, nil, now), home, now, 0)
@@ -433,7 +439,8 @@ func TestTake(t *testing.T) {
 	if err != nil || d.Session != session+1 || d.Known || knows(called) {
 		t.Errorf("%+v, %v: what was learnt of the caller is believed of the stranger", d, err)
 	}
-	if got, err := called.SealFor(session, []byte("x"), nil, now); err != ErrSession || string(got) != "x" {
+	if got, err := called.SealFor(session, []byte("x"), nil, now); err != ErrSession ||
+		string(got) != "x" {
 		t.Errorf("a stamp for the caller is sealed for the stranger: %v", err)
 	}
 }

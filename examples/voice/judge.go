@@ -65,7 +65,9 @@ func judge(s *speaker, lives []*listener) *result {
 			r.Lost++
 		}
 	}
-	r.Error, r.Clocks, r.Woke = testkit.SpreadOf(over), testkit.SpreadOf(clocks), testkit.SpreadOf(woke)
+	r.Error = testkit.SpreadOf(over)
+	r.Clocks = testkit.SpreadOf(clocks)
+	r.Woke = testkit.SpreadOf(woke)
 	return r
 }
 
@@ -81,18 +83,21 @@ func (l *listener) starts(at int64) bool {
 func (l *listener) absent(at int64) bool {
 	due := at + l.buffer.Latency().Microseconds()
 	last := due + late.Microseconds()
-	return last >= l.stopped.from && due <= l.stopped.to || last >= l.begun && at <= l.begun+heard.Microseconds()
+	return last >= l.stopped.from && due <= l.stopped.to ||
+		last >= l.begun && at <= l.begun+heard.Microseconds()
 }
 
 // print prints what became of the frames, and says what must not be.
 func (r *result) print(w io.Writer, c config) error {
-	fmt.Fprintf(w, "frames of %v; each datagram takes 15 to 25 ms, %g %% are lost; ", frameTime, c.Network.Loss)
+	fmt.Fprintf(w, "frames of %v; each datagram takes 15 to 25 ms, %g %% are lost; ", frameTime,
+		c.Network.Loss)
 	fmt.Fprintf(w, "clocks %g ppm apart; -seed %d\n", c.Skew, c.Network.Seed)
 	fmt.Fprintf(w, "captured %d, played %d, of which late %d; ", r.Captured, r.Played, r.Late)
 	fmt.Fprintf(w, "not played: in flight to an end that was stopped or restarted %d, ", r.InFlight)
 	fmt.Fprintf(w, "lost on the network %d, arrived %d\n", r.Lost, r.Unplayed)
 	fmt.Fprintf(w, "from 3 s after each start, in us, median/p99/most:\n")
-	fmt.Fprintf(w, "  time from capture to play, minus the latency of %.0f ms: %v\n", r.Latency, r.Error)
+	fmt.Fprintf(w, "  time from capture to play, minus the latency of %.0f ms: %v\n", r.Latency,
+		r.Error)
 	fmt.Fprintf(w, "  of that, errors of the clocks %v, waking up late %v\n", r.Clocks, r.Woke)
 	if r.Played == 0 || r.Late > 0 {
 		return fmt.Errorf("%d frames were played, %d of them late", r.Played, r.Late)

@@ -37,10 +37,16 @@ var run = program.New("voice", "usage: voice [flags]", (*config).flags, (*config
 
 func (c *config) flags(f *flag.FlagSet) {
 	// Each datagram takes 15 to 25 ms.
-	c.Network = badnet.Config{Delay: 8333 * time.Microsecond, Jitter: 16667 * time.Microsecond, Loss: 1}
+	c.Network = badnet.Config{
+		Delay:  8333 * time.Microsecond,
+		Jitter: 16667 * time.Microsecond,
+		Loss:   1,
+	}
 	f.DurationVar(&c.For, "for", 20*time.Second, "how long to run")
-	f.Float64Var(&c.Skew, "skew", 50, "how many `ppm` the clock that captures is faster than the one that plays")
-	f.DurationVar(&c.latency, "latency", 80*time.Millisecond, "from capture to play; 0: as arrivals need it")
+	f.Float64Var(&c.Skew, "skew", 50,
+		"how many `ppm` the clock that captures is faster than the one that plays")
+	f.DurationVar(&c.latency, "latency", 80*time.Millisecond,
+		"from capture to play; 0: as arrivals need it")
 	c.Network.Flags(f)
 }
 

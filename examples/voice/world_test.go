@@ -60,7 +60,8 @@ func (w *world) clock(ppm float64) program.Clock {
 // judge.
 func (w *world) speakerBirth() {
 	s := &speaker{side: newSide(0, w.config, w.clock(w.Skew/2)), to: listenerAt}
-	s.now, s.send = w.now, w.way(func(b []byte) { w.arrive(w.listener().side, b, speakerAt, w.listener().take) })
+	s.now = w.now
+	s.send = w.way(func(b []byte) { w.arrive(w.listener().side, b, speakerAt, w.listener().take) })
 	if w.speaker != nil {
 		s.captured = w.speaker.captured
 	}
@@ -172,9 +173,10 @@ func (w *world) end() *result {
 func TestExact(t *testing.T) {
 	worlds := testkit.Sized[uint64](2, 20, 20)
 	for _, c := range []struct {
-		latency     time.Duration
-		least, most float64 // of the latency in the end, ms: frames take 15 to 25, and up to 2 of clocks and steps
-		woke        int64   // us, after a frame was due: it may have been due earlier
+		latency time.Duration
+		// of the latency in the end, ms: frames take 15 to 25, and up to 2 of clocks and steps
+		least, most float64
+		woke        int64 // us, after a frame was due: it may have been due earlier
 	}{{80 * time.Millisecond, 80, 80, 2}, {0, 25, 29, 200}} {
 		var worst testkit.Spread
 		for seed := range worlds {
@@ -186,12 +188,14 @@ func TestExact(t *testing.T) {
 				t.Errorf("seed %d: %+v", seed, r)
 			}
 			if r.Error.P99 > 1000 || r.Latency < c.least || r.Latency > c.most {
-				t.Errorf("seed %d: latency %v ms, play - capture - latency: %v; want p99 of 1000 us at most", seed, r.Latency, r.Error)
+				t.Errorf("seed %d: latency %v ms, play - capture - latency: %v; want p99 of 1000 us at most",
+					seed, r.Latency, r.Error)
 			}
 			worst.Median, worst.P99 = max(worst.Median, r.Error.Median), max(worst.P99, r.Error.P99)
 			worst.Max, worst.Samples = max(worst.Max, r.Error.Max), worst.Samples+r.Error.Samples
 		}
-		t.Logf("%d worlds of a minute, latency %v: play - capture - latency, the worst each: %v", worlds, c.latency, worst)
+		t.Logf("%d worlds of a minute, latency %v: play - capture - latency, the worst each: %v",
+			worlds, c.latency, worst)
 	}
 }
 

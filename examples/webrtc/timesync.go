@@ -18,8 +18,9 @@ func Unreliable() webrtc.DataChannelInit {
 }
 
 // Set sets what a connection for such channels needs. After an outage of the network SCTP tries
-// again twice a second; else it waits twice as long each time, and all channels are silent for many
-// seconds after the outage. And DTLS records that anybody could have forged are dropped: see guard.go.
+// again twice a second; else it waits twice as long each time, and all channels are silent for
+// many seconds after the outage. And DTLS records that anybody could have forged are dropped: see
+// guard.go.
 func Set(s *webrtc.SettingEngine) error {
 	s.SetSCTPRTOMax(500 * time.Millisecond)
 	network, err := stdnet.NewNet()

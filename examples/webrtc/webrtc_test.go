@@ -35,8 +35,8 @@ func TestUnreliable(t *testing.T) {
 	}
 }
 
-// TestGuard: of what arrives on a connection's socket, alerts that are not encrypted are dropped, and
-// STUN messages, handshakes and encrypted records pass.
+// TestGuard: of what arrives on a connection's socket, alerts that are not encrypted are dropped,
+// and STUN messages, handshakes and encrypted records pass.
 func TestGuard(t *testing.T) {
 	network, err := stdnet.NewNet()
 	testkit.Must(t, err)

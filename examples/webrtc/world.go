@@ -46,7 +46,8 @@ func loopback() (*webrtc.API, error) {
 	return webrtc.NewAPI(webrtc.WithSettingEngine(s)), nil
 }
 
-// open makes an end of a connection with two data channels, which sends and receives until ctx is done.
+// open makes an end of a connection with two data channels, which sends and receives until ctx is
+// done.
 func open(ctx context.Context, api *webrtc.API, e *channelbench.End) (*webrtc.PeerConnection, error) {
 	conn, err := api.NewPeerConnection(webrtc.Configuration{})
 	if err != nil {
@@ -77,7 +78,8 @@ func open(ctx context.Context, api *webrtc.API, e *channelbench.End) (*webrtc.Pe
 	return conn, nil
 }
 
-// create makes a channel. Both ends know the channels by their numbers, so neither has to announce them.
+// create makes a channel. Both ends know the channels by their numbers, so neither has to announce
+// them.
 func create(conn *webrtc.PeerConnection, label string, id uint16, options webrtc.DataChannelInit) (*webrtc.DataChannel, error) {
 	negotiated := true
 	options.Negotiated, options.ID = &negotiated, &id

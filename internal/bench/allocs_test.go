@@ -54,8 +54,9 @@ func TestNoAllocationsInTrouble(t *testing.T) {
 	var s timesync.TimeSynchronizer
 	feed := &NewStreams(1)[0]
 	now := feed.Now
-	type change struct{ delay, remote, now int64 } // us: by which the way, the peer's clock and ours change
-	changes := map[int]change{                     // by second
+	// us: by which the way, the peer's clock and ours change
+	type change struct{ delay, remote, now int64 }
+	changes := map[int]change{ // by second
 		30: {delay: 40_000}, 60: {delay: -40_000},
 		80: {remote: 1_000_000}, 100: {remote: -3_000},
 		120: {now: 20_000_000}, 140: {now: 200_000_000}, 150: {now: -60_000_000}, 160: {now: 5_000_000},

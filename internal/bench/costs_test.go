@@ -1,8 +1,8 @@
-// These benchmarks measure whether a call costs more than it may, and what a datagram costs a server of many
-// peers, beside the caches. All costs are measured in turns with
-// those of a baseline, a few thousand calls each, because a shared machine changes its pace
-// from one millisecond to the next. What counts is the median of the ratios. The streams are checked to
-// be right before anything is measured.
+// These benchmarks measure whether a call costs more than it may, and what a datagram costs a
+// server of many peers, beside the caches. All costs are measured in turns with those of a
+// baseline, a few thousand calls each, because a shared machine changes its pace from one
+// millisecond to the next. What counts is the median of the ratios. The streams are checked to be
+// right before anything is measured.
 package bench
 
 import (
@@ -121,11 +121,12 @@ type cost struct {
 	duel
 }
 
-// costs returns all calls but those that the compiler inlines, see TestInlined of internal/repotest. One is also compared with a datagram of the original, which takes 24
-// ns where atomic stores are slow (Xeon) and 7 to 8 ns where they are not (EPYC): there ours
-// takes as long. All but those of forgedCosts are compared with a call of words.sum, which takes 1 ns at 3.6 GHz, so
-// their limits are nanoseconds there. It does what they do, only less, so whoever else uses
-// the core slows both alike.
+// costs returns all calls but those that the compiler inlines, see TestInlined of
+// internal/repotest. One is also compared with a datagram of the original, which takes 24 ns where
+// atomic stores are slow (Xeon) and 7 to 8 ns where they are not (EPYC): there ours takes as long.
+// All but those of forgedCosts are compared with a call of words.sum, which takes 1 ns at 3.6 GHz,
+// so their limits are nanoseconds there. It does what they do, only less, so whoever else uses the
+// core slows both alike.
 func costs(t testing.TB) []cost {
 	const calls, peers = 4096, 64
 	feeds := NewStreams(peers + 1)
@@ -182,7 +183,8 @@ func costs(t testing.TB) []cost {
 		return cost{name, limit, duel{calls: calls, prepare: prepare, base: sums, ours: ours}}
 	}
 	all := []cost{
-		call("OnAuthenticatedDatagramTimestamp", 16, received), // 12 to 13.4, by processor and by how busy it is
+		// 12 to 13.4, by processor and by how busy it is
+		call("OnAuthenticatedDatagramTimestamp", 16, received),
 		// 2.4 to 2.6 where the baseline's stores cost 9 ns.
 		{
 			name:  "OnAuthenticatedDatagramTimestamp/windowed minimum",
@@ -220,10 +222,16 @@ func costs(t testing.TB) []cost {
 			each(n, func(i uint64) uint64 { remote, _ := ours.RemoteTime(now + i<<8); return remote })
 		}),
 		call("MinimumOneWayDelay", 10, func(n int) {
-			each(n, func(i uint64) uint64 { delay, _ := ours.MinimumOneWayDelay(); return uint64(delay) + i })
+			each(n, func(i uint64) uint64 {
+				delay, _ := ours.MinimumOneWayDelay()
+				return uint64(delay) + i
+			})
 		}),
 		call("MinDeltaTS24", 10, func(n int) {
-			each(n, func(i uint64) uint64 { delta, _ := ours.MinDeltaTS24(now + i<<8); return uint64(delta) })
+			each(n, func(i uint64) uint64 {
+				delta, _ := ours.MinDeltaTS24(now + i<<8)
+				return uint64(delta)
+			})
 		}),
 	}
 	return append(all, forgedCosts(t)...)

@@ -27,8 +27,9 @@ func Certificate() (own tls.Certificate, roots *x509.CertPool) {
 	begins := time.Now().Add(-time.Hour) // the other machine's clock may be behind
 	template := &x509.Certificate{
 		SerialNumber: serial, NotBefore: begins, NotAfter: begins.Add(certLife),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, _ := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	parsed, _ := x509.ParseCertificate(der)

@@ -34,7 +34,12 @@ type Flags struct {
 // Add adds the flags to f. The defaults are a run of the length lasting on a very bad network,
 // with clocks as far apart as a bad pair of quartz crystals.
 func (c *Flags) Add(f *flag.FlagSet, lasting time.Duration) {
-	c.Network = badnet.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}
+	c.Network = badnet.Config{
+		Delay:   30 * time.Millisecond,
+		Jitter:  10 * time.Millisecond,
+		Loss:    1,
+		Reorder: 2,
+	}
 	f.StringVar(&c.Listen, "listen", "", "wait for callers at this `address`, such as :9000")
 	f.StringVar(&c.Dial, "dial", "", "call the end that listens at this `address`")
 	KeyFlag(f, &c.key, "all ends share; for -listen and -dial")

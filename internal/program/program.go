@@ -68,7 +68,8 @@ func Given(f *flag.FlagSet, name string) (given bool) {
 // repeat them: one may be a key, and what a program prints ends up in logs.
 func Arguments(f *flag.FlagSet, most int) error {
 	if f.NArg() > most {
-		return fmt.Errorf("%d arguments after the flags, want %d; pass a key in $%s", f.NArg(), most, KeyVariable)
+		return fmt.Errorf("%d arguments after the flags, want %d; pass a key in $%s",
+			f.NArg(), most, KeyVariable)
 	}
 	return nil
 }

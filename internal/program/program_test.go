@@ -23,7 +23,11 @@ import (
 func TestKey(t *testing.T) {
 	want := [32]byte{1, 2, 3}
 	digits := hex.EncodeToString(want[:])
-	for _, c := range []struct{ text, environment string }{{digits, ""}, {"", digits}, {digits, "wrong"}} {
+	for _, c := range []struct{ text, environment string }{
+		{digits, ""},
+		{"", digits},
+		{digits, "wrong"},
+	} {
 		t.Setenv(program.KeyVariable, c.environment)
 		if got, err := program.Key(c.text); err != nil || got != want {
 			t.Errorf("%+v: %v", c, err)
@@ -32,7 +36,8 @@ func TestKey(t *testing.T) {
 	for _, wrong := range []string{"", digits[1:], digits + "00", "x" + digits[1:]} {
 		t.Setenv(program.KeyVariable, "")
 		got, err := program.Key(wrong)
-		if err == nil || got != [32]byte{} || len(wrong) > 60 && strings.Contains(err.Error(), wrong[1:]) {
+		if err == nil || got != [32]byte{} ||
+			len(wrong) > 60 && strings.Contains(err.Error(), wrong[1:]) {
 			t.Errorf("%q: %x, %v", wrong, got, err)
 		}
 	}
@@ -79,7 +84,8 @@ func TestFlags(t *testing.T) {
 		run(t.Context(), args, io.Discard, &stderr)
 		return stderr.String()
 	}
-	if help := printed("-h"); !strings.Contains(help, program.KeyVariable) || strings.Contains(help, "5e5e") {
+	if help := printed("-h"); !strings.Contains(help, program.KeyVariable) ||
+		strings.Contains(help, "5e5e") {
 		t.Errorf("-h prints the key, or no help:\n%s", help)
 	}
 	said := printed("-listen", ":1")
@@ -89,7 +95,8 @@ func TestFlags(t *testing.T) {
 	given := c.Key
 	said = printed("-demo", "-down", "4ms@1s", "-loss", "3")
 	down := badnet.Extra{By: 4 * time.Millisecond, From: time.Second}
-	drawn := c.Key != [32]byte{} && c.Key != given && c.Network.Seed != 0 && c.Network.Down == down && c.Network.Loss == 3 && c.Network.Jitter == 10*time.Millisecond
+	drawn := c.Key != [32]byte{} && c.Key != given && c.Network.Seed != 0 &&
+		c.Network.Down == down && c.Network.Loss == 3 && c.Network.Jitter == 10*time.Millisecond
 	if said != "test: done\n" || !drawn || c.For != 1 || c.Skew != 50 || c.Alone() {
 		t.Errorf("%s%+v", said, c)
 	}
@@ -119,7 +126,9 @@ func TestClock(t *testing.T) {
 }
 
 func TestWait(t *testing.T) {
-	for _, wait := range []time.Duration{-time.Second, 0, 100 * time.Microsecond, 5 * time.Millisecond} {
+	for _, wait := range []time.Duration{
+		-time.Second, 0, 100 * time.Microsecond, 5 * time.Millisecond,
+	} {
 		at := time.Now().Add(wait)
 		if !program.Wait(func() time.Duration { return time.Until(at) }, nil) || time.Now().Before(at) {
 			t.Errorf("a wait for %v ends %v early", wait, time.Until(at))

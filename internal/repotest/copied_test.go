@@ -1,5 +1,5 @@
-// These tests prove that the top folder can be copied: its files build, vet, test and fuzz in a folder of
-// another module, as its owner is told to copy them.
+// These tests prove that the top folder can be copied: its files build, vet, test and fuzz in a
+// folder of another module, as its owner is told to copy them.
 package repotest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestCopiedTests: what the commands of PRODUCTION.md copy into another module of the oldest Go vets
-// there, and passes its tests and some seconds of fuzzing.
+// TestCopiedTests: what the commands of PRODUCTION.md copy into another module of the oldest Go
+// vets there, and passes its tests and some seconds of fuzzing.
 func TestCopiedTests(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -22,7 +22,8 @@ func TestCopiedTests(t *testing.T) {
 	commands := copyCommands(t)
 	c := newConsumer(t, "go "+oldestGo+"\n", "example.com/game/third_party/timesync")
 	repository := filepath.Join(c.dir, "..", "timesync")
-	must(t, os.CopyFS(filepath.Join(repository, "testdata"), os.DirFS(filepath.Join(root, "testdata"))))
+	must(t,
+		os.CopyFS(filepath.Join(repository, "testdata"), os.DirFS(filepath.Join(root, "testdata"))))
 	goFiles, err := filepath.Glob(filepath.Join(root, "*.go"))
 	must(t, err)
 	for _, name := range append(goFiles, filepath.Join(root, "LICENSE")) {
@@ -52,7 +53,8 @@ func TestCopiedTests(t *testing.T) {
 // copyCommands returns those of the section of PRODUCTION.md.
 func copyCommands(t *testing.T) string {
 	t.Helper()
-	_, section, _ := strings.Cut(string(read(t, root+"/docs/PRODUCTION.md")), "\n## Copying the files\n")
+	_, section, _ := strings.Cut(string(read(t, root+"/docs/PRODUCTION.md")),
+		"\n## Copying the files\n")
 	first, _ := between(t, section, "\n    mkdir ", "\n\n")
 	return "mkdir " + first
 }
@@ -73,7 +75,8 @@ func fuzzTargets(t *testing.T, folder string) {
 		out, err := tryGo(t, folder, "test", "-run", "^$", "-fuzz", "^"+target[1]+"$", "-fuzztime", "1s",
 			"-fuzzminimizetime", "100x", ".", "-args", "-test.fuzzcachedir="+t.TempDir())
 		// Before Go 1.27 the tool sometimes takes the end of the time for a failure (golang/go#75804).
-		isEnd := bytes.Contains(out, []byte("context deadline exceeded")) && !bytes.Contains(out, []byte("Failing input"))
+		isEnd := bytes.Contains(out, []byte("context deadline exceeded")) &&
+			!bytes.Contains(out, []byte("Failing input"))
 		if err != nil && !isEnd {
 			t.Errorf("%s: %v\n%s", target[1], err, out)
 		}
@@ -86,9 +89,13 @@ func fuzzTargets(t *testing.T, folder string) {
 // TestPointers: the documents, folders and files that comments of the top folder name are in the
 // repository. doc.go says that a copy lacks them.
 func TestPointers(t *testing.T) {
-	pointer := regexp.MustCompile(`\b(clock|docs|examples|internal|js|lab|link)/[\w./-]*\w|\b\w+_test\.go|\b[A-Z]+\.md`)
+	pointer := regexp.MustCompile(
+		`\b(clock|docs|examples|internal|js|lab|link)/[\w./-]*\w|\b\w+_test\.go|\b[A-Z]+\.md`,
+	)
 	found := 0
-	for _, name := range []string{"doc.go", "ts24.go", "ts23.go", "ts16.go", "counter.go", "synchronizer.go", "synchronizer_test.go", "fuzz_test.go"} {
+	for _, name := range []string{
+		"doc.go", "ts24.go", "ts23.go", "ts16.go", "counter.go", "synchronizer.go", "synchronizer_test.go", "fuzz_test.go",
+	} {
 		for _, line := range strings.Split(string(read(t, filepath.Join(root, name))), "\n") {
 			_, comment, _ := strings.Cut(line, "//")
 			for _, path := range pointer.FindAllString(comment, -1) {

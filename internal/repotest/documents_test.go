@@ -1,6 +1,6 @@
-// These tests prove what a reader of the documents and a server with a million peers count on: links lead
-// somewhere, the snippets run, what runs on each system is the README's command, what costs less than a
-// call is inlined, and a peer takes few cache lines.
+// These tests prove what a reader of the documents and a server with a million peers count on:
+// links lead somewhere, the snippets run, what runs on each system is the README's command, what
+// costs less than a call is inlined, and a peer takes few cache lines.
 package repotest
 
 import (
@@ -95,7 +95,8 @@ func TestExamples(t *testing.T) {
 // TestWorkflow: what runs on each system is the command of README.md. The other command there tests
 // each nested module.
 func TestWorkflow(t *testing.T) {
-	nested, _ := between(t, string(read(t, root+"/README.md")), "\nfor dir in ", "; do\n\t(cd $dir && go test ./...)")
+	nested, _ := between(t, string(read(t, root+"/README.md")), "\nfor dir in ",
+		"; do\n\t(cd $dir && go test ./...)")
 	want := nestedModules(t)
 	if got := strings.Fields(nested); !slices.Equal(got, want) {
 		t.Errorf("README.md tests the modules %q, want %q", got, want)
@@ -126,13 +127,16 @@ func nestedModules(t *testing.T) (folders []string) {
 	return folders
 }
 
-// TestSnippets: the code of documents is that of programs: README's is the Example of link, with what it
-// prints, tick's quick start has all of its Example, and the program has each line of the recipe for sound.
+// TestSnippets: the code of documents is that of programs: README's is the Example of link, with
+// what it prints, tick's quick start has all of its Example, and the program has each line of the
+// recipe for sound.
 func TestSnippets(t *testing.T) {
 	readme, rest := between(t, string(read(t, root+"/README.md")), "```go\n", "```\n")
 	prints, _ := between(t, rest, "```\n", "\n```\n")
-	quick, _ := between(t, string(read(t, root+"/tick/example_quick_test.go")), "\nfunc Example() {\n", "\n\t// Output:")
-	recipe, _ := between(t, string(read(t, root+"/docs/USES.md")), "\n## Capture and playout\n", "\n## ")
+	quick, _ := between(t, string(read(t, root+"/tick/example_quick_test.go")),
+		"\nfunc Example() {\n", "\n\t// Output:")
+	recipe, _ := between(t, string(read(t, root+"/docs/USES.md")), "\n## Capture and playout\n",
+		"\n## ")
 	sound := strings.Split(recipe, "```")
 	if len(sound) != 7 {
 		t.Fatalf("%d Go snippets in the recipe for sound", len(sound)/2)
@@ -141,7 +145,8 @@ func TestSnippets(t *testing.T) {
 		return regexp.MustCompile(`(?m)^(//)?[\t ]*`).ReplaceAllString(text, "")
 	}
 	for file, blocks := range map[string][]string{
-		"/link/example_test.go":        {"func Example() {\n" + readme + "\t// Output: " + strings.ReplaceAll(prints, "\n", "\n\t// ") + "\n}"},
+		"/link/example_test.go": {"func Example() {\n" + readme + "\t// Output: " +
+			strings.ReplaceAll(prints, "\n", "\n\t// ") + "\n}"},
 		"/tick/doc.go":                 strings.Split(quick, "\n\n"),
 		"/examples/voice/chat/main.go": strings.Split(strings.ReplaceAll(sound[1]+sound[3]+sound[5], "go\n", "\n"), "\n"),
 	} {
@@ -187,10 +192,13 @@ func TestBytes(t *testing.T) {
 // TestInlined: what costs less than a call is inlined.
 func TestInlined(t *testing.T) {
 	out := string(goCommand(t, ".", "build", "-gcflags=-m", root))
-	names := []string{"LocalTimeToDatagramTS24", "FromLocalTime23", "FromLocalTime16", "(*TimeSynchronizer).IsSynchronized"}
+	names := []string{"LocalTimeToDatagramTS24", "FromLocalTime23", "FromLocalTime16",
+		"(*TimeSynchronizer).IsSynchronized"}
 	for _, counter := range []string{"Counter16", "Counter23", "Counter24"} {
 		names = append(names, "New"+counter, "Read"+counter)
-		for _, method := range []string{"Add", "Sub", "Inc", "Dec", "Distance", "Compare", "Less", "Expand", "ExpandBiased", "Put", "AppendBinary"} {
+		for _, method := range []string{
+			"Add", "Sub", "Inc", "Dec", "Distance", "Compare", "Less", "Expand", "ExpandBiased", "Put", "AppendBinary",
+		} {
 			names = append(names, counter+"."+method)
 		}
 	}

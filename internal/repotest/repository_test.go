@@ -96,13 +96,15 @@ func TestLicenses(t *testing.T) {
 	}
 }
 
-// TestImports: the core imports next to nothing: errors and strconv for the counters, math
-// and math/bits for the line under the datagrams, sync/atomic for the readers, time for
-// durations, fmt and log/slog for logs, encoding/binary for snapshots that travel. None of these reads a
-// clock but time, and none a file, a socket or a random number.
+// TestImports: the core imports next to nothing: errors and strconv for the counters, math and
+// math/bits for the line under the datagrams, sync/atomic for the readers, time for durations, fmt
+// and log/slog for logs, encoding/binary for snapshots that travel. None of these reads a clock
+// but time, and none a file, a socket or a random number.
 func TestImports(t *testing.T) {
-	allowed := []string{"encoding/binary", "errors", "fmt", "log/slog", "math", "math/bits", "strconv", "sync/atomic", "time"}
-	for _, path := range strings.Fields(string(goCommand(t, root, "list", "-f", `{{join .Imports " "}}`, "."))) {
+	allowed := []string{"encoding/binary", "errors", "fmt", "log/slog", "math", "math/bits",
+		"strconv", "sync/atomic", "time"}
+	for _, path := range strings.Fields(string(goCommand(t, root, "list", "-f",
+		`{{join .Imports " "}}`, "."))) {
 		if !slices.Contains(allowed, path) {
 			t.Errorf("the core imports %s", path)
 		}
@@ -177,7 +179,8 @@ func (c *consumer) copy(from, to string, replace ...string) {
 	embed := regexp.MustCompile(`(?m)^//go:embed (\S+)$`)
 	for _, name := range append(sources(c.t, from), root+"/LICENSE") {
 		text := read(c.t, name)
-		c.write(filepath.Join(to, filepath.Base(name)), strings.NewReplacer(replace...).Replace(string(text)))
+		c.write(filepath.Join(to, filepath.Base(name)),
+			strings.NewReplacer(replace...).Replace(string(text)))
 		for _, found := range embed.FindAllSubmatch(text, -1) {
 			embedded := string(found[1])
 			c.write(filepath.Join(to, embedded), string(read(c.t, filepath.Join(root, from, embedded))))
@@ -193,13 +196,14 @@ func (c *consumer) runs(args ...string) {
 	}
 }
 
-// TestCopies: the files can be copied into any module of the oldest Go, and the other
-// packages', seal.go and the voice chat after the lines that import the core and its packages are changed.
+// TestCopies: the files can be copied into any module of the oldest Go, and the other packages',
+// seal.go and the voice chat after the lines that import the core and its packages are changed.
 func TestCopies(t *testing.T) {
 	const copied = "example.com/game/net"
 	c := newConsumer(t, "go "+oldestGo+"\n", copied)
 	for _, dir := range append([]string{"examples/seal", "examples/voice/chat"}, packages...) {
-		c.copy(dir, filepath.Join("net", dir), `"`+module(t)+`"`, `"`+copied+`"`, `"`+module(t)+`/`, `"`+copied+`/`)
+		c.copy(dir, filepath.Join("net", dir), `"`+module(t)+`"`, `"`+copied+`"`, `"`+module(t)+`/`,
+			`"`+copied+`/`)
 	}
 	goCommand(t, c.dir, "vet", "./...")
 	c.runs(".")
@@ -241,7 +245,8 @@ func TestAPI(t *testing.T) {
 	if *update {
 		must(t, os.WriteFile("testdata/api.txt", []byte(all.String()), 0o666))
 	}
-	got, want := strings.Split(all.String(), "\n"), strings.Split(string(read(t, "testdata/api.txt")), "\n")
+	got := strings.Split(all.String(), "\n")
+	want := strings.Split(string(read(t, "testdata/api.txt")), "\n")
 	for _, line := range slices.Concat(got, want) {
 		if here, there := slices.Contains(got, line), slices.Contains(want, line); here != there {
 			t.Errorf("exported: %v, in testdata/api.txt, which -update writes: %v: %s", here, there, line)

@@ -1,5 +1,5 @@
-// These tests prove that git tracks only what people wrote or recorded: no programs, nothing large, and
-// nothing that is true on one machine only.
+// These tests prove that git tracks only what people wrote or recorded: no programs, nothing
+// large, and nothing that is true on one machine only.
 package repotest
 
 import (
@@ -19,9 +19,12 @@ import (
 // largestFile is more than the largest file of test data has, in bytes.
 const largestFile = 1_000_000
 
-// machinePath matches the beginning of an absolute path in the folders where people keep their work. A
-// letter, a dot or a closing bracket before it would make it part of a URL or of another path.
-var machinePath = regexp.MustCompile(`(?:^|[^\w.~/)}-])(?:/(?:home|Users)/[\w.]+/|/(?:work|root|tmp|private/tmp|var/folders)/\w|[A-Za-z]:\\Users\\)[\w./-]*`)
+// machinePath matches the beginning of an absolute path in the folders where people keep their
+// work. A letter, a dot or a closing bracket before it would make it part of a URL or of another
+// path.
+var machinePath = regexp.MustCompile(
+	`(?:^|[^\w.~/)}-])(?:/(?:home|Users)/[\w.]+/|/(?:work|root|tmp|private/tmp|var/folders)/\w|[A-Za-z]:\\Users\\)[\w./-]*`,
+)
 
 // programs are the first bytes of what compilers and linkers write.
 var programs = map[string]string{
@@ -173,7 +176,8 @@ func isMain(t *testing.T, name string) bool {
 	if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
 		return false
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, filepath.FromSlash(name)), nil, parser.PackageClauseOnly)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, filepath.FromSlash(name)),
+		nil, parser.PackageClauseOnly)
 	if os.IsNotExist(err) {
 		return false // deleted, but not committed
 	}

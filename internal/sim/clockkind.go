@@ -54,8 +54,8 @@ func coarseA(name string, step time.Duration) ClockKind {
 // recordedFrom is where a recording begins in a world. Before that, chronyd may have stepped.
 const recordedFrom = 900 * time.Second
 
-// RecordedClock lets both ends have recorded clocks instead of crystals; a phone's is that of A, and
-// B keeps its own. Recordings that are longer than twice recordedFrom begin there.
+// RecordedClock lets both ends have recorded clocks instead of crystals; a phone's is that of A,
+// and B keeps its own. Recordings that are longer than twice recordedFrom begin there.
 func RecordedClock(pair simnet.ClockPair) ClockKind {
 	return ClockKind{pair.Name, func(s *simnet.ClockSpec, _ uint64, side Side, _ time.Duration) {
 		trace := [2]*simnet.ClockTrace{pair.A, pair.B}[side]
@@ -75,8 +75,8 @@ func fromRecording(trace *simnet.ClockTrace) *simnet.ClockTrace {
 	return trace
 }
 
-// FindClockKind returns the kind of that name, among those that need no recording and those that are
-// recorded in a folder; "" is no folder.
+// FindClockKind returns the kind of that name, among those that need no recording and those that
+// are recorded in a folder; "" is no folder.
 func FindClockKind(name, folder string) (ClockKind, error) {
 	kinds := ClockKinds()
 	pairs, err := simnet.ReadClockPairs(folder)

@@ -27,8 +27,8 @@ func (c *Core) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 	return nearUsec + uint64(int64((remote-nearUsec)<<38)>>38), ok
 }
 
-// StartDatagram starts a datagram as the core wants it: the stamp, and what to report to the peer if
-// there is anything.
+// StartDatagram starts a datagram as the core wants it: the stamp, and what to report to the peer
+// if there is anything.
 func StartDatagram(s *timesync.TimeSynchronizer, nowUsec uint64) []byte {
 	b := make([]byte, 7, 80)
 	timesync.LocalTimeToDatagramTS24(nowUsec).Put(b)

@@ -58,7 +58,13 @@ func Families() (all []Family) {
 			add(Family{Kind: kind, Ways: ways})
 		}
 		for _, slope := range [][2]float64{{3, 10}, {10, 30}, {30, 100}, {100, 300}, {300, 1000}} {
-			add(Family{Kind: "ramp", Ways: ways, lo: slope[0], hi: slope[1], lasts: spans{40 * sec, 200 * sec}})
+			add(Family{
+				Kind:  "ramp",
+				Ways:  ways,
+				lo:    slope[0],
+				hi:    slope[1],
+				lasts: spans{40 * sec, 200 * sec},
+			})
 		}
 		add(Family{Kind: "ramp", Ways: ways, lo: 3, hi: 30, Early: true})
 		add(Family{Kind: "ramp", Ways: ways, lo: 30, hi: 300, Early: true})

@@ -38,7 +38,8 @@ func (t *trace) OnExchange(t1, t2, t3, t4 uint64) { *t.sum = append(*t.sum, t1, 
 func digest(sc Scenario, seed uint64, others ...Pair) uint64 {
 	sc.Duration = min(sc.Duration, 40*time.Second)
 	var sum []uint64
-	Run(sc, seed, slices.Concat(others, []Pair{{"trace", &trace{sum: &sum}, &trace{sum: &sum}}}), Observer{})
+	Run(sc, seed, slices.Concat(others, []Pair{{"trace", &trace{sum: &sum}, &trace{sum: &sum}}}),
+		Observer{})
 	h := fnv.New64a()
 	fmt.Fprint(h, sum)
 	return h.Sum64()
@@ -47,7 +48,9 @@ func digest(sc Scenario, seed uint64, others ...Pair) uint64 {
 func TestDeterminism(t *testing.T) {
 	for _, sc := range Scenarios() {
 		first := digest(sc, 7)
-		if again := digest(sc, 7, Pair{"NTPFilter", new(rivals.NTPFilter), new(rivals.NTPFilter)}); again != first {
+		if again := digest(sc, 7, Pair{
+			"NTPFilter", new(rivals.NTPFilter), new(rivals.NTPFilter),
+		}); again != first {
 			t.Errorf("%s: the same seed gave other packets: %#x, %#x", sc.Name, first, again)
 		}
 		if other := digest(sc, 8); other == first {
@@ -108,11 +111,13 @@ func TestReadTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	z := gzip.NewWriter(f)
-	fmt.Fprint(z, "send_time_us,owd_us,direction\n0,20130.5,up\n3333.2,6557,down\n10000,-1,up\n15000,20000,up\n")
+	fmt.Fprint(z,
+		"send_time_us,owd_us,direction\n0,20130.5,up\n3333.2,6557,down\n10000,-1,up\n15000,20000,up\n")
 	z.Close()
 	f.Close()
 	got, err := simnet.ReadTrace(path)
-	want := []simnet.Sample{{At: 0, Delay: 20130500}, {At: 10 * ms, Delay: simnet.Lost}, {At: 15 * ms, Delay: 20 * ms}}
+	want := []simnet.Sample{{At: 0, Delay: 20130500}, {At: 10 * ms, Delay: simnet.Lost},
+		{At: 15 * ms, Delay: 20 * ms}}
 	if err != nil || !slices.Equal(got["up"], want) {
 		t.Errorf("%v, %v", got, err)
 	}

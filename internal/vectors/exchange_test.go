@@ -31,7 +31,8 @@ func TestRoundTripError(t *testing.T) {
 		}
 		most, mid := testkit.SpreadOf(errs).Max, sum/float64(len(errs))
 		if most > worst || math.Abs(mid) > mean || !strings.Contains(text, fmt.Sprintf(said, most)) {
-			t.Errorf("%s: max %d us, mean %.2f us; limits %d and %.1f; doc.go should say so", what, most, mid, worst, mean)
+			t.Errorf("%s: max %d us, mean %.2f us; limits %d and %.1f; doc.go should say so",
+				what, most, mid, worst, mean)
 		}
 	}
 	// exchange lets A stamp an event after datagrams each way, sent at the times
@@ -39,8 +40,10 @@ func TestRoundTripError(t *testing.T) {
 	exchange := func(offset, delay uint64, fromA, fromB []uint64, meant uint64) (e23, e16 int64) {
 		var a, b timesync.TimeSynchronizer
 		for i := range fromA {
-			b.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(fromA[i]), fromA[i]+offset+delay)
-			a.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(fromB[i]+offset), fromB[i]+delay)
+			b.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(fromA[i]),
+				fromA[i]+offset+delay)
+			a.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(fromB[i]+offset),
+				fromB[i]+delay)
 		}
 		report, _ := b.MinDeltaTS24(meant + offset)
 		a.OnPeerMinDeltaTS24(report, meant)
@@ -50,7 +53,8 @@ func TestRoundTripError(t *testing.T) {
 			t.Fatal("not synchronized")
 		}
 		there := meant + offset
-		return int64(timesync.FromLocalTime23(there+delay, ts23) - there), int64(timesync.FromLocalTime16(there+delay, ts16) - there)
+		return int64(timesync.FromLocalTime23(there+delay, ts23) - there),
+			int64(timesync.FromLocalTime16(there+delay, ts16) - there)
 	}
 
 	var one23, many23, many16 []int64
@@ -67,7 +71,8 @@ func TestRoundTripError(t *testing.T) {
 			fromA[i] = base + uint64(i)*20_000 + rng.Uint64N(64)
 			fromB[i] = fromA[i] + 10_000 + rng.Uint64N(64)
 		}
-		e23, e16 := exchange(rng.Uint64(), rng.Uint64N(100_000), fromA, fromB, base+1_000_000+rng.Uint64N(1000))
+		e23, e16 := exchange(rng.Uint64(), rng.Uint64N(100_000), fromA, fromB,
+			base+1_000_000+rng.Uint64N(1000))
 		many23, many16 = append(many23, e23), append(many16, e16)
 	}
 	check("TS23, 32 datagrams each way", many23, 9, 0.5, "as a TS23 is read within %d us")

@@ -1,8 +1,9 @@
-// These tests prove that what the package computes is what the C++ original computed: each
-// row of the golden vectors (testdata/README.md) to the bit, but for what the comments say. In the recorded
-// sessions of two peers our errors are not above the original's, and what makes the original's error explode
-// leaves ours small. The vectors are those that were recorded. Counters do on their rings what they
-// should; their bytes, and what they expand to, FuzzCodec and FuzzExpand prove.
+// These tests prove that what the package computes is what the C++ original computed: each row of
+// the golden vectors (testdata/README.md) to the bit, but for what the comments say. In the
+// recorded sessions of two peers our errors are not above the original's, and what makes the
+// original's error explode leaves ours small. The vectors are those that were recorded. Counters
+// do on their rings what they should; their bytes, and what they expand to, FuzzCodec and
+// FuzzExpand prove.
 package vectors
 
 import (
@@ -52,8 +53,8 @@ type counter[C any] interface {
 	ExpandBiased(recent uint64, bias int64) uint64
 }
 
-// calculation returns what is calculated from a row, and what the row says. It returns nothing of a row that is about
-// counters that the package does not have.
+// calculation returns what is calculated from a row, and what the row says. It returns nothing of
+// a row that is about counters that the package does not have.
 type calculation func(v []uint64) (got, want []uint64)
 
 // byBits is the calculation with counters of as many bits as stand in a column.
@@ -73,9 +74,9 @@ func truth(x bool) uint64 {
 	return 0
 }
 
-// arithmetic is about a row of compare.csv. What a conversion sets above the ring is ignored. Distance leads from one
-// to the other, the shorter way. Half a ring apart the original says both a<b and a>b; ours says that the smaller
-// number comes first.
+// arithmetic is about a row of compare.csv. What a conversion sets above the ring is ignored.
+// Distance leads from one to the other, the shorter way. Half a ring apart the original says both
+// a<b and a>b; ours says that the smaller number comes first.
 func arithmetic[C counter[C]](v []uint64) (got, want []uint64) {
 	bits, a, b, want := v[0], v[1], v[2], v[3:]
 	above := C(9) << bits // none for 16 bits
@@ -90,8 +91,9 @@ func arithmetic[C counter[C]](v []uint64) (got, want []uint64) {
 		append(slices.Clip(want), want[0], 1, a)
 }
 
-// expansion is about a row of expand.csv, expand_bias.csv, or expand_bias_extreme.csv. Where the original accepts a
-// bias without meaning, ours is limited: the result has the right low bits and recent stays inside the interval.
+// expansion is about a row of expand.csv, expand_bias.csv, or expand_bias_extreme.csv. Where the
+// original accepts a bias without meaning, ours is limited: the result has the right low bits and
+// recent stays inside the interval.
 func expansion[C counter[C]](v []uint64) (got, want []uint64) {
 	recent, bits, small := v[0], v[1], v[2]
 	if len(v) == 4 {
@@ -102,7 +104,8 @@ func expansion[C counter[C]](v []uint64) (got, want []uint64) {
 		return []uint64{result}, v[4:]
 	}
 	d := int64(result - recent)
-	return []uint64{(result ^ small) & (1<<bits - 1), truth(-1<<bits < d && d < 1<<bits)}, []uint64{0, 1}
+	return []uint64{(result ^ small) & (1<<bits - 1), truth(-1<<bits < d && d < 1<<bits)},
+		[]uint64{0, 1}
 }
 
 func fromLocal16(v []uint64) (got, want []uint64) {
@@ -124,7 +127,8 @@ func toRemote(v []uint64) (got, want []uint64) {
 	o.OnPeerMinDelta(uint32(v[2]), v[0])
 	delay, remote := o.MinOWD(), o.Remote23(v[3])
 	// v[6] has 16 bits, which nothing here uses.
-	return []uint64{uint64(delay), uint64(remote), uint64(o.Datagram(uint32(v[7]), v[8]))}, []uint64{v[4], v[5], v[9]}
+	return []uint64{uint64(delay), uint64(remote), uint64(o.Datagram(uint32(v[7]), v[8]))},
+		[]uint64{v[4], v[5], v[9]}
 }
 
 // TestGolden: each row says what ours calculates, or the model of the original.
@@ -137,9 +141,11 @@ func TestGolden(t *testing.T) {
 		window.Update(uint32(v[2]), v[3], v[4])
 		return []uint64{uint64(window.Best()), truth(window.Valid())}[:len(v)-5], v[5:]
 	}
-	expand := byBits(1, expansion[timesync.Counter16], expansion[timesync.Counter23], expansion[timesync.Counter24])
+	expand := byBits(1, expansion[timesync.Counter16], expansion[timesync.Counter23],
+		expansion[timesync.Counter24])
 	for name, calculate := range map[string]calculation{
-		"compare":             byBits(0, arithmetic[timesync.Counter16], arithmetic[timesync.Counter23], arithmetic[timesync.Counter24]),
+		"compare": byBits(0, arithmetic[timesync.Counter16], arithmetic[timesync.Counter23],
+			arithmetic[timesync.Counter24]),
 		"expand":              expand,
 		"expand_bias":         expand,
 		"expand_bias_extreme": expand,
@@ -206,8 +212,8 @@ var quirks = map[string]float64{
 	"very_old_datagrams":         900,       // 35 s
 }
 
-// TestGoldenSessions: ours is never worse than the original by more than allowed. Of the quirks that holds on the whole,
-// and where only the original is synchronized it is wrong by over 0.1 s.
+// TestGoldenSessions: ours is never worse than the original by more than allowed. Of the quirks
+// that holds on the whole, and where only the original is synchronized it is wrong by over 0.1 s.
 func TestGoldenSessions(t *testing.T) {
 	for _, c := range []struct {
 		file     string
@@ -229,26 +235,31 @@ func TestGoldenSessions(t *testing.T) {
 					// Reports get lost: what the first one that arrives tells decides for the seconds that follow.
 					b.mean, b.p95, b.max = 2*b.mean, 2*b.p95, 2*b.max
 				case name == "deltas_cross_24bit_wrap":
-					// The first two datagrams to A queue alike to 2 us, so that the next, faster ones pass for early
-					// outliers: for a few seconds the error is up to twice the original's.
+					// The first two datagrams to A queue alike to 2 us, so that the next, faster
+					// ones pass for early outliers: for a few seconds the error is up to twice the
+					// original's.
 					b.mean, b.p95, b.max = 1.5*b.mean, 2*b.p95, 2*b.max
 				case name == "cell_plus50" && c.original:
-					// The 28th report of B is the first one that only an original sends. Two of 40 readings come just
-					// before that.
+					// The 28th report of B is the first one that only an original sends. Two of 40
+					// readings come just before that.
 					b.max *= 1.1
 				case name == "report_in_first_datagram":
-					// Two of 22 readings come in the first 0.2 s. A correction begins 20 ms after what caused it, so
-					// the second has the error of the first datagram, as the first has.
+					// Two of 22 readings come in the first 0.2 s. A correction begins 20 ms after
+					// what caused it, so the second has the error of the first datagram, as the
+					// first has.
 					b.p95 = b.max
 				case name == "long_silences" && c.original:
 					b.mean, b.p95, b.max = 2*b.mean, 2*b.p95, 2*b.max
 				case name == "long_silences" && bits == 16:
-					// One reading comes 1.4 s after a silence of 144 s, in which both clocks ran on with a skew that
-					// was known from 6 s. Until the next report, one end says how far they are apart by then.
+					// One reading comes 1.4 s after a silence of 144 s, in which both clocks ran
+					// on with a skew that was known from 6 s. Until the next report, one end says
+					// how far they are apart by then.
 					b.max *= 2
 				}
-				if a.mean > allowed(b.mean, bits) || a.p95 > allowed(b.p95, bits) || a.max > allowed(b.max, bits) || quirk && bits == 23 && a.max > limit {
-					t.Errorf("%s, original peer %v, TS%d: error mean, p95, max %.0f us, original's %.0f us", name, c.original, bits, a, b)
+				if a.mean > allowed(b.mean, bits) || a.p95 > allowed(b.p95, bits) ||
+					a.max > allowed(b.max, bits) || quirk && bits == 23 && a.max > limit {
+					t.Errorf("%s, original peer %v, TS%d: error mean, p95, max %.0f us, original's %.0f us",
+						name, c.original, bits, a, b)
 				}
 			}
 		}
@@ -258,9 +269,10 @@ func TestGoldenSessions(t *testing.T) {
 // misses are by how much payload timestamps are off, us.
 type misses struct{ ours, theirs []float64 }
 
-// replay feeds every input of a session to two of our synchronizers, and to two models of the original, which answer
-// as it did. It returns the errors of payload timestamps by their bits. Reports are our own, or the recorded ones of
-// the original: then each side talks to an original. With quirks the original may be synchronized wrongly.
+// replay feeds every input of a session to two of our synchronizers, and to two models of the
+// original, which answer as it did. It returns the errors of payload timestamps by their bits.
+// Reports are our own, or the recorded ones of the original: then each side talks to an original.
+// With quirks the original may be synchronized wrongly.
 func replay(t *testing.T, session []event, original, quirks bool) map[int]*misses {
 	type stamp struct {
 		ts23 timesync.Counter23
@@ -314,7 +326,8 @@ func replay(t *testing.T, session []event, original, quirks bool) map[int]*misse
 			}
 			theirs := math.Abs(float64(int64(e.Out - e.Truth)))
 			if m := all[bits]; ok {
-				m.ours, m.theirs = append(m.ours, math.Abs(float64(int64(got-e.Truth)))), append(m.theirs, theirs)
+				m.ours = append(m.ours, math.Abs(float64(int64(got-e.Truth))))
+				m.theirs = append(m.theirs, theirs)
 			} else if e.Out != 0 && theirs < 100_000 {
 				t.Errorf("%s %d: not synchronized, but the original is, and right", session[0].Name, e.Seq)
 			}

@@ -1,5 +1,5 @@
-// This file reads what testdata has: what was recorded from the C++ original (testdata/README.md), and the vectors of
-// the wire.
+// This file reads what testdata has: what was recorded from the C++ original (testdata/README.md),
+// and the vectors of the wire.
 
 package vectors
 
@@ -39,8 +39,8 @@ func unpacked(t *testing.T, name string) []byte {
 	return b
 }
 
-// rows returns the lines of a CSV file behind its header. Signed numbers come as their two's complement, and
-// what is no number is 0.
+// rows returns the lines of a CSV file behind its header. Signed numbers come as their two's
+// complement, and what is no number is 0.
 func rows(t *testing.T, name string) (all [][]uint64) {
 	t.Helper()
 	records, err := csv.NewReader(bytes.NewReader(unpacked(t, name))).ReadAll()

@@ -42,7 +42,8 @@ func TestWirePayload(t *testing.T) {
 		case "read16":
 			l.Time = timesync.FromLocalTime16(l.Now, timesync.Counter16(l.TS))
 		case "bytes23":
-			b := link.AppendTime23(nil, timesync.Counter23(l.TS)|1<<23, l.Flag) // what is above the ring does not count
+			// what is above the ring does not count
+			b := link.AppendTime23(nil, timesync.Counter23(l.TS)|1<<23, l.Flag)
 			ts, flag := link.ReadTime23(b)
 			l.Hex, l.TS, l.Flag = hex.EncodeToString(b), uint32(ts), flag
 		case "bytes16":
@@ -85,8 +86,8 @@ const unit = 8
 // keep returns what a line says where that is within d of what came out, else what came out.
 func keep(said, got, d uint64) uint64 { return *kept(&said, got, d, 64) }
 
-// play returns a line with what package ping makes of it. What follows from several exchanges may be
-// another client's affair, but here it does not change by chance: -update writes it.
+// play returns a line with what package ping makes of it. What follows from several exchanges may
+// be another client's affair, but here it does not change by chance: -update writes it.
 func (c *pingClient) play(l pingLine) pingLine {
 	request, reply := unhex(l.Request), unhex(l.Reply)
 	switch l.Event {

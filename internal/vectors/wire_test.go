@@ -18,9 +18,9 @@ import (
 	"timesync/link"
 )
 
-// The vectors of testdata/wire: both these tests and js judge an end by them. docs/WIRE.md says what an
-// end must do, and the README beside the files what is in a line. The files have the inputs; with -update, their
-// results are those of the packages.
+// The vectors of testdata/wire: both these tests and js judge an end by them. docs/WIRE.md says
+// what an end must do, and the README beside the files what is in a line. The files have the
+// inputs; with -update, their results are those of the packages.
 
 var update = flag.Bool("update", false, "write testdata/wire anew")
 
@@ -33,13 +33,14 @@ type wireEvent struct {
 	Now      uint64 `json:"now,omitempty,string"`
 	Hex      string `json:"hex,omitempty"`
 
-	Report string  `json:"report,omitempty"` // of send
-	Anchor bool    `json:"anchor,omitempty"`
-	Floor  *uint64 `json:"floor,omitempty,string"` // missing for 6 s after an end started anew or a clock was set
-	Set    bool    `json:"set,omitempty"`          // also of read
-	Tell   *uint64 `json:"tell,omitempty,string"`
-	TS23   *uint32 `json:"ts23,omitempty"`
-	TS16   *uint32 `json:"ts16,omitempty"`
+	Report string `json:"report,omitempty"` // of send
+	Anchor bool   `json:"anchor,omitempty"`
+	// missing for 6 s after an end started anew or a clock was set
+	Floor *uint64 `json:"floor,omitempty,string"`
+	Set   bool    `json:"set,omitempty"` // also of read
+	Tell  *uint64 `json:"tell,omitempty,string"`
+	TS23  *uint32 `json:"ts23,omitempty"`
+	TS16  *uint32 `json:"ts16,omitempty"`
 
 	Payload string  `json:"payload,omitempty"` // of open
 	Time23  *uint64 `json:"time23,omitempty,string"`
@@ -64,8 +65,8 @@ func within(a, b, d uint64, bits uint) bool {
 	return (a-b+d)&(1<<bits-1) <= 2*d
 }
 
-// kept returns what a line says, if anything, where what came out differs by at most d from that, modulo 2^bits; else
-// what came out.
+// kept returns what a line says, if anything, where what came out differs by at most d from that,
+// modulo 2^bits; else what came out.
 func kept[T uint32 | uint64](said *T, got, d T, bits uint) *T {
 	if said == nil || within(uint64(*said), uint64(got), uint64(d), bits) {
 		return said
@@ -134,7 +135,8 @@ func (s *scene) send(l *wireEnd, e *wireEvent) string {
 	got, right := l.AppendHeader(nil, e.Now), unhex(e.Hex)
 	reports, anchors, header := got[0]&flagReport != 0, got[0]&flagAnchor != 0, hex.EncodeToString(got)
 	s.sent[map[string]string{"A": "B", "B": "A"}[e.End]+header[2:8]] = header
-	free := byte(flagReport | flagAnchor | flagChecks) // an end may find that it has to check what it knows
+	// an end may find that it has to check what it knows
+	free := byte(flagReport | flagAnchor | flagChecks)
 	if e.Set {
 		free |= flagHasAnchor
 	}
@@ -162,8 +164,10 @@ func (s *scene) send(l *wireEnd, e *wireEvent) string {
 		e.Hex = header
 	case reports && e.Report == "no" || !reports && e.Report == "must":
 		e.Report = fmt.Sprint(reports)
-	case !anchors && (reports || e.Anchor), anchors && !(reports || e.Anchor || e.Set || got[0]&flagChecks != 0):
-		e.Anchor = !e.Anchor // it goes with a report, and else where the line says so, or something is checked
+	case !anchors && (reports || e.Anchor),
+		anchors && !(reports || e.Anchor || e.Set || got[0]&flagChecks != 0):
+		// it goes with a report, and else where the line says so, or something is checked
+		e.Anchor = !e.Anchor
 	}
 	return header
 }
@@ -246,8 +250,8 @@ func errorName(err error) string {
 	return name
 }
 
-// wire hands the lines of a file of testdata/wire to play in order. What it makes of a line is what that says. With
-// -update that is written.
+// wire hands the lines of a file of testdata/wire to play in order. What it makes of a line is
+// what that says. With -update that is written.
 func wire[T any](t *testing.T, name string, play func(T) T) {
 	t.Helper()
 	name = "wire/" + name
@@ -279,9 +283,9 @@ func packed(name string, b []byte) []byte {
 	return packed.Bytes()
 }
 
-// TestWireLink: both ends of each scenario do what docs/WIRE.md says, in each event. Each end of the jittered sessions
-// knows the time as well as their limits say, and its bound holds; what the estimator says to the microsecond does not
-// matter there.
+// TestWireLink: both ends of each scenario do what docs/WIRE.md says, in each event. Each end of
+// the jittered sessions knows the time as well as their limits say, and its bound holds; what the
+// estimator says to the microsecond does not matter there.
 func TestWireLink(t *testing.T) {
 	var p player
 	wire(t, "link.jsonl", p.play)

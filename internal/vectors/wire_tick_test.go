@@ -28,7 +28,8 @@ type tickLine struct {
 	Newest int64    `json:"newest,omitempty,string"`
 	Early  []*int16 `json:"early,omitempty"`
 
-	Now     uint64   `json:"now,omitempty,string"` // the server's clock; of follow and client the client's
+	// the server's clock; of follow and client the client's
+	Now     uint64   `json:"now,omitempty,string"`
 	Late    bool     `json:"late,omitempty"`
 	Unknown bool     `json:"unknown,omitempty"`
 	Refused bool     `json:"refused,omitempty"`
@@ -85,7 +86,9 @@ func (p *tickEnds) play(l tickLine) tickLine {
 		}
 	case "follow":
 		p.clock = new(timesync.TimeSynchronizer)
-		p.client, err = tick.NewClient(tick.ClientConfig{Config: tick.Config{OnMismatch: tick.MismatchAdjust}}, p.clock)
+		p.client, err = tick.NewClient(
+			tick.ClientConfig{Config: tick.Config{OnMismatch: tick.MismatchAdjust}}, p.clock,
+		)
 		must(p.t, err)
 		p.client.Start(l.Now)
 	case "client":
@@ -115,9 +118,11 @@ func (p *tickEnds) play(l tickLine) tickLine {
 
 // hear lets the client take a Welcome, and returns the line with what it says.
 func (p *tickEnds) hear(l tickLine) tickLine {
-	if !l.Unknown && !p.clock.IsSynchronized() { // the remote clock is 5000 s ahead, and 20 ms away either way
+	// the remote clock is 5000 s ahead, and 20 ms away either way
+	if !l.Unknown && !p.clock.IsSynchronized() {
 		const ahead, delay = 5000 * second, 20_000
-		p.clock.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(l.Now+ahead-delay), l.Now)
+		p.clock.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(l.Now+ahead-delay),
+			l.Now)
 		p.clock.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(ahead+delay), l.Now)
 		p.clock.Anchor(l.Now, l.Now+ahead)
 	}
@@ -140,7 +145,8 @@ func (p *tickEnds) hear(l tickLine) tickLine {
 	return l
 }
 
-// TestWireTick: the messages, the arithmetic of ticks, the handshake, and what a server says of inputs.
+// TestWireTick: the messages, the arithmetic of ticks, the handshake, and what a server says of
+// inputs.
 func TestWireTick(t *testing.T) {
 	wire(t, "tick.jsonl", (&tickEnds{t: t}).play)
 }

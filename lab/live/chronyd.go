@@ -96,7 +96,8 @@ func (r *chronyRun) once(clknetsim string, seed uint64) []play.Answer {
 	for name, text := range r.files(seed) {
 		check(os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	c := exec.Command("sh", "-c", simulation, clknetsim, fmt.Sprint(play.ChronydRate), fmt.Sprint(r.w.Scenario.Duration.Seconds()))
+	c := exec.Command("sh", "-c", simulation, clknetsim, fmt.Sprint(play.ChronydRate),
+		fmt.Sprint(r.w.Scenario.Duration.Seconds()))
 	c.Dir = folder
 	said, err := c.CombinedOutput()
 	answers, bad := r.readOffsets(filepath.Join(folder, "offsets"), seed)
@@ -111,7 +112,8 @@ func (r *chronyRun) once(clknetsim string, seed uint64) []play.Answer {
 func (r *chronyRun) rates(side sim.Side, seed uint64) (lines [2]string) {
 	// Its random walk has the seed that sim.Run gives it.
 	sc := &r.w.Scenario
-	spec, name := [...]func(uint64) simnet.ClockSpec{sc.A, sc.B}[side](seed), [...]string{"clock A", "clock B"}[side]
+	spec := [...]func(uint64) simnet.ClockSpec{sc.A, sc.B}[side](seed)
+	name := [...]string{"clock A", "clock B"}[side]
 	c := simnet.NewClock(spec, simnet.NewWorld(seed).Rand(name).Uint64())
 	const (
 		step   = time.Second / play.ChronydRate
@@ -149,7 +151,8 @@ func (r *chronyRun) delays(seed uint64) (lines [2]string) {
 		return arrivals[0]
 	}
 	var last time.Duration
-	for n := range int(1.2 * r.rate() * sc.Duration.Seconds()) { // some more, for polls that come early
+	// some more, for polls that come early
+	for n := range int(1.2 * r.rate() * sc.Duration.Seconds()) {
 		at := time.Duration(float64(n) / r.rate() * float64(time.Second))
 		if arrives := send(sim.A, at); arrives != simnet.Lost {
 			last = max(last, arrives) // a response does not go back in time
@@ -164,16 +167,23 @@ func (r *chronyRun) delays(seed uint64) (lines [2]string) {
 func (r *chronyRun) readOffsets(path string, seed uint64) (said []play.Answer, err error) {
 	text, err := os.ReadFile(path)
 	up, down := r.w.Scenario.AB(seed), r.w.Scenario.BA(seed)
-	unequal := func(at time.Duration) float64 { return float64(up.BaseAt(at)-down.BaseAt(at)) / 2 / float64(us) }
+	unequal := func(at time.Duration) float64 {
+		return float64(up.BaseAt(at)-down.BaseAt(at)) / 2 / float64(us)
+	}
 	for line := range strings.Lines(string(text)) {
 		var server, client float64
 		_, bad := fmt.Sscan(line, &server, &client)
 		at := time.Duration(len(said)) * time.Second / play.ChronydRate
 		then, now := unequal(0), unequal(at)
-		o := sim.Observation{ErrUsec: (client - server) * 1e6, LoUsec: min(0, then, now), HiUsec: max(0, then, now)}
+		o := sim.Observation{
+			ErrUsec: (client - server) * 1e6,
+			LoUsec:  min(0, then, now),
+			HiUsec:  max(0, then, now),
+		}
 		said, err = append(said, play.Answer{At: at, Err: math.Abs(o.Excess())}), errors.Join(err, bad)
 	}
-	if want := int(r.w.Scenario.Duration.Seconds() * play.ChronydRate); err == nil && len(said) < want-1 {
+	if want := int(r.w.Scenario.Duration.Seconds() * play.ChronydRate); err == nil &&
+		len(said) < want-1 {
 		err = errors.New("the simulation ended early")
 	}
 	return said, err

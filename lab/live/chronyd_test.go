@@ -36,14 +36,17 @@ func values(lines string) (v []float64) {
 // have, also where one of them is set by 5 ms.
 func TestChronyClocks(t *testing.T) {
 	const seed = 7
-	for _, name := range []string{"LAN 0.2 ms, jitter 0.1 ms, strong wander, 1/s", "slew", "clockstep"} {
+	for _, name := range []string{
+		"LAN 0.2 ms, jitter 0.1 ms, strong wander, 1/s", "slew", "clockstep",
+	} {
 		r := runIn(name)
 		var all []sim.Observation // of A, whose errors are the offset of A to B
-		r.w.Play(seed, []sim.Pair{{A: new(play.OracleEnd), B: new(play.OracleEnd)}}, sim.Observer{Poll: func(o *sim.Observation) {
-			if o.Side == sim.A {
-				all = append(all, *o)
-			}
-		}})
+		r.w.Play(seed, []sim.Pair{{A: new(play.OracleEnd), B: new(play.OracleEnd)}},
+			sim.Observer{Poll: func(o *sim.Observation) {
+				if o.Side == sim.A {
+					all = append(all, *o)
+				}
+			}})
 		first, last, sum := all[0], all[len(all)-1], 0.0
 		for side, sign := range []float64{-1, 1} {
 			lines := r.rates(sim.Side(side), seed)
@@ -54,7 +57,8 @@ func TestChronyClocks(t *testing.T) {
 		}
 		// Up to a step of the rates, 0.1 s of 60 ppm, is missing at either end.
 		if want := first.ErrUsec - last.ErrUsec; math.Abs(sum-want) > 16 || math.Abs(sum) < 1000 {
-			t.Errorf("%s: after %v the clocks of clknetsim are %.0f us further apart, those of sim.Run %.0f", name, last.At, sum, want)
+			t.Errorf("%s: after %v the clocks of clknetsim are %.0f us further apart, those of sim.Run %.0f",
+				name, last.At, sum, want)
 		}
 	}
 }
@@ -75,7 +79,8 @@ func TestChronyDelays(t *testing.T) {
 	d := r.delays(1)
 	requests, responses := len(values(d[sim.A]))-strings.Count(d[sim.A], "-1\n"), len(values(d[sim.B]))
 	if requests != responses || responses < 16*100 || responses > 16*250 {
-		t.Errorf("of 5760 requests every second is lost; %d arrive, and %d are answered", requests, responses)
+		t.Errorf("of 5760 requests every second is lost; %d arrive, and %d are answered",
+			requests, responses)
 	}
 }
 
@@ -93,7 +98,8 @@ func TestChronyOffsets(t *testing.T) {
 		r.w.Scenario.BA = func(uint64) *simnet.Link { return &simnet.Link{Base: simnet.Fixed(c.back)} }
 		bad := os.WriteFile(path, []byte(strings.Repeat("0.000001\t-0.000002\n", c.lines)), 0o600)
 		answers, err := r.readOffsets(path, 1)
-		if bad != nil || (err == nil) != (c.want > 0) || err == nil && (len(answers) != n || math.Abs(answers[n-1].Err-c.want) > 1e-9) {
+		if bad != nil || (err == nil) != (c.want > 0) ||
+			err == nil && (len(answers) != n || math.Abs(answers[n-1].Err-c.want) > 1e-9) {
 			t.Errorf("%+v: %d errors of %d, %v", c, len(answers), n, err)
 		}
 	}

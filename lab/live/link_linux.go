@@ -37,7 +37,8 @@ import (
 // all recorded.
 
 // The addresses that queue.sh gives the hosts.
-var linkHosts = [2]netip.Addr{netip.AddrFrom4([4]byte{10, 77, 1, 2}), netip.AddrFrom4([4]byte{10, 77, 2, 2})}
+var linkHosts = [2]netip.Addr{netip.AddrFrom4([4]byte{10, 77, 1, 2}),
+	netip.AddrFrom4([4]byte{10, 77, 2, 2})}
 
 const (
 	linkPort   = 7000
@@ -139,7 +140,8 @@ func runLink(load linkLoad, o options) *link {
 // open opens a port of a host in its namespace.
 func open(space string, host, port int) *net.UDPConn {
 	return within(space, func() (*net.UDPConn, error) {
-		return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(linkHosts[host], uint16(port))))
+		return net.ListenUDP("udp4",
+			net.UDPAddrFromAddrPort(netip.AddrPortFrom(linkHosts[host], uint16(port))))
 	})
 }
 
@@ -168,7 +170,8 @@ func (l *link) send(traffic int) {
 			b := binary.BigEndian.AppendUint32(nil, uint32(l.start))
 			b = binary.BigEndian.AppendUint32(b, uint32(len(s.trace[1-side])))
 			sent := l.since(clock.Now()) // as late as possible
-			s.trace[1-side] = append(s.trace[1-side], linkSample{sent, [...]time.Duration{simnet.Lost, simnet.Lost}})
+			s.trace[1-side] = append(s.trace[1-side],
+				linkSample{sent, [...]time.Duration{simnet.Lost, simnet.Lost}})
 			udp.WriteToUDPAddrPort(append(b, make([]byte, t.size-len(b))...), peer)
 			l.mu.Unlock()
 		}
@@ -222,7 +225,8 @@ func (s *linkStream) world(times int, skew float64, lasting time.Duration) play.
 	to := func(side sim.Side) (link func(uint64) *simnet.Link, sent []time.Duration) {
 		var series []simnet.Sample
 		for _, x := range s.trace[side] {
-			sent, series = append(sent, x.sent), append(series, simnet.Sample{At: x.sent, Delay: x.under[times]})
+			sent = append(sent, x.sent)
+			series = append(series, simnet.Sample{At: x.sent, Delay: x.under[times]})
 		}
 		return func(uint64) *simnet.Link { return &simnet.Link{Delay: simnet.Recorded(series)} }, sent
 	}
@@ -259,10 +263,11 @@ const (
 
 // linkLoad is what else crosses the link: TCP by phases, or random UDP traffic.
 type linkLoad struct {
-	name   string        // of files
-	what   string        // for readers
-	share  float64       // of the rate, each way: of random traffic
-	before time.Duration // for how long it has filled the link when the hosts begin to exchange datagrams
+	name  string  // of files
+	what  string  // for readers
+	share float64 // of the rate, each way: of random traffic
+	// for how long it has filled the link when the hosts begin to exchange datagrams
+	before time.Duration
 	phases []linkPhase
 }
 
@@ -286,7 +291,12 @@ var linkLoads = []linkLoad{
 	{name: "cross60", what: "cross traffic of 60 %", share: 0.6},
 	{name: "cross80", what: "cross traffic of 80 %", share: 0.8},
 	{name: "cross90", what: "cross traffic of 90 %", share: 0.9},
-	{name: "cross90-busy", what: "cross traffic of 90 %, begun 10 s later", share: 0.9, before: 10 * time.Second},
+	{
+		name:   "cross90-busy",
+		what:   "cross traffic of 90 %, begun 10 s later",
+		share:  0.9,
+		before: 10 * time.Second,
+	},
 }
 
 // within runs do in a network namespace. Sockets stay where they were made. The
@@ -305,7 +315,9 @@ func within[T any](namespace string, do func() (T, error)) (made T) {
 }
 
 // after is the time after a share of the run.
-func (l *link) after(share float64) time.Duration { return time.Duration(share * float64(l.lasting)) }
+func (l *link) after(share float64) time.Duration {
+	return time.Duration(share * float64(l.lasting))
+}
 
 // fill fills the link from one side until ctx is over: with random traffic, or with TCP whenever
 // the phases say so.
@@ -358,7 +370,8 @@ func (l *link) flow(side int, lasting time.Duration) {
 // 1 to 20 packets of 1,200 bytes.
 func (l *link) cross(ctx context.Context, side int) {
 	const payload, header, longest = 1200, 14 + 20 + 8, 20 // Ethernet, IPv4, UDP
-	conn := open(l.spaces[side], side, crossPort)          // nobody reads it: what it has no room for is dropped
+	// nobody reads it: what it has no room for is dropped
+	conn := open(l.spaces[side], side, crossPort)
 	defer conn.Close()
 	random := rand.New(rand.NewPCG(l.seed, uint64(side)))
 	bits := float64(longest+1) / 2 * (payload + header) * 8

@@ -30,10 +30,14 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.only, "only", "", "only what has this in its name, such as cross90, LAN or frames")
-	flag.StringVar(&o.record, "record", "", "with queue: `folder` for the delays of each kind of datagrams; go run ./report -traces plays them again")
-	flag.DurationVar(&o.lasting, "lasting", 90*time.Second, "how long each load of queue or row of original lasts")
-	flag.StringVar(&o.out, "out", "measured", "`folder` for what comes out; results is that of the project's documents")
+	flag.StringVar(&o.only, "only", "",
+		"only what has this in its name, such as cross90, LAN or frames")
+	flag.StringVar(&o.record, "record", "",
+		"with queue: `folder` for the delays of each kind of datagrams; go run ./report -traces plays them again")
+	flag.DurationVar(&o.lasting, "lasting", 90*time.Second,
+		"how long each load of queue or row of original lasts")
+	flag.StringVar(&o.out, "out", "measured",
+		"`folder` for what comes out; results is that of the project's documents")
 	flag.Uint64Var(&o.seed, "seed", play.FirstSeed, "seed of the random traffic of queue and original")
 	flag.Parse()
 	measure := map[string]func(options){

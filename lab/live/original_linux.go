@@ -46,12 +46,16 @@ func shared3(lasting time.Duration) func() simnet.Delay {
 
 var liveCases = []liveCase{
 	{"loopback, 60 singles", time.Second / 60, 1, 0, nil},
-	{"jitter of each datagram, 60 singles", time.Second / 60, 1, 0, func() simnet.Delay { return simnet.Exp(3 * ms) }},
+	{"jitter of each datagram, 60 singles", time.Second / 60, 1, 0, func() simnet.Delay {
+		return simnet.Exp(3 * ms)
+	}},
 	{"30 pairs", time.Second / 30, 2, 30 * us, shared3(5 * ms)},
 	{"30 frames of 8", time.Second / 30, 8, 150 * us, shared3(5 * ms)},
 	{"jitter lasts 30 ms, 60 singles", time.Second / 60, 1, 0, shared3(30 * ms)},
 	{"jitter lasts 100 ms, 60 singles", time.Second / 60, 1, 0, shared3(100 * ms)},
-	{"Wi-Fi bundles of 20 ms, 60 singles", time.Second / 60, 1, 0, func() simnet.Delay { return simnet.Bundles(20*ms, 0, simnet.Exp(ms)) }},
+	{"Wi-Fi bundles of 20 ms, 60 singles", time.Second / 60, 1, 0, func() simnet.Delay {
+		return simnet.Bundles(20*ms, 0, simnet.Exp(ms))
+	}},
 }
 
 // link is one direction of the path. No datagram overtakes another.
@@ -113,7 +117,14 @@ func (c *liveCase) play(o options) (ends []*liveEnd) {
 	for i, p := range livePairs {
 		port := livePort + 4*i // those of the ends, and the relay's two
 		a := &liveEnd{column: p[0], port: port, to: port + 2}
-		b := &liveEnd{column: p[1], port: port + 1, to: port + 3, skew: liveSkew * 1e-6, ahead: liveAhead, peer: a}
+		b := &liveEnd{
+			column: p[1],
+			port:   port + 1,
+			to:     port + 3,
+			skew:   liveSkew * 1e-6,
+			ahead:  liveAhead,
+			peer:   a,
+		}
 		a.peer = b
 		ends = append(ends, a, b)
 	}
@@ -138,7 +149,8 @@ func (c *liveCase) play(o options) (ends []*liveEnd) {
 
 // runCPP runs the C++ peer, and gives the port what that gives to the original.
 func (e *liveEnd) runCPP(peer string, c *liveCase, lasting time.Duration) {
-	arguments := fmt.Sprintln(e.port, e.to, int64(c.every/us), c.frame, int64(c.gap/us), e.skew*1e6, e.ahead, int64(lasting.Seconds()))
+	arguments := fmt.Sprintln(e.port, e.to, int64(c.every/us), c.frame, int64(c.gap/us), e.skew*1e6,
+		e.ahead, int64(lasting.Seconds()))
 	cmd := exec.Command(peer, strings.Fields(arguments)...)
 	cmd.Stderr = os.Stderr
 	out := must(cmd.StdoutPipe())

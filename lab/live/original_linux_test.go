@@ -20,7 +20,8 @@ func TestOriginalLines(t *testing.T) {
 	e := &liveEnd{peer: &liveEnd{}}
 	prints := func(mismatches int, format string, values ...any) {
 		t.Helper()
-		if err := e.line(&port, fmt.Sprintf(format, values...)); err != nil || e.mismatches != mismatches {
+		if err := e.line(&port, fmt.Sprintf(format, values...)); err != nil ||
+			e.mismatches != mismatches {
 			t.Errorf(format+": %d differ, want %d, %v", append(values, e.mismatches, mismatches, err)...)
 		}
 	}

@@ -81,7 +81,8 @@ func (l *link) readmeTable() string {
 	const row = "| TCP that fills a real queue of 300 ms | **%s**; chronyd %s, the original %s " +
 		"| [QUEUE](lab/results/QUEUE.md): `sudo lab/live/queue.sh FOLDER` |\n\n"
 	mine, original := l.p99(play.Ours), l.p99(play.Original)
-	return head + fmt.Sprintf(row, results.Micros(mine), results.Micros(chronyd), results.Micros(original))
+	return head + fmt.Sprintf(row, results.Micros(mine), results.Micros(chronyd),
+		results.Micros(original))
 }
 
 // linkWins says where a program beside this package had a smaller 99th percentile than it on the
@@ -96,7 +97,8 @@ func linkWins(done []*link) string {
 				compared++
 			}
 			if theirs < mine {
-				wins = append(wins, fmt.Sprintf("%s beside %s (%.0f us; ours %.0f us)", name, l.load.what, theirs, mine))
+				wins = append(wins,
+					fmt.Sprintf("%s beside %s (%.0f us; ours %.0f us)", name, l.load.what, theirs, mine))
 			}
 		}
 	}
@@ -110,7 +112,8 @@ func linkWins(done []*link) string {
 func (l *link) save(folder string) {
 	check(os.MkdirAll(folder, 0o755))
 	for i, stream := range l.streams {
-		name := fmt.Sprintf("%s-%s.csv.gz", l.load.name, strings.ReplaceAll(linkTraffics[i].name, " ", ""))
+		name := fmt.Sprintf("%s-%s.csv.gz",
+			l.load.name, strings.ReplaceAll(linkTraffics[i].name, " ", ""))
 		f := must(os.Create(filepath.Join(folder, name)))
 		z := gzip.NewWriter(f)
 		fmt.Fprintln(z, "send_time_us,owd_us,direction")
@@ -216,18 +219,24 @@ func (l *link) charts() []*results.Chart {
 	for _, p := range l.load.phases {
 		if p.fill[sim.A] || p.fill[sim.B] {
 			name := strings.TrimPrefix(strings.TrimPrefix(p.name, "TCP "), "from ")
-			phases = append(phases, results.Event{From: p.from * seconds, To: p.to*seconds - 0.3, Name: name})
+			phases = append(phases,
+				results.Event{From: p.from * seconds, To: p.to*seconds - 0.3, Name: name})
 		}
 	}
-	top := play.Chart("Beside TCP on a real queue: largest error of each second", s.answers[linkSkew].OverTime(), phases,
+	top := play.Chart("Beside TCP on a real queue: largest error of each second",
+		s.answers[linkSkew].OverTime(), phases,
 		0, int(seconds), play.OracleName, play.Original, play.ChronydOften, play.Ours)
 	bottom := top.X
 	top.X.Label = ""
 	return []*results.Chart{top,
-		{Title: "How long datagrams were under way", X: bottom, Y: results.Axis{Label: "delay, ms", Max: 400}, Events: phases, Curves: []results.Curve{
-			{Name: "to B", Color: play.ColorOf(play.Netfox), Parts: []plotter.XYs{s.delays(sim.B)}},
-			{Name: "to A", Color: play.ColorOf(play.Slot), Parts: []plotter.XYs{s.delays(sim.A)}},
-		}},
+		{Title: "How long datagrams were under way",
+			X:      bottom,
+			Y:      results.Axis{Label: "delay, ms", Max: 400},
+			Events: phases,
+			Curves: []results.Curve{
+				{Name: "to B", Color: play.ColorOf(play.Netfox), Parts: []plotter.XYs{s.delays(sim.B)}},
+				{Name: "to A", Color: play.ColorOf(play.Slot), Parts: []plotter.XYs{s.delays(sim.A)}},
+			}},
 	}
 }
 
@@ -258,8 +267,10 @@ const ptpCommon = "printf '[global]\ntime_stamping software\nnetwork_transport U
 var rivalPrograms = []rival{
 	chrony(play.Chronyd, chronyd+`"local stratum 1" allow`, 0), chrony(play.ChronydOften, "", -4),
 	{name: "ptp4l 16/s", program: "ptp4l", estimate: regexp.MustCompile(`master offset +(-?\d+) `), unit: 1e-3,
-		server: ptpCommon + "unicast_listen 1\ninhibit_multicast_service 1\nmasterOnly 1\n[eth0]' >conf && ptp4l -m -f conf",
-		client: ptpCommon + "slaveOnly 1\nsummary_interval -6\n[unicast_master_table]\ntable_id 1\nlogQueryInterval 0\nUDPv4 " + linkHosts[1].String() +
+		server: ptpCommon +
+			"unicast_listen 1\ninhibit_multicast_service 1\nmasterOnly 1\n[eth0]' >conf && ptp4l -m -f conf",
+		client: ptpCommon +
+			"slaveOnly 1\nsummary_interval -6\n[unicast_master_table]\ntable_id 1\nlogQueryInterval 0\nUDPv4 " + linkHosts[1].String() +
 			"\n[eth0]\nunicast_master_table 1' >conf && ptp4l -m -f conf"},
 }
 
@@ -279,7 +290,8 @@ var correction = regexp.MustCompile(`^[^,]*,[^,]*,[1-9]\d*,[^,]*,([^,]+),`)
 // asks it ten times a second.
 func chrony(name, server string, poll int) rival {
 	return rival{name: name, program: "chronyd", server: server, estimate: correction, unit: 1e6,
-		client: "chronyd -v || exit; " + chronyd + fmt.Sprintf(`"server %s minpoll %d maxpoll %d xleave" "port 0" &
+		client: "chronyd -v || exit; " + chronyd +
+			fmt.Sprintf(`"server %s minpoll %d maxpoll %d xleave" "port 0" &
 			while sleep 0.1; do chronyc -c -n -h $PWD/sock tracking; done`, linkHosts[1], poll, poll)}
 }
 

@@ -27,8 +27,10 @@ func TestJudge(t *testing.T) {
 	const late = 2 * ms // of what A reads
 	var s linkStream
 	for at := time.Duration(0); at < 20*time.Second; at += 20 * ms {
-		s.trace[sim.A] = append(s.trace[sim.A], linkSample{at, [...]time.Duration{kernel: 5 * ms, 5*ms + late}})
-		s.trace[sim.B] = append(s.trace[sim.B], linkSample{at, [...]time.Duration{kernel: 5 * ms, 5 * ms}})
+		s.trace[sim.A] = append(s.trace[sim.A],
+			linkSample{at, [...]time.Duration{kernel: 5 * ms, 5*ms + late}})
+		s.trace[sim.B] = append(s.trace[sim.B],
+			linkSample{at, [...]time.Duration{kernel: 5 * ms, 5 * ms}})
 	}
 	s.judge(play.Answers{}, 20*time.Second)
 	for _, c := range []struct {
@@ -36,13 +38,19 @@ func TestJudge(t *testing.T) {
 		skew   float64
 		limit  float64 // us
 	}{
-		{play.Ours, 0, 60}, {play.Ours, linkSkew, 60}, {play.Original, 0, 60}, {play.OracleName, 0, 8}, {play.OracleName, linkSkew, 8},
+		{play.Ours, 0, 60},
+		{play.Ours, linkSkew, 60},
+		{play.Original, 0, 60},
+		{play.OracleName, 0, 8},
+		{play.OracleName, linkSkew, 8},
 		{play.Original, linkSkew, 600}, // its minima are up to 10 s old
 	} {
 		for times, want := range map[string]float64{"": 0, afterRead: float64(late/us) / 2} {
 			errs := s.absolute(c.column+times, c.skew, 10*time.Second, 20*time.Second)
-			if least, most := testkit.OrNaN(errs, 0), testkit.OrNaN(errs, 1); len(errs) != 200 || math.Abs(least-want) > c.limit || math.Abs(most-want) > c.limit {
-				t.Errorf("%+v%s: %d answers, %.0f to %.0f us off, want %.0f", c, times, len(errs), least, most, want)
+			if least, most := testkit.OrNaN(errs, 0), testkit.OrNaN(errs, 1); len(errs) != 200 ||
+				math.Abs(least-want) > c.limit || math.Abs(most-want) > c.limit {
+				t.Errorf("%+v%s: %d answers, %.0f to %.0f us off, want %.0f",
+					c, times, len(errs), least, most, want)
 			}
 		}
 	}
@@ -62,7 +70,8 @@ func TestRealLink(t *testing.T) {
 	if err != nil || bad != nil || !strings.Contains(string(text), "| all of it |") {
 		t.Fatalf("%v, %v\n%s", err, bad, log)
 	}
-	if delays, err := simnet.ReadTrace(filepath.Join(out, "tcp-60singles.csv.gz")); err != nil || len(delays["up"]) < 100 || len(delays["down"]) < 100 {
+	if delays, err := simnet.ReadTrace(filepath.Join(out, "tcp-60singles.csv.gz")); err != nil ||
+		len(delays["up"]) < 100 || len(delays["down"]) < 100 {
 		t.Errorf("%d and %d delays, %v", len(delays["up"]), len(delays["down"]), err)
 	}
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // Command report plays every method that the project knows of on identical packets, and writes how
-// far apart they are: into the marked parts of REPORT, CHRONYD, INPUTS, PLAYOUT, ACCURACY and README,
-// into report.csv, and as pictures.
+// far apart they are: into the marked parts of REPORT, CHRONYD, INPUTS, PLAYOUT, ACCURACY and
+// README, into report.csv, and as pictures.
 //
 //	cd lab
 //	go run ./report                           45 s of processor time

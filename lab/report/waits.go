@@ -36,8 +36,8 @@ func waitCourses() []*waiting.Course {
 	})
 }
 
-// waitTable has a row for each kind of world: what is late with package jitter, and how long it waits, beside the rules
-// of others with the factor that suits each world best.
+// waitTable has a row for each kind of world: what is late with package jitter, and how long it
+// waits, beside the rules of others with the factor that suits each world best.
 func waitTable() string {
 	rows := [][]string{{"world", "timesync, late", "wait"}}
 	for _, r := range waiting.Rivals {

@@ -43,7 +43,8 @@ func (w way) film(t *testing.T) (files [2]bytes.Buffer) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	ends := [2]*record.Recorder{record.New(&files[0]), record.New(&files[1])}
 	clock := func(end int, now float64) uint64 {
-		return [2]uint64{5 * second, 1 << 45}[end] + uint64(now*second) + uint64(int64(w.ahead.at(end, now-1)*second))
+		return [2]uint64{5 * second,
+			1 << 45}[end] + uint64(now*second) + uint64(int64(w.ahead.at(end, now-1)*second))
 	}
 	rate := cmp.Or(w.rate, 60)
 	for i := range int(float64(w.seconds) * rate) {
@@ -126,14 +127,18 @@ func TestWords(t *testing.T) {
 		{"the peer slept", way{seconds: 120, ahead: change{1, 90, never, -30}, silent: span{60, 90}}, []string{
 			`\((59|60)\.\d s\) nothing arrived for 30\.\d s`,
 			`\(9[0-3]\.\d s\) the remote time stepped by -30 s, or that and a multiple of 67.1 s: .*`}},
-		{"the peer is gone", way{seconds: 90, silent: span{60, never}}, []string{`\((59|60)\.\d s\) nothing arrived for 2[7-9]\.\d s`}},
-		{"the network was away", way{seconds: 120, silent: span{60, 90}}, []string{`\((59|60)\.\d s\) nothing arrived for 30\.\d s`}},
-		{"reports were lost", way{seconds: 90, unreported: span{59, 69}}, []string{`\(58\.\d s\) no report for 12\.\d s; usual are 2\.0 s`}},
+		{"the peer is gone", way{seconds: 90, silent: span{60, never}},
+			[]string{`\((59|60)\.\d s\) nothing arrived for 2[7-9]\.\d s`}},
+		{"the network was away", way{seconds: 120, silent: span{60, 90}},
+			[]string{`\((59|60)\.\d s\) nothing arrived for 30\.\d s`}},
+		{"reports were lost", way{seconds: 90, unreported: span{59, 69}},
+			[]string{`\(58\.\d s\) no report for 12\.\d s; usual are 2\.0 s`}},
 	} {
 		files := c.film(t)
 		lines := strings.Split(told(unwind(&files[0])), "\n")
 		// Around it stand the title, the offset that becomes known, and the answers.
-		got, want := strings.Join(lines[2:len(lines)-1], "\n"), strings.Join(c.want, "\n"+`\d\d:\d\d:\d\d `)
+		got := strings.Join(lines[2:len(lines)-1], "\n")
+		want := strings.Join(c.want, "\n"+`\d\d:\d\d:\d\d `)
 		if len(c.want) > 0 {
 			want = `\d\d:\d\d:\d\d ` + want
 		}
@@ -146,7 +151,8 @@ func TestWords(t *testing.T) {
 // TestSleep: while a machine sleeps, its local clock may stand. The times of day in the words are
 // right before and after.
 func TestSleep(t *testing.T) {
-	r, m := new(reel), record.Moment{Ends: [2]*timesync.TimeSynchronizer{new(timesync.TimeSynchronizer)}}
+	r := new(reel)
+	m := record.Moment{Ends: [2]*timesync.TimeSynchronizer{new(timesync.TimeSynchronizer)}}
 	wall := time.Date(2026, 11, 23, 14, 0, 0, 900_000_000, time.UTC)
 	for at := range uint64(100) {
 		if at == 50 {
@@ -167,7 +173,8 @@ func TestSleep(t *testing.T) {
 func TestSetBack(t *testing.T) {
 	files := way{seconds: 90, rate: 10, ahead: change{0, 60, never, -300}}.film(t)
 	r := unwind(&files[0])
-	said(t, told(r), `\((59|60)\.\d s\) the local clock was set back by 300 s`, `the remote time stepped`)
+	said(t, told(r), `\((59|60)\.\d s\) the local clock was set back by 300 s`,
+		`the remote time stepped`)
 	if last := r.notes[len(r.notes)-1].At; last < 89 || strings.Contains(told(r), "nothing arrived") {
 		t.Errorf("%.1f s\n%s", last, told(r))
 	}
@@ -182,7 +189,8 @@ func TestMissing(t *testing.T) {
 		"second":    {`\(0\.0 s\) 7 blocks are missing in the second recording`, `answers differ .* blocks are missing`},
 	} {
 		r := new(reel)
-		m := record.Moment{Ends: [2]*timesync.TimeSynchronizer{new(timesync.TimeSynchronizer), new(timesync.TimeSynchronizer)}}
+		m := record.Moment{Ends: [2]*timesync.TimeSynchronizer{new(timesync.TimeSynchronizer),
+			new(timesync.TimeSynchronizer)}}
 		if m.Kind, m.Count = record.Missing, 7; lacks != "" {
 			m.End = map[string]int{"second": 1}[lacks]
 			r.see(&m)
@@ -225,7 +233,8 @@ func drawn(t *testing.T, least int, recordings ...[]byte) string {
 	if err := errors.Join(err, bad, worse, worst); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.HasPrefix(png, []byte("\x89PNG")) || len(png) < 20_000 || len(rows) < least || len(rows[0]) != 14 {
+	if !bytes.HasPrefix(png, []byte("\x89PNG")) || len(png) < 20_000 || len(rows) < least ||
+		len(rows[0]) != 14 {
 		t.Errorf("the picture: %d bytes; the CSV: %d rows", len(png), len(rows))
 	}
 	return words.String()
@@ -234,7 +243,11 @@ func drawn(t *testing.T, least int, recordings ...[]byte) string {
 // TestStory draws the recordings of both ends of a path on which much happens: the way to a is
 // 20 ms longer from 60 s on, and b's clock is set by 250 ms at 120 s.
 func TestStory(t *testing.T) {
-	files := way{seconds: 220, longer: change{0, 60, never, 20}, ahead: change{1, 120, never, 0.25}}.film(t)
+	files := way{
+		seconds: 220,
+		longer:  change{0, 60, never, 20},
+		ahead:   change{1, 120, never, 0.25},
+	}.film(t)
 	whole := files[0].Bytes()
 	said(t, drawn(t, 1000, whole, files[1].Bytes()),
 		`\((59|60|61)\.\d s\) path to us longer by (19|20|21) ms; believed after (9|10|11)\.\d s`,
@@ -245,7 +258,8 @@ func TestStory(t *testing.T) {
 	said(t, drawn(t, 500, whole[:len(whole)/2]), "ends within a block")
 	path := filepath.Join(t.TempDir(), "x.tsr")
 	err := os.WriteFile(path, []byte("something else"), 0o666)
-	if bad := drawRecording(t.TempDir(), io.Discard, path); err != nil || !errors.Is(bad, record.ErrFormat) || !strings.HasPrefix(bad.Error(), path) {
+	if bad := drawRecording(t.TempDir(), io.Discard, path); err != nil ||
+		!errors.Is(bad, record.ErrFormat) || !strings.HasPrefix(bad.Error(), path) {
 		t.Error(err, bad)
 	}
 }
@@ -253,7 +267,8 @@ func TestStory(t *testing.T) {
 // TestNeverKnown: where no report arrives, little is known, and there is a picture of that.
 func TestNeverKnown(t *testing.T) {
 	files := way{seconds: 20, unreported: span{0, never}}.film(t)
-	said(t, drawn(t, 90, files[0].Bytes()), `\(0.0 s\) the offset is never known: 1200 datagrams and 0 reports arrived`)
+	said(t, drawn(t, 90, files[0].Bytes()),
+		`\(0.0 s\) the offset is never known: 1200 datagrams and 0 reports arrived`)
 }
 
 // TestThinned: of the points of a long recording those are drawn that stand out.
@@ -265,7 +280,8 @@ func TestThinned(t *testing.T) {
 	p[333].Y, p[337].Y = 2, -2
 	got := thinned(p, 100)
 	later := func(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) }
-	if len(got) != 20 || !slices.Contains(got, p[333]) || !slices.Contains(got, p[337]) || !slices.IsSortedFunc(got, later) || len(thinned(p, 2)) != 1000 {
+	if len(got) != 20 || !slices.Contains(got, p[333]) || !slices.Contains(got, p[337]) ||
+		!slices.IsSortedFunc(got, later) || len(thinned(p, 2)) != 1000 {
 		t.Error(got)
 	}
 }

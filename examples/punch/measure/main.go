@@ -95,7 +95,8 @@ func main() {
 
 func (b *bench) build() {
 	netns.Spaces("router", "server", "nat0", "nat1", "host0", "host1")
-	netns.Cable(netns.At("server", "eth0", "10.79.3.2/24"), netns.At("router", "server", "10.79.3.1/24"))
+	netns.Cable(netns.At("server", "eth0", "10.79.3.2/24"),
+		netns.At("router", "server", "10.79.3.1/24"))
 	netns.Route("server", "10.79.3.1")
 	for i := range b.wires {
 		host, nat := fmt.Sprint("host", i), fmt.Sprint("nat", i)
@@ -119,8 +120,11 @@ func setNATs(post, rules string) {
 
 // table prints a row for each kind of NAT.
 func (b *bench) table(tries int, only string, columns []column) {
-	fmt.Printf("\n%d tries of each kind, one-way delays of 10 to 80 ms and jitter of %v; connected within %v, ", tries, jitter, giveUp)
-	fmt.Print("the median time from when the other was known, and how far apart the first packets left ")
+	fmt.Printf("\n%d tries of each kind, one-way delays of 10 to 80 ms and jitter of %v; connected within %v, ",
+		tries, jitter, giveUp)
+	fmt.Print(
+		"the median time from when the other was known, and how far apart the first packets left ",
+	)
 	fmt.Print("(and were planned to), 99th percentile:\n\n")
 	fmt.Print("| what a NAT does with unsolicited packets |")
 	for _, c := range columns {
@@ -208,7 +212,8 @@ func (b *bench) tries(n int, args []string) *outcomes {
 
 // meet runs a peer at a host. A peer that fails says so in its output.
 func meet(host int, args []string) (o outcome) {
-	args = append([]string{"-server", server, "-key", netns.Key, "-once", "-give-up", giveUp.String()}, args...)
+	args = append([]string{"-server", server, "-key", netns.Key, "-once", "-give-up",
+		giveUp.String()}, args...)
 	out, _ := netns.Command(fmt.Sprint("host", host), "punch", args...).Output()
 	if err := json.Unmarshal(out, &o); err != nil {
 		fmt.Fprintf(os.Stderr, "measure: a peer said %q\n", out)

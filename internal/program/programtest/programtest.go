@@ -36,7 +36,8 @@ func Flags(t *testing.T, name string, run program.Run, wrong map[string]string) 
 		help, reason, _ := strings.Cut(strings.TrimSuffix(stderr.String(), "\n"), "\n")
 		refused := code == 2 && stdout.String() == "" && strings.Contains(help, name+" -h")
 		if !refused || !strings.Contains(reason, want) || strings.Contains(reason, "\n") {
-			t.Errorf("%s: exit status %d, stdout %q, stderr\n%s", args, code, stdout.String(), stderr.String())
+			t.Errorf("%s: exit status %d, stdout %q, stderr\n%s",
+				args, code, stdout.String(), stderr.String())
 			t.Errorf("want 2, a line of help, and %q last", want)
 		}
 	}

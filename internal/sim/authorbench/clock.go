@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// clock is a simnet.Clock of the benchmark. It differs from simnet's own: where its rate changes at once, all
-// that it ever gained changes, too, unless it is integrated. Within, true time is in microseconds.
+// clock is a simnet.Clock of the benchmark. It differs from simnet's own: where its rate changes
+// at once, all that it ever gained changes, too, unless it is integrated. Within, true time is in
+// microseconds.
 type clock struct {
 	*clockSpec
 	noise       *rand.Rand

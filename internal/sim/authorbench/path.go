@@ -92,7 +92,8 @@ func (p *path) loses(r *rand.Rand, t time.Duration) bool {
 	return false
 }
 
-// delay returns how long the message is under way that was drawn last; each further copy takes longer.
+// delay returns how long the message is under way that was drawn last; each further copy takes
+// longer.
 func (p *path) delay(*rand.Rand, time.Duration) time.Duration {
 	delay := usec(p.drawn)
 	p.drawn += int64(p.Duplicate.Extra)

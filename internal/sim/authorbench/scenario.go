@@ -28,9 +28,9 @@ func Scenarios() ([]*Scenario, error) {
 	return file.Scenarios, err
 }
 
-// Scenario is a scenario as the file has it: times in s, delays in us, rates of clocks in ppm. Of two
-// values the first is that of A, or of the way from A to B. What concerns only methods that do not
-// piggyback on the data is left out. The file is of one commit and does not change.
+// Scenario is a scenario as the file has it: times in s, delays in us, rates of clocks in ppm. Of
+// two values the first is that of A, or of the way from A to B. What concerns only methods that do
+// not piggyback on the data is left out. The file is of one commit and does not change.
 type Scenario struct {
 	ID, Name, Classification       string
 	Duration, Quantum, ReportEvery float64

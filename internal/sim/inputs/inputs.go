@@ -35,8 +35,9 @@ type World struct {
 
 // Result is what a rule makes of a world.
 type Result struct {
-	Inputs, Late int           // of those that came, sent from 10 s on
-	Lead         time.Duration // mean of predicted time over the server's and the delay of the path, from 10 s on
+	Inputs, Late int // of those that came, sent from 10 s on
+	// mean of predicted time over the server's and the delay of the path, from 10 s on
+	Lead time.Duration
 	// After a change: how long until the last three inputs in a row that are late, how many are
 	// late within 2 s, and how long until the lead is no more than 10 ms above that before.
 	Until, Excess time.Duration
@@ -49,7 +50,8 @@ func (r Result) Share() float64 { return float64(r.Late) / float64(max(r.Inputs,
 
 // String returns share and lead.
 func (r Result) String() string {
-	return fmt.Sprintf("%.2f %% of %d late with a lead of %.1f ms", 100*r.Share(), r.Inputs, r.Lead.Seconds()*1e3)
+	return fmt.Sprintf("%.2f %% of %d late with a lead of %.1f ms",
+		100*r.Share(), r.Inputs, r.Lead.Seconds()*1e3)
 }
 
 // play is a run.
@@ -80,7 +82,12 @@ type lead struct {
 
 // run lets a method play, as it is turned.
 func (m *Method) run(w World, seed uint64, knob float64) Result {
-	p := &play{w: w, world: simnet.NewWorld(seed), came: map[tick.Tick]bool{}, sentAt: map[tick.Tick]time.Duration{}}
+	p := &play{
+		w:      w,
+		world:  simnet.NewWorld(seed),
+		came:   map[tick.Tick]bool{},
+		sentAt: map[tick.Tick]time.Duration{},
+	}
 	if w.Off != nil {
 		p.asleep = w.Off(seed)
 	}
@@ -170,7 +177,8 @@ func (p *play) measure(at float64) {
 	if debt := p.server.Stats().Debt; debt > 0 {
 		game = min(game, (tick.Hz(rate).Duration(is.Tick() - debt + 1)).Seconds())
 	}
-	p.leads = append(p.leads, lead{p.world.Now(), at/rate - game - p.up.BaseAt(p.world.Now()).Seconds()})
+	p.leads = append(p.leads,
+		lead{p.world.Now(), at/rate - game - p.up.BaseAt(p.world.Now()).Seconds()})
 }
 
 // lead returns the mean lead of some time, in seconds.

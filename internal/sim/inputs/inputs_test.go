@@ -14,10 +14,11 @@ var (
 	all   = flag.Bool("all", false, "compare leads in all worlds, not in two")
 )
 
-// At most 1 % of the inputs is late in every world whose jitter is stationary, over all seeds. After a change the
-// late ones in a row end within 2 s, and a lead that is too long within 10 s; the inputs that are
-// late meanwhile are those of two round trips at most. Ticks are never left out or repeated
-// without an event. With -short only those worlds are played that are about inputs.
+// At most 1 % of the inputs is late in every world whose jitter is stationary, over all seeds.
+// After a change the late ones in a row end within 2 s, and a lead that is too long within 10 s;
+// the inputs that are late meanwhile are those of two round trips at most. Ticks are never left
+// out or repeated without an event. With -short only those worlds are played that are about
+// inputs.
 func TestInputsComeInTime(t *testing.T) {
 	for _, w := range Worlds() {
 		if testing.Short() && w.Duration > 120*second {
@@ -28,14 +29,17 @@ func TestInputsComeInTime(t *testing.T) {
 			var sum Result
 			for seed := range uint64(*seeds) {
 				r := Methods[0].run(w, seed+1, Methods[0].Default)
-				t.Logf("seed %d: %v, rows of late ones for %v, excess %v, %d late in the change", seed+1, r, r.Until.Round(ms), r.Excess, r.Lost)
+				t.Logf("seed %d: %v, rows of late ones for %v, excess %v, %d late in the change",
+					seed+1, r, r.Until.Round(ms), r.Excess, r.Lost)
 				if r.Inputs < 5000 || r.Unreported > 0 {
 					t.Errorf("%d inputs, %d ticks unreported", r.Inputs, r.Unreported)
 				}
 				sum.Inputs += r.Inputs
 				sum.Late += r.Late
-				if w.Change != 0 && (r.Until > 2*second || r.Excess > 10*second || float64(r.Lost) > 2*w.RoundTrip.Seconds()*rate) {
-					t.Errorf("inputs are late in a row for %v, the lead is too long for %v, %d are late", r.Until, r.Excess, r.Lost)
+				if w.Change != 0 && (r.Until > 2*second || r.Excess > 10*second ||
+					float64(r.Lost) > 2*w.RoundTrip.Seconds()*rate) {
+					t.Errorf("inputs are late in a row for %v, the lead is too long for %v, %d are late",
+						r.Until, r.Excess, r.Lost)
 				}
 			}
 			if w.Steady && sum.Share() > 0.01 {
@@ -45,8 +49,8 @@ func TestInputsComeInTime(t *testing.T) {
 	}
 }
 
-// match turns a method, each of whose steps is so long, until no larger a share is late in a world, and
-// returns what it makes of the world then: with the shortest lead that does it.
+// match turns a method, each of whose steps is so long, until no larger a share is late in a
+// world, and returns what it makes of the world then: with the shortest lead that does it.
 func match(m *Method, step float64, w World, seeds int, share float64) Result {
 	const most = 12 // ticks: more than enough
 	at := func(n int) Result { return m.At(w, seeds, float64(n)*step) }
@@ -54,8 +58,8 @@ func match(m *Method, step float64, w World, seeds int, share float64) Result {
 }
 
 // In no world whose jitter is stationary does another method, with any of its settings, need a
-// shorter lead for the same share of late inputs. But lightyear does in wifi, whose path stops now and then: our
-// lead is for those stops, too.
+// shorter lead for the same share of late inputs. But lightyear does in wifi, whose path stops now
+// and then: our lead is for those stops, too.
 func TestLeadIsShort(t *testing.T) {
 	for _, w := range Worlds() {
 		chosen := *all || w.Name == "jitter 10 ms" || w.Name == "loss of 5 %"

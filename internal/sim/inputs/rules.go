@@ -19,13 +19,14 @@ type Rule interface {
 	// Send lets the client send a datagram, and returns what the server does when it arrives with the
 	// inputs of some ticks.
 	Send(nowUsec uint64) func(first, newest tick.Tick, nowUsec uint64)
-	// Tick lets the server send the state for the tick that it has just run, and returns what the client
-	// does when that arrives.
+	// Tick lets the server send the state for the tick that it has just run, and returns what the
+	// client does when that arrives.
 	Tick(n tick.Tick, nowUsec uint64) func(nowUsec uint64)
 }
 
-// Method is a rule with what its users can turn, the knob: more of it is a longer lead. It is the share of
-// inputs in time, in octaves above all but 1 %; TargetCommandSlack in ticks; jitter_margin in ticks.
+// Method is a rule with what its users can turn, the knob: more of it is a longer lead. It is the
+// share of inputs in time, in octaves above all but 1 %; TargetCommandSlack in ticks;
+// jitter_margin in ticks.
 type Method struct {
 	Name    string
 	Default float64
@@ -88,7 +89,8 @@ func newOurs(s *tick.Server, lateShare float64) *ours {
 	return o
 }
 
-// ran takes a tick that runs. Whether an event names the right ticks, the tests of package tick prove.
+// ran takes a tick that runs. Whether an event names the right ticks, the tests of package tick
+// prove.
 func (o *ours) ran(s tick.Update) {
 	if o.running && s.Tick != o.next && !o.told {
 		o.unreported++

@@ -25,27 +25,50 @@ func changing() []World {
 	}
 	one := func(before, later, jitter time.Duration) func(uint64) *simnet.Link {
 		return func(uint64) *simnet.Link {
-			return &simnet.Link{Base: simnet.Route(before, simnet.RouteStep{At: at, Change: later}), Delay: simnet.Exp(jitter)}
+			return &simnet.Link{
+				Base:  simnet.Route(before, simnet.RouteStep{At: at, Change: later}),
+				Delay: simnet.Exp(jitter),
+			}
 		}
 	}
 	path := func(jitter time.Duration) func(uint64) *simnet.Link { return one(30*ms, 0, jitter) }
 	lossy := func(uint64) *simnet.Link {
-		return &simnet.Link{Base: simnet.Fixed(30 * ms), Delay: simnet.Exp(ms), Loss: simnet.Bernoulli(0.05)}
+		return &simnet.Link{
+			Base:  simnet.Fixed(30 * ms),
+			Delay: simnet.Exp(ms),
+			Loss:  simnet.Bernoulli(0.05),
+		}
 	}
 	bursts := func(uint64) *simnet.Link {
-		return &simnet.Link{Base: simnet.Fixed(30 * ms), Delay: simnet.Sum(simnet.Exp(ms), stops(10*second, 300*ms))}
+		return &simnet.Link{
+			Base:  simnet.Fixed(30 * ms),
+			Delay: simnet.Sum(simnet.Exp(ms), stops(10*second, 300*ms)),
+		}
 	}
 	return []World{
 		{Scenario: over("up +50 ms", one(30*ms, 50*ms, ms), path(ms)), Change: at, RoundTrip: 112 * ms},
-		{Scenario: over("down +100 ms", path(ms), one(30*ms, 100*ms, ms)), Change: at, RoundTrip: 162 * ms},
-		{Scenario: over("both +50 ms", one(30*ms, 50*ms, ms), one(30*ms, 50*ms, ms)), Change: at, RoundTrip: 162 * ms},
+		{
+			Scenario:  over("down +100 ms", path(ms), one(30*ms, 100*ms, ms)),
+			Change:    at,
+			RoundTrip: 162 * ms,
+		},
+		{
+			Scenario:  over("both +50 ms", one(30*ms, 50*ms, ms), one(30*ms, 50*ms, ms)),
+			Change:    at,
+			RoundTrip: 162 * ms,
+		},
 		{Scenario: over("up -50 ms", one(80*ms, -50*ms, ms), path(ms)), Change: at, RoundTrip: 62 * ms},
 		{Scenario: over("jitter 5 ms", path(5*ms), path(5*ms)), Steady: true},
 		{Scenario: over("jitter 10 ms", path(10*ms), path(10*ms)), Steady: true},
 		{Scenario: over("jitter 20 ms", path(20*ms), path(20*ms)), Steady: true},
 		{Scenario: over("bursts of 300 ms", bursts, bursts)},
 		{Scenario: over("loss of 5 %", lossy, lossy), Steady: true},
-		{Scenario: over("server at 90 %", path(ms), path(ms)), Slow: true, Change: at + 20*second, RoundTrip: 62 * ms},
+		{
+			Scenario:  over("server at 90 %", path(ms), path(ms)),
+			Slow:      true,
+			Change:    at + 20*second,
+			RoundTrip: 62 * ms,
+		},
 	}
 }
 

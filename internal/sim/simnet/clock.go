@@ -35,7 +35,8 @@ type ClockSpec struct {
 	Coarse     Coarse
 }
 
-// Coarse says that a clock advances in steps. The zero value is a clock that shows each microsecond.
+// Coarse says that a clock advances in steps. The zero value is a clock that shows each
+// microsecond.
 type Coarse struct {
 	Step  time.Duration // how far it advances at once; whole microseconds
 	Phase time.Duration // by how much earlier than at a multiple of Step

@@ -29,7 +29,12 @@ func TestClock(t *testing.T) {
 		{"step", ClockSpec{Events: []ClockEvent{{At: sec, Step: -5 * ms}}}, sec, 1e6 - 5000},
 		{"slewing", ClockSpec{Events: []ClockEvent{{At: 10 * sec, For: 30 * sec, PPM: 500}}}, 20 * sec, 20e6 + 5000},
 		{"slewed", ClockSpec{Events: []ClockEvent{{At: 10 * sec, For: 30 * sec, PPM: 500}}}, 90 * sec, 90e6 + 15000},
-		{"asleep", ClockSpec{SkewPPM: 100, Events: []ClockEvent{{At: 10 * sec, For: 37 * sec, PPM: -1e6}}}, 40 * sec, 10e6 + 1000},
+		{
+			"asleep",
+			ClockSpec{SkewPPM: 100, Events: []ClockEvent{{At: 10 * sec, For: 37 * sec, PPM: -1e6}}},
+			40 * sec,
+			10e6 + 1000,
+		},
 		{"awake", ClockSpec{Events: []ClockEvent{{At: 10 * sec, For: 37 * sec, PPM: -1e6}}}, 50 * sec, 13e6},
 	}
 	for _, tt := range tests {

@@ -18,7 +18,11 @@ const maxDelay = 10 * time.Second
 type Delay func(r *rand.Rand, t time.Duration) time.Duration
 
 // Const delays every datagram by d.
-func Const(d time.Duration) Delay { return func(*rand.Rand, time.Duration) time.Duration { return d } }
+func Const(d time.Duration) Delay {
+	return func(*rand.Rand, time.Duration) time.Duration {
+		return d
+	}
+}
 
 // Sum adds delays. A datagram that one of them drops is dropped.
 func Sum(delays ...Delay) Delay {
@@ -117,7 +121,9 @@ func gamma(r *rand.Rand, k float64) float64 {
 // LogNormal is log-normal jitter with the given median; sigma is the standard
 // deviation of its logarithm. It is at most 10 s.
 func LogNormal(median time.Duration, sigma float64) Delay {
-	return drawn(func(r *rand.Rand) float64 { return float64(median) * math.Exp(sigma*r.NormFloat64()) })
+	return drawn(func(r *rand.Rand) float64 {
+		return float64(median) * math.Exp(sigma*r.NormFloat64())
+	})
 }
 
 // Normal is normal jitter, where less than nothing counts as nothing.

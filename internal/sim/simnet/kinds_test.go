@@ -88,7 +88,8 @@ func TestClockTrace(t *testing.T) {
 	record(t, file("phone-x"), "0,0\n2,1\n")
 	record(t, file("phone-y"), "0,0\n2,1\n")
 	pairs, err := ReadClockPairs(folder)
-	if err != nil || len(pairs) != 3 || pairs[0].B == nil || pairs[1].B != nil || pairs[2].Name != "phone-y" {
+	if err != nil || len(pairs) != 3 || pairs[0].B == nil || pairs[1].B != nil ||
+		pairs[2].Name != "phone-y" {
 		t.Fatalf("%+v, %v", pairs, err)
 	}
 	trace := pairs[0].A
@@ -109,7 +110,11 @@ func TestClockTrace(t *testing.T) {
 	if got := c.Usec(2 * sec); got != 2_000_000+7+20-2 {
 		t.Errorf("a clock with it shows %d", got)
 	}
-	for name, rows := range map[string]string{"short": "0,0\n", "back": "0,0\n2,0\n1,0\n", "words": "0,x\n"} {
+	for name, rows := range map[string]string{
+		"short": "0,0\n",
+		"back":  "0,0\n2,0\n1,0\n",
+		"words": "0,x\n",
+	} {
 		record(t, file(name), rows)
 		if _, err := ReadClockTrace(file(name)); err == nil {
 			t.Errorf("%s: no error", name)
@@ -152,7 +157,14 @@ func TestManualClock(t *testing.T) {
 
 func TestProfile(t *testing.T) {
 	p := Profile{{sec, 0}, {sec, 4}, {3 * sec, 2}}
-	for at, want := range map[time.Duration]float64{0: 0, sec - 1: 0, sec: 4, 2 * sec: 3, 3 * sec: 2, 9 * sec: 2} {
+	for at, want := range map[time.Duration]float64{
+		0:       0,
+		sec - 1: 0,
+		sec:     4,
+		2 * sec: 3,
+		3 * sec: 2,
+		9 * sec: 2,
+	} {
 		if got := p.Value(at); math.Abs(got-want) > 1e-6 {
 			t.Errorf("at %v: %f, want %f", at, got, want)
 		}

@@ -112,7 +112,8 @@ func TestLosses(t *testing.T) {
 		}
 		share, length := float64(lost)/120_000, float64(lost)/float64(runs)
 		if math.Abs(share/tt.share-1) > 0.05 || tt.runs > 0 && math.Abs(length/tt.runs-1) > 0.05 {
-			t.Errorf("%s: lost %.3f in runs of %.2f, want %.3f and %.2f", tt.name, share, length, tt.share, tt.runs)
+			t.Errorf("%s: lost %.3f in runs of %.2f, want %.3f and %.2f",
+				tt.name, share, length, tt.share, tt.runs)
 		}
 	}
 }
@@ -123,7 +124,12 @@ func TestLink(t *testing.T) {
 	if got := nothing.Arrivals(r, sec); !slices.Equal(got, []time.Duration{sec}) {
 		t.Errorf("the zero link delivers at %v", got)
 	}
-	l := Link{Base: Route(30*ms, RouteStep{sec, -20 * ms}), Delay: Exp(10 * ms), Duplicate: 1, FIFO: true}
+	l := Link{
+		Base:      Route(30*ms, RouteStep{sec, -20 * ms}),
+		Delay:     Exp(10 * ms),
+		Duplicate: 1,
+		FIFO:      true,
+	}
 	var last time.Duration
 	for at := time.Duration(0); at < 3*sec; at += ms {
 		got := l.Arrivals(r, at)

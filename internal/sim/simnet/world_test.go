@@ -12,7 +12,9 @@ import (
 func TestWorldOrder(t *testing.T) {
 	w := NewWorld(1)
 	var got []string
-	at := func(t time.Duration, what string) { w.At(t, func() { got = append(got, fmt.Sprint(w.Now(), what)) }) }
+	at := func(t time.Duration, what string) {
+		w.At(t, func() { got = append(got, fmt.Sprint(w.Now(), what)) })
+	}
 	at(2*sec, "c")
 	at(sec, "a")
 	at(2*sec, "d")

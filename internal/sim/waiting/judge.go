@@ -28,8 +28,8 @@ func Prepare(w *World, share float64) *Course {
 	return c
 }
 
-// warm reports whether so much has arrived that an item counts: the first 10 s do not, or where less
-// than 10 are sent a second what is sent in so many intervals.
+// warm reports whether so much has arrived that an item counts: the first 10 s do not, or where
+// less than 10 are sent a second what is sent in so many intervals.
 func (c *Course) warm(item Item) bool {
 	return item.Arrived-c.Items[0].Arrived > 10_000*max(1, 10/c.Rate)
 }
@@ -48,9 +48,9 @@ type Score struct {
 // course is how the wait went on.
 type step struct{ at, wait float64 }
 
-// Judge plays an estimator. Its wait is used as by a player: what is shown stands still where the wait
-// becomes longer, and runs 25 % faster where it becomes shorter. If the estimator has a method
-// Interval, the things after those that are shown are judged, too.
+// Judge plays an estimator. Its wait is used as by a player: what is shown stands still where the
+// wait becomes longer, and runs 25 % faster where it becomes shorter. If the estimator has a
+// method Interval, the things after those that are shown are judged, too.
 func (c *Course) Judge(e Estimator) (s Score) {
 	interval, knows := e.(interface{ Interval() float64 })
 	var steps []step
@@ -104,8 +104,8 @@ func (c *Course) Judge(e Estimator) (s Score) {
 	return s
 }
 
-// follow returns how long it took after a shift of the path, up (1) or down (-1), until the wait had
-// come to within 15 % of the shift of what the oracle says 12 s later.
+// follow returns how long it took after a shift of the path, up (1) or down (-1), until the wait
+// had come to within 15 % of the shift of what the oracle says 12 s later.
 func (c *Course) follow(steps []step, shift, sign float64) float64 {
 	oracle := func(time float64) float64 {
 		after := sort.Search(len(c.Items), func(i int) bool { return c.Items[i].Arrived > time })

@@ -276,8 +276,8 @@ func stopOfSender(w *World, g *generator) {
 	}
 }
 
-// catchingUp has a server of 30 frames a second that stands still, and then runs 8 ticks of 60 Hz in
-// each frame until it has caught up.
+// catchingUp has a server of 30 frames a second that stands still, and then runs 8 ticks of 60 Hz
+// in each frame until it has caught up.
 func catchingUp(w *World, g *generator) {
 	const frame, ticks = 33.3, 133
 	w.Stops = g.drawnStops(40_000, 300, 900)

@@ -27,8 +27,8 @@ var Rivals = []Rival{
 }
 
 // netEq is WebRTC's: a histogram in steps of 20 ms of by how much delays are longer than the
-// shortest of the last 2 s. Each half second the longest counts, the rest fades, and 95 % are to be in
-// time.
+// shortest of the last 2 s. Each half second the longest counts, the rest fades, and 95 % are to
+// be in time.
 type netEq struct {
 	factor    float64
 	recent    []Item
@@ -130,8 +130,8 @@ func (e *spikes) Arrived(sent, arrived float64) {
 
 func (e *spikes) Wait() float64 { return e.mean + e.factor*4*e.deviation }
 
-// mirror is Mirror's: the mean delay of a second, and as a buffer an interval and the deviation of the
-// gaps between arrivals of two seconds. It shows what is an interval older.
+// mirror is Mirror's: the mean delay of a second, and as a buffer an interval and the deviation of
+// the gaps between arrivals of two seconds. It shows what is an interval older.
 type mirror struct {
 	factor, rate         float64
 	mean, gap, variance  float64
@@ -145,7 +145,8 @@ func (e *mirror) Arrived(sent, arrived float64) {
 		return
 	}
 	delays := min(max(2/(e.rate+1), 2/(e.seen+1)), 1)
-	gaps := min(max(2/(2*e.rate+1), 2/(e.seen+1)), 1) // less than one in two seconds: the last gap alone
+	// less than one in two seconds: the last gap alone
+	gaps := min(max(2/(2*e.rate+1), 2/(e.seen+1)), 1)
 	e.mean += delays * (arrived - sent - e.mean)
 	off := arrived - e.last - e.gap
 	e.gap += gaps * off
@@ -157,8 +158,8 @@ func (e *mirror) Wait() float64 {
 	return e.mean + e.factor*(2*e.interval+math.Sqrt(e.variance))
 }
 
-// lightyear is lightyear's: each tenth of a second a sample, the mean and four standard deviations of
-// about ten of them, and 5 ms.
+// lightyear is lightyear's: each tenth of a second a sample, the mean and four standard deviations
+// of about ten of them, and 5 ms.
 type lightyear struct {
 	factor, mean, variance, last, seen float64
 }

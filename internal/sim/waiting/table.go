@@ -10,8 +10,8 @@ import (
 	"timesync/internal/testkit"
 )
 
-// Seldom is the kind of all worlds with stops where one is sent a second: what a stop holds up is then a
-// single thing, and nobody can tell it from any other delay.
+// Seldom is the kind of all worlds with stops where one is sent a second: what a stop holds up is
+// then a single thing, and nobody can tell it from any other delay.
 const Seldom = "stops, 1 a second"
 
 // Group returns the kind with which a world is judged.

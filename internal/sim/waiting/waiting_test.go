@@ -12,8 +12,9 @@ type fixed float64
 func (f fixed) Arrived(float64, float64) {}
 func (f fixed) Wait() float64            { return float64(f) }
 
-// TestWorldsAgain: the same kind, rate and seed give the same world, other seeds another; items are in the order of
-// arrival, at about the rate, and those that a stop held up come when it ends or later.
+// TestWorldsAgain: the same kind, rate and seed give the same world, other seeds another; items
+// are in the order of arrival, at about the rate, and those that a stop held up come when it ends
+// or later.
 func TestWorldsAgain(t *testing.T) {
 	for _, name := range Kinds() {
 		w := New(name, 20, 5)
@@ -82,7 +83,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestRivalsSeldom: each rival has a wait, also where one thing is sent in 2.5 s, as in a recording.
+// TestRivalsSeldom: each rival has a wait, also where one thing is sent in 2.5 s, as in a
+// recording.
 func TestRivalsSeldom(t *testing.T) {
 	for _, r := range Rivals {
 		e := r.New(1, 0.4)
@@ -96,8 +98,8 @@ func TestRivalsSeldom(t *testing.T) {
 	}
 }
 
-// TestRivals: with the factor that suits a calm world, each rival lets as many come late as it should, and waits no
-// longer than 3 times as long as the oracle there.
+// TestRivals: with the factor that suits a calm world, each rival lets as many come late as it
+// should, and waits no longer than 3 times as long as the oracle there.
 func TestRivals(t *testing.T) {
 	c := Prepare(New("exponential", 60, 4), 0.01)
 	for _, r := range Rivals {

@@ -107,8 +107,8 @@ func (w *World) oracle(share float64) []float64 {
 	return wait
 }
 
-// findStops finds the stops of a world of which nobody knows them: gaps in the arrivals of more than
-// 150 ms beyond two and a half intervals, in which things were held up.
+// findStops finds the stops of a world of which nobody knows them: gaps in the arrivals of more
+// than 150 ms beyond two and a half intervals, in which things were held up.
 func (w *World) findStops() {
 	floor := w.floor()
 	before := w.Items[0].Arrived
