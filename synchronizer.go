@@ -100,7 +100,7 @@ type TimeSynchronizer struct {
 	minimum   minimum // what an original is told
 	base      uint64  // local time, us, at which x is 0
 	published published
-	_         [24]byte // pads to whole cache lines, so that neighbours in a slice share none
+	_         [8]byte // pads to whole cache lines, so that neighbours in a slice share none
 }
 
 const (
@@ -179,7 +179,7 @@ func (s *TimeSynchronizer) notice(x float64, localUsec uint64) {
 // endBucket ends the bucket under way at x.
 func (s *TimeSynchronizer) endBucket(x float64) {
 	b := &s.bucket
-	s.published.setJitter(uint32(b.jitter))
+	s.published.jitter.Store(uint32(b.jitter))
 	if s.both.endBucket(x, b) {
 		s.published.queuedSpans.Store(s.published.queuedSpans.Load() + 1)
 	}
@@ -341,7 +341,7 @@ func (s *TimeSynchronizer) Reset() {
 	s.published.show(&view{steps: v.steps})
 	s.published.datagrams.Store(0)
 	s.published.queuedSpans.Store(0)
-	s.published.setJitter(0)
+	s.published.jitter.Store(0)
 	s.published.report.word.Store(0)
 }
 
@@ -629,7 +629,7 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		ErrorBound:         micros(v.boundAt(x)),
 		MinimumOneWayDelay: micros(float64(v.delay)),
 		MinimumDelayToPeer: micros(float64(v.toPeer)),
-		Jitter:             time.Duration(v.jitter>>jitterBits) * time.Microsecond,
+		Jitter:             time.Duration(s.published.jitter.Load()>>jitterBits) * time.Microsecond,
 		Age:                micros(max(age, 0)),
 		SilentAfter:        time.Duration(silentAfter) * time.Millisecond,
 		SinceStep:          micros(max(float64(v.undisturbed)+float64(x), 0)),
@@ -1121,14 +1121,14 @@ type association struct {
 	outgoing     outgoing
 	outliers     outliers
 	resolution   resolution
+	dirty        bool    // there is news for readers
 	awaited      uint8   // 1 + the way that has not shown the last clock step yet; 0: none
+	fellWay      uint8   // the way whose floor fell in warm-up
 	awaitedTrip  float64 // us: the round trip before that step, which holds until the way shows it
 	fellFrom     float64 // us: the round trip before a floor fell in warm-up; 0: none fell
 	fellAt       float64 // x of that fall
-	fellWay      uint8   // the way whose floor fell
 	silenceEnd   float64 // x at which the last silence ended
 	silenceDrift float64 // us: how far the clocks may have drifted apart in it
-	dirty        bool    // there is news for readers
 }
 
 // start begins with the level of the first datagram.
@@ -1341,6 +1341,7 @@ func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 	s := sample{
 		from:  b.from,
 		to:    x,
+		since: b.from,
 		at:    b.from + bucketTime/2,
 		least: float64(b.fastest),
 		next:  infinite,
@@ -1465,22 +1466,12 @@ func (a *association) limit(d int, s sample) {
 		return
 	}
 	slack := a.ways[d].level + s.least + a.dispersion()*(a.clock.at-s.from)
-	from := s.from
 	if d == out {
 		slack += rounding + a.stale(sigmas/2*a.clock.sigma)
-		from = a.since()
 	}
-	if a.interval.take(d, from, a.clock.at, ring(slack, offsetBits), a.clock.skew) {
+	if a.interval.take(d, s.since, a.clock.at, ring(slack, offsetBits), a.clock.skew) {
 		a.dirty = true
 	}
-}
-
-// since returns the x from which on datagrams count in the last report.
-func (a *association) since() float64 {
-	if a.peer.isOriginal() {
-		return a.peer.sent - congestedTime - second
-	}
-	return a.peer.intervalStart
 }
 
 // followSlew raises the floor of way d by what the round trip lacks, if all its datagrams have
@@ -1490,11 +1481,10 @@ func (a *association) followSlew(d int, s sample) {
 	w := &a.ways[d]
 	lack := a.lack()
 	w.late.add(s, w.residual, lack, w.spread)
-	lasted := w.late.lasted()
 	by := min(w.late.by, lack)
-	slewTime := max(lasted, 2*second)
+	slewTime := max(w.late.lasted, 2*second)
 	isTooSmall := lack < leastSlew+2*a.resolution.joint()
-	isTooFast := by > slewSkew*lasted // no daemon slews like that
+	isTooFast := by > slewSkew*w.late.lasted // no daemon slews like that
 	switch {
 	case isTooSmall, isTooFast, a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
 		return
@@ -1618,14 +1608,13 @@ func (a *association) report(x float64, minDelta Counter24) {
 	raw := uint64(minDelta) << ts24Shift
 	sent := a.sentAt(x)
 	previous := a.peer.sent
-	intervalStart := a.peer.sentAny
+	since := a.peer.sentAny
 	a.peer.sentAny = sent
 	if a.peer.known && repeated && abs(sent-previous) < second && !a.peer.isOriginal() {
 		return // it was read twice and tells nothing new
 	}
 	a.heardAgain(out, sent, sent-previous)
 	a.peer.sent = sent
-	a.peer.intervalStart = intervalStart
 	if !a.peer.known {
 		a.firstReport(x, raw)
 		return
@@ -1633,7 +1622,7 @@ func (a *association) report(x float64, minDelta Counter24) {
 	w := &a.ways[out]
 	y := around(raw, a.delta(out, sent))
 	if a.peer.isOriginal() {
-		a.reportOfOriginal(x, y)
+		a.reportOfOriginal(x, y, sent-previous)
 		return
 	}
 	predatesStep := previous < a.interval.event && a.interval.undisturbed(x) < 3*second
@@ -1659,19 +1648,21 @@ func (a *association) report(x float64, minDelta Counter24) {
 	s := sample{
 		from:  previous,
 		to:    sent,
+		since: since,
 		at:    max(previous, sent-second)/2 + sent/2,
 		least: y,
 		next:  infinite,
 	}
 	a.take(out, s)
-	a.review(x)
+	a.review(sent - previous)
 }
 
 // sentAt returns the x at which a report was sent that arrives at x.
 func (a *association) sentAt(x float64) float64 { return x - min(max(a.delay(in), 0), second) }
 
-// reportOfOriginal takes a report of an original: a minimum of ten seconds, y us above the floor known here.
-func (a *association) reportOfOriginal(x, y float64) {
+// reportOfOriginal takes a report of an original: a minimum of ten seconds, y us above the floor
+// known here. It was sent dt us after the one before.
+func (a *association) reportOfOriginal(x, y, dt float64) {
 	w := &a.ways[out]
 	if a.awaited == out+1 {
 		a.awaited = 0
@@ -1679,10 +1670,14 @@ func (a *association) reportOfOriginal(x, y float64) {
 	w.level += y
 	w.near(a.peer.sent)
 	a.dirty = true
-	a.limit(out, sample{from: a.peer.sent, to: a.peer.sent})
+	a.limit(out, sample{
+		from:  a.peer.sent,
+		to:    a.peer.sent,
+		since: a.peer.sent - congestedTime - second,
+	})
 	a.matchStep(x)
 	a.follow()
-	a.review(x)
+	a.review(dt)
 }
 
 // firstReport takes the first report. The offset becomes the midpoint, since nothing else is known.
@@ -1696,21 +1691,25 @@ func (a *association) firstReport(x float64, raw uint64) {
 	a.dirty = true
 	a.clock.offset = half - deltaIn
 	i.level = half
-	o.start(half, a.peer.sent)
+	sent := a.sentAt(x) // only now the delay is known
+	a.peer.sent = sent
+	a.peer.sentAny = sent
+	o.start(half, x)
 	o.spread = i.spread
 	o.meanResidual = i.meanResidual
 	a.arbiter.restart(a.roundTrip())
-	a.arbiter.reviewed = x
 	a.interval.slack = [2]float64{half, maxOffset}
 	a.interval.fresh = [2]bool{true, true} // there is nothing older to compare with
 	// The datagram that it tells may be as old as the session.
-	a.limit(out, sample{from: min(a.peer.sent, 0), to: a.peer.sent})
+	a.limit(out, sample{from: min(sent, 0), to: sent})
 }
 
-// review lets the arbiter learn the round trip. It is called once a report.
-func (a *association) review(x float64) {
+// review lets the arbiter learn the round trip. It is called once a report, which was sent dt us
+// after the one before. It tells little of a longer time than 2 s.
+func (a *association) review(dt float64) {
 	l := a.look()
-	dt := a.arbiter.since(x)
+	dt = min(dt, 2*second)
+	a.arbiter.pass(dt)
 	i := &a.ways[in]
 	o := &a.ways[out]
 	if i.congestedFor > 0 || o.congestedFor > 0 {
@@ -1789,12 +1788,11 @@ const (
 
 // peer is what is known of the reports of the other end.
 type peer struct {
-	sent          float64   // x at which it sent the last report that was not 0
-	sentAny       float64   // x at which it sent the last report, 0 or not
-	intervalStart float64   // x at which the interval of the last report that was not 0 began
-	last          Counter24 // the last report; 0: none yet; it may come before the first datagram
-	minima        uint8     // reports until an original counts as one of ours; 0: it does
-	known         bool      // a report has arrived, so the offset is known
+	sent    float64   // x at which it sent the last report that was not 0
+	sentAny float64   // x at which it sent the last report, 0 or not
+	last    Counter24 // the last report; 0: none yet; it may come before the first datagram
+	minima  uint8     // reports until an original counts as one of ours; 0: it does
+	known   bool      // a report has arrived, so the offset is known
 }
 
 // isOriginal reports whether the peer is a C++ original, or may be one.
@@ -2010,7 +2008,6 @@ type arbiter struct {
 	age          float64 // us: for how long the round trip has been the reference one
 	candidate    float64 // us: another round trip, which may become the reference
 	candidateAge float64 // us: for how long the round trip has been that
-	reviewed     float64 // x of the last review
 	jumped       bool    // the offset jumped, so what looks like an asymmetry may be a clock step
 }
 
@@ -2029,20 +2026,15 @@ func (r *arbiter) restart(roundTrip float64) {
 		reference: roundTrip,
 		symmetric: roundTrip,
 		expiry:    r.expiry,
-		reviewed:  r.reviewed,
 	}
 }
 
-// since returns the time since the last review, at most 2 s: one review tells little of a longer
-// time.
-func (r *arbiter) since(x float64) (dt float64) {
-	dt = min(x-r.reviewed, 2*second)
-	r.reviewed = x
+// pass takes that dt us passed.
+func (r *arbiter) pass(dt float64) {
 	r.expiry -= dt
 	if r.jumped {
 		r.expiry = min(r.expiry, longestWindow)
 	}
-	return dt
 }
 
 // warmingUp reports whether the reference round trip is hardly known yet.
@@ -2286,6 +2278,7 @@ func (b *bucket) rise(d float64) {
 type sample struct {
 	from  float64 // x at which the span begins
 	to    float64 // x at which it ends
+	since float64 // x from which on its datagrams arrived; later than from if a report of 0 came
 	at    float64 // x: about when the datagram arrived
 	least float64 // us: its height above the floor
 	next  float64 // us: the height of the second fastest; infinite if that is not known
@@ -2353,27 +2346,25 @@ func (o *outliers) endBucket() {
 // late is a run of samples of one way that were all above the floor.
 type late struct {
 	by     float64 // us: by at least this much
-	from   float64 // x at which the run begins
-	to     float64 // x at which it ends
-	queued float64 // us: for how long the samples were later than a slew makes them
+	lasted float64 // us: for how long
+	queued float64 // us: for how long of it the samples were later than a slew makes them
 }
 
 // add takes a sample that is residual us above the floor. A sample that is not late by most of what
 // the round trip lacks ends the run.
 func (l *late) add(s sample, residual, lack, spread float64) {
-	if l.to == l.from || l.by < lateShare*lack {
-		*l = late{by: residual, from: s.from}
+	if l.lasted == 0 || l.by < lateShare*lack {
+		*l = late{by: residual}
 	}
+	span := s.to - s.from
 	l.by = min(l.by, residual)
-	l.to = s.to
+	l.lasted += span
 	// A queue has nothing to do with what the round trip lacks.
 	// rule: a slew is late by what lacks, a queue by more
 	if residual > 2*lack+4*spread {
-		l.queued += s.to - s.from
+		l.queued += span
 	}
 }
-
-func (l *late) lasted() float64 { return l.to - l.from }
 
 // way is the floor of one way: the delay of a datagram that does not queue, as the clock stands,
 // and the points that tell how that moves against the clock.
@@ -2472,7 +2463,7 @@ func (w *way) queue() float64 {
 // by depths times more than is usual over such a time. A run that mostly queued says nothing.
 func (w *way) isLate(lack, depths float64) bool {
 	by := min(w.late.by, lack)
-	t := w.late.lasted()
+	t := w.late.lasted
 	if by <= lateShare*lack || w.late.queued > t/2 {
 		return false
 	}
@@ -2957,7 +2948,6 @@ type view struct {
 	dispersion  float32 // us per us: how fast bound grows
 	undisturbed float32 // us: time since the last clock step, or since the start
 	scatter     float32 // us: mean height of fast datagrams above the floor
-	jitter      uint32  // 2^-jitterBits us: from the last bucket, not from this view's time
 	state       uint32  // the bits unchecked, ambiguous, synced and disturbed
 }
 
@@ -3013,6 +3003,7 @@ type published struct {
 	seq         atomic.Uint32
 	queuedSpans atomic.Uint32    // buckets in which every datagram queued
 	patience    atomic.Uint32    // ms: the age of the last report from which on the peer is silent
+	jitter      atomic.Uint32    // 2^-jitterBits us: as of the last bucket
 	datagrams   atomic.Uint64    // without the bucket under way: only the end of a bucket writes here
 	words       [8]atomic.Uint64 // the view without its state
 	heard       atomic.Uint64    // local time, us, of the last report
@@ -3035,18 +3026,11 @@ func (s *published) show(v *view) {
 	s.words[1].Store(v.whole)
 	s.words[2].Store(v.rates)
 	s.words[3].Store(v.rest)
-	jitter, _ := split(s.words[4].Load())
-	s.words[4].Store(join(jitter, v.steps))
+	s.words[4].Store(uint64(v.steps))
 	s.words[5].Store(joinFloats(v.delay, v.toPeer))
 	s.words[6].Store(joinFloats(v.bound, v.dispersion))
 	s.words[7].Store(joinFloats(v.undisturbed, v.scatter))
 	s.seq.Store((seq+2)<<4>>4 | v.state)
-}
-
-// setJitter shows the jitter. It belongs to no view, since each bucket changes it.
-func (s *published) setJitter(jitter uint32) {
-	_, steps := split(s.words[4].Load())
-	s.words[4].Store(join(jitter, steps))
 }
 
 // load reads the view that was shown last. ok is false while the offset is not known.
@@ -3055,7 +3039,7 @@ func (s *published) load(v *view) (ok bool) {
 		seq, r := s.clockMap()
 		v.clockMap = r
 		v.state = seq >> 28 << 28
-		v.jitter, v.steps = split(s.words[4].Load())
+		v.steps = uint32(s.words[4].Load())
 		v.delay, v.toPeer = splitFloats(s.words[5].Load())
 		v.bound, v.dispersion = splitFloats(s.words[6].Load())
 		v.undisturbed, v.scatter = splitFloats(s.words[7].Load())

@@ -478,7 +478,6 @@ type trial struct {
 	toHere, toPeer float64 // us: one-way delays
 	off            float64 // us: the offset that it makes, minus the truth
 	deadBand       float64
-	x              float64
 }
 
 // newTrial has known a symmetric path of 40 ms for so many seconds, which may be none.
@@ -502,8 +501,8 @@ func (r *trial) look() look {
 // run looks each fifth of a second, and returns the farthest that the offset was off.
 func (r *trial) run(s float64) (worst float64) {
 	for range int(5 * s) {
-		r.x += bucketTime
-		r.learn(r.since(r.x), r.look())
+		r.pass(bucketTime)
+		r.learn(bucketTime, r.look())
 		l := r.look()
 		r.off += r.correct(l) - l.correction
 		worst = max(worst, math.Abs(r.off))
