@@ -4,16 +4,19 @@
 
 import {Ping, nowUsec, receivedUsec, since} from './timesync.mjs';
 
-const ping = new Ping(), socket = new WebSocket(`ws://${location.host}/events`);
+const ping = new Ping();
+const socket = new WebSocket(`ws://${location.host}/events`);
+const age = document.getElementById('age');
 let event = null; // when it happened, by the server's clock
+
 socket.binaryType = 'arraybuffer';
 socket.onmessage = ({data}) => {
 	if (typeof data === 'string') event = BigInt(data);
 	else ping.reply(new Uint8Array(data), receivedUsec());
 };
-setInterval(() => {
-	const now = nowUsec(), age = document.getElementById('age');
-	if (socket.readyState === WebSocket.OPEN && ping.next(now) === 0) socket.send(ping.request(now));
+socket.onopen = () => setInterval(() => {
+	const now = nowUsec();
+	if (ping.next(now) === 0) socket.send(ping.request(now));
 	const known = event !== null && ping.within(100_000, now) === ''; // to 0.1 s
 	age.value = known ? `${(since(ping.remoteTime(now), event) / 1e6).toFixed(1)} s` : 'unknown';
 }, 20);
