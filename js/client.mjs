@@ -7,8 +7,8 @@
 
 import * as ts from './timesync.mjs';
 
-let checks = 0,
-	wrong = 0;
+let checks = 0;
+let wrong = 0;
 function check(ok, ...what) {
 	checks++;
 	if (!ok) console.log('wrong:', ...what, wrong++);
@@ -19,12 +19,15 @@ let state = 1;
 const random = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
 const exp = mean => (mean === 0 ? 0 : -mean * Math.log(1 - random()));
 
-const AHEAD = 5_000_000_000,
-	RATE = {num: 60, den: 1},
-	TICK = 1e6 / 60; // us: the server's clock minus true time
+const AHEAD = 5_000_000_000; // us: the server's clock minus true time
+const RATE = {num: 60, den: 1};
+const TICK = 1e6 / 60; // us
 
-/** A server and a client, which plays as docs/BROWSER.md shows. The test may change up, down (us) and jitter while it
- *  runs. The client's clock is true time plus set. With tcp what is sent arrives in order. */
+/**
+ * A server and a client, which plays as docs/BROWSER.md shows. The test may change up, down (us)
+ * and jitter while it runs. The client's clock is true time plus set. With tcp what is sent
+ * arrives in order.
+ */
 class World {
 	up = 30_000;
 	down = 30_000;
@@ -123,8 +126,8 @@ class World {
 		if (this.hangs) return this.waiting.push(b);
 		if (this.kind === 'link') b = this.peer.open(b, this.server).payload;
 		if (b[0] === 0x70) {
-			const r = new Uint8Array(29),
-				v = new DataView(r.buffer);
+			const r = new Uint8Array(29);
+			const v = new DataView(r.buffer);
 			r.set(b);
 			r[0] = 0x71;
 			v.setBigUint64(13, this.server, true);
@@ -137,8 +140,8 @@ class World {
 			new DataView(b.buffer, b.byteOffset).getBigUint64(1, true) !== this.epoch
 		)
 			return;
-		const n = new DataView(b.buffer, b.byteOffset).getBigInt64(9, true),
-			early = ts.tickStart(n, RATE) - this.gameTime;
+		const n = new DataView(b.buffer, b.byteOffset).getBigInt64(9, true);
+		const early = ts.tickStart(n, RATE) - this.gameTime;
 		this.inputs++;
 		if (early < 0) {
 			this.late++;
@@ -154,8 +157,8 @@ class World {
 	}
 	serverTick() {
 		if (this.hangs) return;
-		const b = new Uint8Array(17),
-			v = new DataView(b.buffer);
+		const b = new Uint8Array(17);
+		const v = new DataView(b.buffer);
 		b[0] = 0x11;
 		v.setBigUint64(1, this.epoch, true);
 		v.setBigInt64(9, ts.tickAt(this.gameTime, RATE), true);
@@ -167,9 +170,9 @@ class World {
 	}
 	announce() {
 		if (this.hangs) return;
-		const n = Math.min(this.came.size, 64),
-			b = new Uint8Array(n ? 45 + 2 * n : 36),
-			v = new DataView(b.buffer);
+		const n = Math.min(this.came.size, 64);
+		const b = new Uint8Array(n ? 45 + 2 * n : 36);
+		const v = new DataView(b.buffer);
 		b[0] = 4;
 		v.setBigUint64(1, this.epoch, true);
 		v.setUint32(9, 60, true);
@@ -200,9 +203,9 @@ class World {
 		}
 		if (b[0] === 4) this.game.welcome(b, now);
 		if (b[0] !== 0x11) return;
-		const v = new DataView(b.buffer, b.byteOffset),
-			tick = v.getBigInt64(9, true),
-			c = this.game.clocks(now);
+		const v = new DataView(b.buffer, b.byteOffset);
+		const tick = v.getBigInt64(9, true);
+		const c = this.game.clocks(now);
 		if (c && c.epoch === this.epoch) {
 			this.states++;
 			if (ts.tickStart(tick, c.rate) < c.server) this.lateStates++;
@@ -211,9 +214,9 @@ class World {
 		this.told = tick;
 	}
 	frame() {
-		const now = this.now,
-			c = this.game.clocks(now),
-			hello = this.game.hello(now);
+		const now = this.now;
+		const c = this.game.clocks(now);
+		const hello = this.game.hello(now);
 		if (this.kind === 'ping' && this.remote.next(now) === 0) this.ask(now);
 		if (hello) this.toServer(hello);
 		if (!c) return this.kind === 'link' && this.toServer([]);
@@ -223,8 +226,8 @@ class World {
 			this.next = due;
 		}
 		for (; this.next <= due; this.next++) {
-			const b = new Uint8Array(17),
-				v = new DataView(b.buffer);
+			const b = new Uint8Array(17);
+			const v = new DataView(b.buffer);
 			b[0] = 0x10;
 			v.setBigUint64(1, c.epoch, true);
 			v.setBigInt64(9, this.next, true);
@@ -246,8 +249,9 @@ class World {
 for (const kind of ['link', 'ping']) {
 	const say = (name, w, ...more) =>
 		console.log(
-			`${kind}, ${name}: late ${w.late} of ${w.inputs} inputs, ${w.lateStates} of ${w.states} states; ` +
-				`lead ${w.lead.toFixed(0)}, behind ${w.behind.toFixed(0)} ms, ${w.game.steps} jumps`,
+			`${kind}, ${name}: late ${w.late} of ${w.inputs} inputs, ` +
+				`${w.lateStates} of ${w.states} states; lead ${w.lead.toFixed(0)}, ` +
+				`behind ${w.behind.toFixed(0)} ms, ${w.game.steps} jumps`,
 			...more,
 		);
 	{
@@ -429,34 +433,36 @@ for (const length of [1, 5, 9, 15]) {
 	check(w.late <= 12 && w.lead < 75, 'after the hang', w.late, w.lead);
 }
 
-// All that comes waits once, as after a hiccup of the machine: how long server stays further behind.
+// All that comes waits once, as after a hiccup of the machine: how long server stays further
+// behind.
 for (const kind of ['link', 'ping']) {
 	for (const length of [0.1, 0.4, 5]) {
 		const w = new World(kind);
 		w.tcp = true;
 		w.run(30);
-		const was = w.behind,
-			from = w.t,
-			{steps} = w.game;
+		const was = w.behind;
+		const from = w.t;
+		const {steps} = w.game;
 		w.last.down = w.t + length * 1e6;
-		let most = 0,
-			until = 0;
+		let most = 0;
+		let until = 0;
 		for (let i = 0; i < 1200; i++) {
 			most = Math.max(most, w.run(0.05).behind - was);
 			if (w.behind > was + 20) until = w.t - from;
 		}
 		console.log(
-			`${kind}, a hiccup of ${length} s: server up to ${most.toFixed(0)} ms further behind, ` +
+			`${kind}, a hiccup of ${length} s: server up to ${most.toFixed(0)} ms behind, ` +
 				`over 20 ms for ${(until / 1e6).toFixed(0)} s, ${w.game.steps - steps} jumps`,
 		);
 		check(most < 25 && w.errors === 0, 'hiccup', kind, length, most);
 	}
 }
 
-// The page's clock is coarse: times of receipt are ahead of those of frames, and game time must not run fast.
+// The page's clock is coarse: times of receipt are ahead of those of frames, and game time must
+// not run fast.
 for (const kind of ['link', 'ping']) {
-	const w = new World(kind),
-		take = w.atClient.bind(w);
+	const w = new World(kind);
+	const take = w.atClient.bind(w);
 	w.step = 1000;
 	w.atClient = b => {
 		take(b);
@@ -465,7 +471,8 @@ for (const kind of ['link', 'ping']) {
 	w.run(60);
 	const off = w.game.clocks(w.now).shared - w.gameTime;
 	console.log(
-		`${kind}, a clock of 1 ms: shared off by ${(off / 1e3).toFixed(1)} ms, ${w.game.steps} jumps`,
+		`${kind}, a clock of 1 ms: shared off by ${(off / 1e3).toFixed(1)} ms, ` +
+			`${w.game.steps} jumps`,
 	);
 	check(Math.abs(off) < 5000 && w.game.steps === 0, 'coarse', kind, off, w.game.steps);
 }
@@ -474,10 +481,10 @@ for (const kind of ['link', 'ping']) {
 for (const kind of ['link', 'ping']) {
 	const w = new World(kind);
 	w.run(30);
-	const was = w.behind,
-		read = w.atClient.bind(w),
-		frame = w.frame.bind(w),
-		waited = [];
+	const was = w.behind;
+	const read = w.atClient.bind(w);
+	const frame = w.frame.bind(w);
+	const waited = [];
 	w.atClient = b => waited.push(b);
 	w.frame = () => {};
 	w.run(3);
@@ -492,7 +499,8 @@ for (const kind of ['link', 'ping']) {
 	check(most < 25, 'page', kind, most);
 }
 
-// The bound contains the truth also while the clock is slewed: a path that was unequal becomes equal.
+// The bound contains the truth also while the clock is slewed: a path that was unequal becomes
+// equal.
 for (const kind of ['link', 'ping']) {
 	const w = new World(kind);
 	w.up = 110_000;
@@ -502,7 +510,8 @@ for (const kind of ['link', 'ping']) {
 	check(w.errors === 0, kind, 'beyond bounds.shared', w.errors, w.readings);
 }
 
-// A client that asks seldom, whose first requests were lost, soon asks again; and no more once some were answered.
+// A client that asks seldom, whose first requests were lost, soon asks again; and no more once
+// some were answered.
 for (const lost of [true, false]) {
 	const w = new World('ping', {}, 60e6);
 	w.cut = lost;
@@ -510,7 +519,8 @@ for (const lost of [true, false]) {
 	w.cut = false;
 	w.run(200);
 	console.log(
-		`ping each minute, ${lost ? 'the first 2 s lost' : 'none lost'}: ${w.asked} requests, ${w.answered} answered`,
+		`ping each minute, ${lost ? 'the first 2 s lost' : 'none lost'}: ` +
+			`${w.asked} requests, ${w.answered} answered`,
 	);
 	check(w.answered >= 8 && w.asked <= 180, 'ping asks again', lost, w.asked, w.answered);
 }
@@ -526,7 +536,8 @@ check(
 for (const n of [-61n, -1n, 0n, 1n, 7n, 1_000_003n])
 	check(ts.tickAt(ts.tickStart(n, RATE), RATE) === n, 'tickStart', n);
 
-// A server whose ticks take half as long again for 2 s. If it says how far it is behind, its states move nothing.
+// A server whose ticks take half as long again for 2 s. If it says how far it is behind, its
+// states move nothing.
 const delayAfterHitch = tells => {
 	const remote = {
 		remoteTime: now => now,
@@ -537,7 +548,8 @@ const delayAfterHitch = tells => {
 	};
 	const game = new ts.TickClient(remote);
 	const welcome = (now, debt) => {
-		const bytes = new Uint8Array(36), v = new DataView(bytes.buffer);
+		const bytes = new Uint8Array(36);
+		const v = new DataView(bytes.buffer);
 		bytes[0] = 4;
 		v.setBigUint64(1, 7n, true);
 		v.setUint32(9, 60, true);
@@ -546,10 +558,13 @@ const delayAfterHitch = tells => {
 		v.setUint16(34, tells ? debt : 0, true);
 		game.welcome(bytes, BigInt(now));
 	};
-	let ready = 0, most = 0, before = 0; // when the server is ready for the next tick, us
+	let ready = 0; // when the server is ready for the next tick, us
+	let most = 0;
+	let before = 0;
 	for (let n = 0n, now = 0; now < 13e6; now += 1000) {
 		while (Math.max(ready, ts.tickStart(n, RATE)) + 30_000 <= now) {
-			ready = Math.max(ready, ts.tickStart(n, RATE)) + (now > 10e6 && now < 12e6 ? 25_000 : 2000);
+			const takes = now > 10e6 && now < 12e6 ? 25_000 : 2000;
+			ready = Math.max(ready, ts.tickStart(n, RATE)) + takes;
 			game.state(7n, n, BigInt(now));
 			n++;
 			const debt = Number(ts.tickAt(now - 30_000, RATE) - n);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// A link end in a process of its own, for the Go tests. Each line that it reads is a call; times are in us:
+// A link end in a process of its own, for the Go tests. Each line that it reads is a call; times
+// are in us:
 //
 //	new                        a fresh link
 //	stranger                   a fresh Stranger
@@ -16,8 +17,8 @@
 //	view NOW                   by the snapshot, in hex
 //	at HEX NOW, then HEX HEX   by another one
 //	jitter SHARE SENT ARRIVED  by the wait, the level and the interval after each of many
-//	dial PORT RATE             sends so many datagrams a second to 127.0.0.1, by a clock of its own that runs
-//	                           40 ppm fast, and says "wall now remote bound" every 50 ms
+//	dial PORT RATE             sends so many datagrams a second to 127.0.0.1, by a clock of its own
+//	                           that runs 40 ppm fast, and says "wall now remote bound" every 50 ms
 //	set USEC                   sets that clock
 
 import {createSocket} from 'node:dgram';

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// What a datagram costs a Link must not depend on how many come, since a peer may send as many as it likes:
+// What a datagram costs a Link must not depend on how many come, since a peer may send as many as
+// it likes:
 //
 //	node js/flood.mjs
 //
-// Each rate is measured in short pieces, in turns with the others, of which the fastest counts: other programs make
-// pieces slower, never faster.
+// Each rate is measured in short pieces, in turns with the others, of which the fastest counts:
+// other programs make pieces slower, never faster.
 
 import {Link, toTS24} from './timesync.mjs';
 
@@ -61,7 +62,8 @@ for (let i = 0; i < pieces; i++) {
 const [usual] = victims;
 let bad = 0;
 for (const {rate, best, link, now} of victims) {
-	console.log(`${rate}/s: ${best.toFixed(2)} us for a datagram; ${link.snapshot(now).toString()}`);
+	const took = best.toFixed(2);
+	console.log(`${rate}/s: ${took} us for a datagram; ${link.snapshot(now).toString()}`);
 	if (best > 2 * usual.best + 1 || best > 20 || link.within(30_000, now) === 'unsynchronized') {
 		console.log('too much, beside that of', usual.rate, 'a second');
 		bad++;

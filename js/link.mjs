@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Tests how a Link notices that its peer has restarted, where the vectors do not decide: when a peer
-// begins again with an earlier clock, and when the own clock is set meanwhile. In simulated time:
+// Tests how a Link notices that its peer has restarted, where the vectors do not decide: when a
+// peer begins again with an earlier clock, and when the own clock is set meanwhile. In simulated
+// time:
 //
 //	node js/link.mjs
 
@@ -74,8 +75,8 @@ class Session {
 	}
 }
 
-// Three datagrams that ask, over 50 ms, are enough from a peer whose clock goes on. One whose clock
-// began again may be from before, held up by an attacker: then it takes 0.5 s.
+// Three datagrams that ask, over 50 ms, are enough from a peer whose clock goes on. One whose
+// clock began again may be from before, held up by an attacker: then it takes 0.5 s.
 for (const [theirs, least, most] of [
 	[5_000_000_000n, 50_000, 200_000],
 	[-900_000_000n, 500_000, 650_000],
@@ -90,8 +91,8 @@ for (const [theirs, least, most] of [
 	check(s.link.within(50_000, s.now) === '' && s.error < 100, 'again', s.error);
 }
 
-// The own clock is set back by a minute in the middle of the row: the row begins anew, and no minute
-// passes.
+// The own clock is set back by a minute in the middle of the row: the row begins anew, and no
+// minute passes.
 {
 	const s = new Session();
 	s.run(10);

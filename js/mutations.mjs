@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Breaks one rule of docs/WIRE.md after the other in timesync.mjs, and says which vector notices. It fails
-// if none does, so that the vectors of testdata/wire decide each of these rules:
+// Breaks one rule of docs/WIRE.md after the other in timesync.mjs, and says which vector notices.
+// It fails if none does, so that the vectors of testdata/wire decide each of these rules:
 //
 //	node js/mutations.mjs
 //
-// No vector decides what an end may do or leave (when it adds a report), what the estimator does where it
-// is as good either way, and the lower limit of the delay of an anchor, -1 s.
+// No vector decides what an end may do or leave (when it adds a report), what the estimator does
+// where it is as good either way, and the lower limit of the delay of an anchor, -1 s.
 
 import {readFileSync} from 'node:fs';
 import {run} from './vectors.mjs';
 
-/** @typedef {{rule: string, instead: string, say: string}} Mutation what is replaced in the source, once */
+/**
+ * @typedef {{rule: string, instead: string, say: string}} Mutation what is replaced in the source,
+ *   once
+ */
 
 /** @type {Mutation[]} */
 const mutations = [

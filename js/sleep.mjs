@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Two Links, one of whose machines sleeps, which stops its clock and its program: within() must never
-// say '' while the time is further off than the bound, and it must say '' again:
+// Two Links, one of whose machines sleeps, which stops its clock and its program: within() must
+// never say '' while the time is further off than the bound, and it must say '' again:
 //
 //	node js/sleep.mjs
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// The least that a peer must do, written from docs/WIRE.md alone: it stamps, it reports, and it has
-// hardly an estimator. Beside it, a Go end knows the time as well as beside another Go end
+// The least that a peer must do, written from docs/WIRE.md alone: it stamps, it reports, and it
+// has hardly an estimator. Beside it, a Go end knows the time as well as beside another Go end
 // (TestStranger). It serves one connection to one peer that does not restart.
 
 const windowLength = 2_000_000n; // us
@@ -26,7 +26,8 @@ export class Stranger {
 	}
 
 	header(now) {
-		const isDue = this.reportedAt === null || now - this.reportedAt >= reportEvery || this.asked;
+		const isFirst = this.reportedAt === null;
+		const isDue = isFirst || now - this.reportedAt >= reportEvery || this.asked;
 		const reports = this.first !== null && isDue;
 		const anchors = reports || !this.synchronized || !this.heardOfUs;
 		const bytes = new Uint8Array(4 + (reports ? 3 : 0) + (anchors ? 8 : 0));
@@ -75,7 +76,8 @@ export class Stranger {
 			const report = datagram[4] | datagram[5] << 8 | datagram[6] << 16;
 			if (report !== 0) {
 				this.firstReport ??= 8 * report;
-				this.reports.push({at: now, delta: ring(BigInt(8 * report - this.firstReport), 27)});
+				const delta = ring(BigInt(8 * report - this.firstReport), 27);
+				this.reports.push({at: now, delta});
 			}
 		}
 		if (flags & 2) {

@@ -1559,7 +1559,8 @@ class Association {
 	 */
 	band(scatters) {
 		const noise = this.ways[inward].scatter() + this.ways[outward].scatter();
-		const eachWay = hostJitter + this.resolution.joint(); // either floor may be on the next stair
+		// Either floor may be on the next stair.
+		const eachWay = hostJitter + this.resolution.joint();
 		return 2 * eachWay + scatters * noise + this.stale(0);
 	}
 

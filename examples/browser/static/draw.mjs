@@ -9,8 +9,12 @@ const CLOSE = 0.03; // metres: what nobody sees
 
 /** Fits a canvas to its place. @param {HTMLCanvasElement} canvas */
 function prepare(canvas) {
-	const scale = devicePixelRatio, width = canvas.clientWidth, height = canvas.clientHeight;
-	if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
+	const scale = devicePixelRatio;
+	const width = canvas.clientWidth;
+	const height = canvas.clientHeight;
+	const fits = canvas.width === Math.round(width * scale) &&
+		canvas.height === Math.round(height * scale);
+	if (!fits) {
 		canvas.width = Math.round(width * scale);
 		canvas.height = Math.round(height * scale);
 	}
@@ -39,8 +43,8 @@ const PANELS = [
 ];
 
 /**
- * Draws the same figures four times: on the platform as it is on each of the three clocks, and on a
- * platform that is drawn under each figure in the time of that figure.
+ * Draws the same figures four times: on the platform as it is on each of the three clocks, and on
+ * a platform that is drawn under each figure in the time of that figure.
  * @param {HTMLCanvasElement} canvas
  * @param {import('./game.mjs').View|null} view
  * @param {import('./game.mjs').Game} game
@@ -54,7 +58,9 @@ export function drawElevator(canvas, view, game) {
 		pen.fillText('Waiting for the server\u2019s time \u2026', width / 2, height / 2);
 		return;
 	}
-	const columns = width < 640 ? 2 : 4, rows = PANELS.length / columns, gap = 14;
+	const columns = width < 640 ? 2 : 4;
+	const rows = PANELS.length / columns;
+	const gap = 14;
 	const panelWidth = (width - gap * (columns - 1)) / columns;
 	const panelHeight = (height - gap * (rows - 1)) / rows;
 	PANELS.forEach((panel, i) => {
@@ -68,7 +74,9 @@ export function drawElevator(canvas, view, game) {
 function drawPanel(pen, colour, panel, view, game, {left, top, width, height}) {
 	const {world} = game.greeting;
 	const time = panel.clock && view.times[panel.clock];
-	const right = left + width, shaft = top + 26, ground = top + height - 26;
+	const right = left + width;
+	const shaft = top + 26;
+	const ground = top + height - 26;
 	const perMetre = (ground - shaft - 50) / world.top; // with room for a figure above
 	const toY = metres => ground - metres * perMetre;
 	const toX = metres => left + 20 + metres / world.width * (width - 40);
@@ -172,7 +180,10 @@ function write(pen, text, x, y, behind) {
 /** The frame of a graph: its axis, and where a moment is. */
 function frame(canvas, now) {
 	const {pen, width, height, colour} = prepare(canvas);
-	const left = 64, right = width - 10, top = 10, bottom = height - 24;
+	const left = 64;
+	const right = width - 10;
+	const top = 10;
+	const bottom = height - 24;
 	const toX = at => right - (now - at) / GRAPH_SPAN * (right - left);
 	pen.font = `12px ${FONT}`;
 	pen.lineWidth = 1;
@@ -198,7 +209,8 @@ function frame(canvas, now) {
 
 /** A span in words. @param {number} us */
 export function span(us) {
-	const size = Math.abs(us), sign = us < 0 ? MINUS : '';
+	const size = Math.abs(us);
+	const sign = us < 0 ? MINUS : '';
 	if (size >= 999_500) return `${sign}${(size / 1e6).toFixed(size < 9_995_000 ? 2 : 1)} s`;
 	if (size >= 999.5) return `${sign}${(size / 1e3).toFixed(size < 99_950 ? 1 : 0)} ms`;
 	return `${sign}${size.toFixed(0)} \u00b5s`;
@@ -276,8 +288,8 @@ function drawSteps(pen, ink, known, toX, top, bottom) {
 }
 
 /**
- * Draws how long each datagram took, a dot for each, and as lines the shortest delays that the page
- * has calculated.
+ * Draws how long each datagram took, a dot for each, and as lines the shortest delays that the
+ * page has calculated.
  * @param {HTMLCanvasElement} canvas
  * @param {Sample[]} samples
  * @param {{at: number, way: 'to'|'from', us: number}[]} delays

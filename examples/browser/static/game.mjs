@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// The client of the game, for pages and Node: it keeps time with the server, sends an input for each
-// tick, and says where everybody is. It draws nothing.
+// The client of the game, for pages and Node: it keeps time with the server, sends an input for
+// each tick, and says where everybody is. It draws nothing.
 
 import {
 	Link, PageWatch, States, TickClient, readWelcome, since, tickAt, tickStart,
 } from './timesync.mjs';
 import {connect} from './transport.mjs';
 
-const WELCOME = 4, INPUT = 0x10, STATE = 0x11; // the first byte of a message
+// The first byte of a message.
+const WELCOME = 4;
+const INPUT = 0x10;
+const STATE = 0x11;
 const NONE_CAME = -32768; // for a tick, in a Welcome
 const RETRY_AFTER = 300; // ms
-const HELLO_EVERY = 200_000, STAMP_EVERY = 30_000; // us
+const HELLO_EVERY = 200_000; // us
+const STAMP_EVERY = 30_000; // us
 const TOLERABLE = 100_000; // us: what this game can bear
 
 const sleep = ms => new Promise(done => setTimeout(done, ms));
@@ -57,7 +61,7 @@ export class Game {
 		this.connections = 0;
 		this.walk = 0; // -1 to the left, +1 to the right
 		this.wishes = ''; // what the sliders say
-		this.asleep = false; // then nothing is sent and nothing is heard, as while a machine sleeps
+		this.asleep = false; // nothing is sent and nothing is heard, as while a machine sleeps
 		this.watch = new PageWatch({clock, onAway: away => this.wasAway(away)});
 		this.begin();
 	}
@@ -146,7 +150,8 @@ export class Game {
 	 */
 	takeWelcome(payload, now) {
 		if (!this.ticks.welcome(payload, now)) return;
-		const {inputs} = this, {newest, early} = readWelcome(payload);
+		const {inputs} = this;
+		const {newest, early} = readWelcome(payload);
 		early.forEach((by, i) => {
 			const isNew = inputs.newest === null || newest - BigInt(i) > inputs.newest;
 			if (by === NONE_CAME || !isNew) return;
@@ -159,12 +164,15 @@ export class Game {
 	/** Keeps a state until it is shown. @param {Uint8Array} payload @param {bigint} now */
 	takeState(payload, now) {
 		const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
-		const epoch = view.getBigUint64(1, true), tick = view.getBigInt64(9, true);
-		const you = view.getUint32(17, true), delay = view.getInt32(21, true);
+		const epoch = view.getBigUint64(1, true);
+		const tick = view.getBigInt64(9, true);
+		const you = view.getUint32(17, true);
+		const delay = view.getInt32(21, true);
 		/** @type {Map<number, {x: number, height: number}>} */
 		const players = new Map();
 		for (let at = 25; at < payload.length; at += 12) {
-			const x = view.getFloat32(at + 4, true), height = view.getFloat32(at + 8, true);
+			const x = view.getFloat32(at + 4, true);
+			const height = view.getFloat32(at + 8, true);
 			players.set(view.getUint32(at, true), {x, height});
 		}
 		if (delay >= 0) this.onDelay('to', delay);
@@ -179,7 +187,8 @@ export class Game {
 	work() {
 		if (!this.connection || this.asleep) return;
 		this.watch.check();
-		const now = this.clock.now(), clocks = this.ticks.clocks(now);
+		const now = this.clock.now();
+		const clocks = this.ticks.clocks(now);
 		if (!clocks || this.you === null) {
 			const isTime = this.sentAt === null || since(now, this.sentAt) >= STAMP_EVERY;
 			if (isTime) this.send([]); // a stamp alone
@@ -193,7 +202,8 @@ export class Game {
 		// An input that is sent now comes in time for this tick.
 		const due = tickAt(clocks.predicted, clocks.rate);
 		if (this.epoch !== clocks.epoch) this.states.clear(); // the ticks of another server
-		// Inputs that waited for over 1/4 s are late anyway. Those for over 1 s ahead were refused.
+		// Inputs that waited for over 1/4 s are late anyway. Those for over 1 s ahead were
+		// refused.
 		const second = BigInt(Math.ceil(clocks.rate.num / clocks.rate.den));
 		const missed = due - (this.next ?? due);
 		const far = missed > second / 4n || missed < -second;
@@ -207,7 +217,8 @@ export class Game {
 		const {speed, width} = this.greeting.world;
 		this.was = this.x;
 		this.x = Math.min(Math.max(this.x + this.walk * speed * rate.den / rate.num, 0), width);
-		const bytes = new Uint8Array(25), view = new DataView(bytes.buffer);
+		const bytes = new Uint8Array(25);
+		const view = new DataView(bytes.buffer);
 		bytes[0] = INPUT;
 		view.setBigUint64(1, epoch, true);
 		view.setBigInt64(9, tick, true);
@@ -218,7 +229,8 @@ export class Game {
 
 	/** Sends a message of the game, or nothing but a stamp. @param {ArrayLike<number>} payload */
 	send(payload) {
-		const now = this.clock.now(), header = this.link.header(now);
+		const now = this.clock.now();
+		const header = this.link.header(now);
 		const datagram = new Uint8Array(header.length + payload.length);
 		datagram.set(header);
 		datagram.set(payload, header.length);
@@ -228,7 +240,8 @@ export class Game {
 
 	/** How high the platform is at a game time. @param {number} us @returns {number} metres */
 	platform(us) {
-		const {top, rise} = this.greeting.world, cycle = 2 * rise;
+		const {top, rise} = this.greeting.world;
+		const cycle = 2 * rise;
 		const phase = (us / 1e6 % cycle + cycle) % cycle;
 		return top * (1 - Math.abs(phase / rise - 1));
 	}
@@ -240,7 +253,8 @@ export class Game {
 	look() {
 		if (this.asleep) return null;
 		this.work(); // or clocks would be ahead of what was sent
-		const now = this.clock.now(), clocks = this.ticks.clocks(now);
+		const now = this.clock.now();
+		const clocks = this.ticks.clocks(now);
 		if (!clocks || this.you === null) return null;
 		const {server, shared, predicted, rate} = clocks;
 		const figures = this.othersAt(server, rate);

@@ -6,10 +6,13 @@ import {Clock, since} from './timesync.mjs';
 import {Game} from './game.mjs';
 import {GRAPH_SPAN, drawDelays, drawElevator, drawOffset, span} from './draw.mjs';
 
-const WORK_EVERY = 8, SAMPLE_EVERY = 50, TELL_EVERY = 250; // ms
+const WORK_EVERY = 8; // ms
+const SAMPLE_EVERY = 50; // ms
+const TELL_EVERY = 250; // ms
 const SLEEP_FOR = 5000; // ms
 const STEP_BY = 2000; // ms
-const LAMPS = 4, BEAT = 500_000; // us
+const LAMPS = 4;
+const BEAT = 500_000; // us
 const PRESETS = {
 	cable: {up: [5, 0.2, 0], down: [5, 0.2, 0]}, // delay and jitter in ms, loss in %
 	wifi: {up: [15, 4, 1], down: [12, 3, 1]},
@@ -61,7 +64,7 @@ function say(text) {
 
 // ---- What the page knows, and what is true ----
 
-/** Whether the server runs on this machine: then both read one time of day, and the truth is known. */
+/** Whether the server runs on this machine: then both read one time of day. */
 const sameMachine = ['127.0.0.1', 'localhost', '[::1]'].includes(location.hostname);
 let firstOffset = null; // else offsets are shown less the first one
 
@@ -81,7 +84,9 @@ function remoteAt(at) {
 }
 
 function sample() {
-	const at = performance.now(), now = clock.now(), {link} = game;
+	const at = performance.now();
+	const now = clock.now();
+	const {link} = game;
 	const remote = game.asleep ? null : remoteAt(at);
 	if (remote === null) {
 		samples.push({at});
@@ -112,7 +117,8 @@ const tabs = new BroadcastChannel('timesync');
 const me = crypto.randomUUID();
 
 function tellOthers() {
-	const at = performance.now(), remote = game.asleep ? null : remoteAt(at);
+	const at = performance.now();
+	const remote = game.asleep ? null : remoteAt(at);
 	const server = game.greeting?.hash; // tabs of different servers have nothing in common
 	if (remote !== null) {
 		const bound = game.link.errorBound(clock.now());
@@ -138,7 +144,8 @@ function put(id, text) {
 }
 
 function tell() {
-	const last = samples.at(-1), known = last !== undefined && 'error' in last;
+	const last = samples.at(-1);
+	const known = last !== undefined && 'error' in last;
 	const kind = game.connection?.kind;
 	byId('status').dataset.state = game.asleep ? 'asleep' : known ? 'good' : 'waiting';
 	put('status', game.asleep ? 'asleep' : kind ?? 'connecting \u2026');
@@ -201,8 +208,8 @@ function applySliders() {
 	const difference = Math.abs(byId('up-delay').value - byId('down-delay').value) / 2;
 	put('asymmetry', difference === 0
 		? 'Both ways are equally long, so the offset can be right.'
-		: `The ways differ by ${2 * difference} ms. Two ends alone cannot measure that: the offset may `
-			+ `be ${difference} ms off. The bound allows for it.`);
+		: `The ways differ by ${2 * difference} ms. Two ends alone cannot measure that: the offset `
+			+ `may be ${difference} ms off. The bound allows for it.`);
 	game.wish(wishes());
 }
 

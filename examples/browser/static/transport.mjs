@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// A connection to the server: datagrams of WebTransport, or messages of a WebSocket where there is no
-// WebTransport, or UDP is blocked.
+// A connection to the server: datagrams of WebTransport, or messages of a WebSocket where there is
+// no WebTransport, or UDP is blocked.
 
 const READY_WITHIN = 3000; // ms: where UDP is blocked nothing answers
 
