@@ -385,10 +385,10 @@ func (l *Link) overtaken(stamp timesync.Counter24, recvUsec uint64) bool {
 // SinceHeard returns how long ago, at nowUsec, ReadHeader took the last datagram. It is never
 // negative. ok is false if there was none since the start or the last Reset.
 //
-// Use it to notice soon that the peer is gone: the peer has been silent for several times the
-// longest gap that it leaves between two datagrams. Snapshot.Within is about the time, which goes
-// on while the peer is silent, and fails after SettleTime. If our own clock is set forward, the
-// peer seems silent until its next datagram.
+// Use it to notice soon that the peer is gone: when this exceeds several times the longest gap
+// between two datagrams of the peer. Snapshot.Within judges the time, which goes on while the peer
+// is silent, and fails after SettleTime. If our own clock is set forward, the peer seems silent
+// until its next datagram.
 func (l *Link) SinceHeard(nowUsec uint64) (ago time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
