@@ -961,6 +961,11 @@ export type Sample = {
      */
     to: number;
     /**
+     * x from which on its datagrams arrived; later than from if a report of 0
+     * came
+     */
+    since: number;
+    /**
      * x: about when the datagram arrived
      */
     at: number;

@@ -1483,15 +1483,15 @@ class Association {
 	outgoing = new Outgoing();
 	outliers = new Outliers();
 	resolution = new Resolution();
+	begun = false; // a datagram has arrived
+	dirty = true; // there is news for readers
 	awaited = -1; // the way that has not shown the last clock step yet; -1: none
+	fellWay = inward; // the way whose floor fell in warm-up
 	awaitedTrip = 0; // us: the round trip before that step, which holds until the way shows it
 	fellFrom = 0; // us: the round trip before a floor fell in warm-up; 0: none fell
 	fellAt = 0; // x of that fall
-	fellWay = inward; // the way whose floor fell
 	silenceEnd = 0; // x at which the last silence ended
 	silenceDrift = 0; // us: how far the clocks may have drifted apart in it
-	begun = false; // a datagram has arrived
-	dirty = true; // there is news for readers
 
 	/**
 	 * Begins with the level of the first datagram.
@@ -1764,7 +1764,8 @@ class Association {
 			return; // there were only early outliers
 		}
 		const {from, fastest: least, runnerUp: next} = bucket;
-		const congested = this.take(inward, {from, to: x, at: from + bucketTime / 2, least, next});
+		const at = from + bucketTime / 2;
+		const congested = this.take(inward, {from, to: x, since: from, at, least, next});
 		if (!congested && bucket.many()) {
 			// Of a coarse clock the two fastest mostly share a stair. The last one is any
 			// datagram.
@@ -1901,7 +1902,7 @@ class Association {
 	 * Limits the offset on the side of a way. The delay of the sample was not negative, so the
 	 * offset is wrong by at most that delay as it looks from here.
 	 * @param {number} way
-	 * @param {{from: number, least: number}} sample
+	 * @param {{from: number, since: number, least: number}} sample
 	 */
 	limit(way, sample) {
 		if (!this.peer.known) {
@@ -1909,23 +1910,13 @@ class Association {
 		}
 		const drift = this.dispersion() * (this.clock.at - sample.from);
 		let slack = this.ways[way].level + sample.least + drift;
-		let {from} = sample;
 		if (way === outward) {
 			slack += rounding + this.stale(sigmas / 2 * this.clock.sigma);
-			from = this.since();
 		}
 		const {at, skew} = this.clock;
-		if (this.interval.take(way, from, at, ring(slack, offsetBits), skew)) {
+		if (this.interval.take(way, sample.since, at, ring(slack, offsetBits), skew)) {
 			this.dirty = true;
 		}
-	}
-
-	/** Returns the x from which on datagrams count in the last report. */
-	since() {
-		if (this.peer.isOriginal()) {
-			return this.peer.sent - congestedTime - second;
-		}
-		return this.peer.intervalStart;
 	}
 
 	/**
@@ -1939,7 +1930,7 @@ class Association {
 		const w = this.ways[way];
 		const lack = this.lack();
 		w.late.add(sample, w.residual, lack, w.spread);
-		const lasted = w.late.lasted();
+		const {lasted} = w.late;
 		const by = Math.min(w.late.by, lack);
 		const slewTime = Math.max(lasted, 2 * second);
 		const isTooSmall = lack < leastSlew + 2 * this.resolution.joint();
@@ -2082,7 +2073,7 @@ class Association {
 		}
 		const raw = 8 * minDelta;
 		const sent = this.sentAt(x);
-		const {sent: previous, sentAny: intervalStart} = peer;
+		const {sent: previous, sentAny: since} = peer;
 		peer.sentAny = sent;
 		const isRecent = peer.known && Math.abs(sent - previous) < second;
 		if (isRecent && repeated && !peer.isOriginal()) {
@@ -2090,14 +2081,13 @@ class Association {
 		}
 		this.heardAgain(outward, sent, sent - previous);
 		peer.sent = sent;
-		peer.intervalStart = intervalStart;
 		if (!peer.known) {
 			this.firstReport(x, raw);
 			return;
 		}
 		let y = around(raw, this.delta(outward, sent));
 		if (peer.isOriginal()) {
-			this.reportOfOriginal(x, y);
+			this.reportOfOriginal(x, y, sent - previous);
 			return;
 		}
 		const {interval} = this;
@@ -2123,8 +2113,8 @@ class Association {
 			y = 0;
 		}
 		const at = Math.max(previous, sent - second) / 2 + sent / 2;
-		this.take(outward, {from: previous, to: sent, at, least: y, next: Infinity});
-		this.review(x);
+		this.take(outward, {from: previous, to: sent, since, at, least: y, next: Infinity});
+		this.review(sent - previous);
 	}
 
 	/**
@@ -2136,11 +2126,13 @@ class Association {
 	}
 
 	/**
-	 * Takes a report of an original: a minimum of ten seconds, y us above the floor known here.
+	 * Takes a report of an original: a minimum of ten seconds, y us above the floor known here. It
+	 * was sent dt us after the one before.
 	 * @param {number} x
 	 * @param {number} y
+	 * @param {number} dt
 	 */
-	reportOfOriginal(x, y) {
+	reportOfOriginal(x, y, dt) {
 		const w = this.ways[outward];
 		if (this.awaited === outward) {
 			this.awaited = -1;
@@ -2148,10 +2140,11 @@ class Association {
 		w.level += y;
 		w.near(this.peer.sent);
 		this.dirty = true;
-		this.limit(outward, {from: this.peer.sent, least: 0});
+		const {sent} = this.peer;
+		this.limit(outward, {from: sent, since: sent - congestedTime - second, least: 0});
 		this.matchStep(x);
 		this.follow();
-		this.review(x);
+		this.review(dt);
 	}
 
 	/**
@@ -2167,25 +2160,29 @@ class Association {
 		this.dirty = true;
 		this.clock.offset = half - deltaIn;
 		i.level = half;
-		o.start(half, this.peer.sent);
+		const sent = this.sentAt(x); // only now the delay is known
+		this.peer.sent = sent;
+		this.peer.sentAny = sent;
+		o.start(half, x);
 		o.spread = i.spread;
 		o.points.meanResidual = i.points.meanResidual;
 		this.arbiter.restart(this.roundTrip());
-		this.arbiter.reviewed = x;
 		this.interval.slack = [half, maxOffset];
 		this.interval.fresh = [true, true]; // there is nothing older to compare with
 		// The datagram that it tells may be as old as the session.
-		this.limit(outward, {from: Math.min(this.peer.sent, 0), least: 0});
+		this.limit(outward, {from: Math.min(sent, 0), since: 0, least: 0});
 	}
 
 	/**
-	 * Lets the arbiter learn the round trip. It is called once a report.
-	 * @param {number} x
+	 * Lets the arbiter learn the round trip. It is called once a report, which was sent so many us
+	 * after the one before. It tells little of a longer time than 2 s.
+	 * @param {number} sinceLast
 	 */
-	review(x) {
+	review(sinceLast) {
 		const {arbiter} = this;
 		const look = this.look();
-		const dt = arbiter.since(x);
+		const dt = Math.min(sinceLast, 2 * second);
+		arbiter.pass(dt);
 		const [i, o] = this.ways;
 		if (i.congestedFor > 0 || o.congestedFor > 0) {
 			look.roundTrip += i.queue() + o.queue();
@@ -2284,7 +2281,6 @@ const longRun = 64; // reports in a row that an original never sends without its
 class Peer {
 	sent = 0; // x at which it sent the last report that was not 0
 	sentAny = 0; // x at which it sent the last report, 0 or not
-	intervalStart = 0; // x at which the interval of the last report that was not 0 began
 	last = 0; // the last report; 0: none yet; it may come before the first datagram
 	minima = 0; // reports until an original counts as one of ours; 0: it does
 	known = false; // a report has arrived, so the offset is known
@@ -2673,7 +2669,6 @@ class Arbiter {
 	age = 0; // us: for how long the round trip has been the reference one
 	candidate = 0; // us: another round trip, which may become the reference
 	candidateAge = 0; // us: for how long the round trip has been that
-	reviewed = 0; // x of the last review
 	jumped = false; // the offset jumped, so what looks like an asymmetry may be a clock step
 
 	/**
@@ -2681,28 +2676,19 @@ class Arbiter {
 	 * @param {number} roundTrip
 	 */
 	restart(roundTrip) {
-		const {expiry, reviewed} = this;
-		Object.assign(this, new Arbiter(), {
-			reference: roundTrip,
-			symmetric: roundTrip,
-			expiry,
-			reviewed,
-		});
+		const {expiry} = this;
+		Object.assign(this, new Arbiter(), {reference: roundTrip, symmetric: roundTrip, expiry});
 	}
 
 	/**
-	 * Returns the time since the last review, at most 2 s: one review tells little of a longer
-	 * time.
-	 * @param {number} x
+	 * Takes that dt us passed.
+	 * @param {number} dt
 	 */
-	since(x) {
-		const dt = Math.min(x - this.reviewed, 2 * second);
-		this.reviewed = x;
+	pass(dt) {
 		this.expiry -= dt;
 		if (this.jumped) {
 			this.expiry = Math.min(this.expiry, longestWindow);
 		}
-		return dt;
 	}
 
 	/** Returns whether the reference round trip is hardly known yet. */
@@ -3017,6 +3003,8 @@ class Bucket {
  * @typedef {object} Sample the fastest datagram of a span of time
  * @property {number} from x at which the span begins
  * @property {number} to x at which it ends
+ * @property {number} since x from which on its datagrams arrived; later than from if a report of 0
+ *   came
  * @property {number} at x: about when the datagram arrived
  * @property {number} least us: its height above the floor
  * @property {number} next us: the height of the second fastest; Infinity if that is not known
@@ -3088,9 +3076,8 @@ class Outliers {
 /** Late is a run of samples of one way that were all above the floor. */
 class Late {
 	by = 0; // us: by at least this much
-	from = 0; // x at which the run begins
-	to = 0; // x at which it ends
-	queued = 0; // us: for how long the samples were later than a slew makes them
+	lasted = 0; // us: for how long
+	queued = 0; // us: for how long of it the samples were later than a slew makes them
 
 	/**
 	 * Adds a sample that is residual us above the floor. A sample that is not late by most of what
@@ -3101,22 +3088,19 @@ class Late {
 	 * @param {number} spread us
 	 */
 	add(sample, residual, lack, spread) {
-		if (this.lasted() === 0 || this.by < lateShare * lack) {
+		if (this.lasted === 0 || this.by < lateShare * lack) {
 			this.by = residual;
-			this.from = sample.from;
+			this.lasted = 0;
 			this.queued = 0;
 		}
+		const span = sample.to - sample.from;
 		this.by = Math.min(this.by, residual);
-		this.to = sample.to;
+		this.lasted += span;
 		// A queue has nothing to do with what the round trip lacks.
 		// rule: a slew is late by what lacks, a queue by more
 		if (residual > 2 * lack + 4 * spread) {
-			this.queued += sample.to - sample.from;
+			this.queued += span;
 		}
-	}
-
-	lasted() {
-		return this.to - this.from;
 	}
 }
 
@@ -3233,7 +3217,7 @@ class Way {
 	 */
 	isLate(lack, depths) {
 		const by = Math.min(this.late.by, lack);
-		const time = this.late.lasted();
+		const time = this.late.lasted;
 		if (by <= lateShare * lack || this.late.queued > time / 2) {
 			return false;
 		}
