@@ -1538,6 +1538,12 @@ func (a *association) fit(d int, s sample) {
 	}
 	a.dirty = true
 	if w.n < fitPoints {
+		// Clocks whose rates are not known drift apart by more in 10 s than most queues last.
+		// rule: until its slope is known a floor is where it was seen
+		if silence > congestedTime && w.congestedFor == 0 {
+			w.raise(w.residual)
+			w.touched = s.at
+		}
 		return
 	}
 	w.rate = w.slope(d, c, a.resolution.joint())
@@ -2503,7 +2509,7 @@ func (w *way) near(x float64) {
 	w.lastNear = x
 }
 
-// raise moves the floor up by d us: a slew did so unseen.
+// raise moves the floor up by d us: a clock that ran at another rate did so unseen.
 func (w *way) raise(d float64) {
 	w.lay(d)
 	w.congestedFor = 0
