@@ -17,6 +17,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -37,13 +38,13 @@ const (
 	frame    = 20 * time.Millisecond
 	frameLen = rate * 2 / 50   // bytes: with all that is added a datagram is to have 1,200 at most
 	eventLen = 3               // what link.AppendEvent appends
-	gone     = time.Second     // a peer that lives sends each frame
-	hold     = time.Second / 2 // so long is a caller refused that restarts at another port
-	slept    = time.Second     // what waits is of no use any more
+	gone     = time.Second     // a living peer sends each frame, or an empty payload
+	hold     = time.Second / 2 // for how long a caller that restarts at another port is refused
+	slept    = time.Second     // after such a sleep the frames that wait are of no use
 
 	// queue is how much sound waits in the pipe before the player.
 	queue = 40 * time.Millisecond
-	// played is how long it takes until what the player has taken is heard: half of its buffer of
+	// played is how long the player keeps sound before it is heard: from half of its buffer of
 	// 40 ms to all of it.
 	played = 35 * time.Millisecond
 )
@@ -178,12 +179,18 @@ func (c *chat) state() string {
 func main() {
 	var key [32]byte
 	var own, to netip.AddrPort
-	flag.TextVar(&own, "listen", netip.AddrPort{}, "own `address`")
-	flag.TextVar(&to, "dial", netip.AddrPort{}, "`address` to call")
-	output := flag.Duration("output", played, "from what the player takes until it is heard")
+	flag.TextVar(&own, "listen", netip.AddrPort{}, "wait for a call at this `address`, IP:PORT")
+	flag.TextVar(&to, "dial", netip.AddrPort{}, "call this `address`, IP:PORT")
+	output := flag.Duration("output", played, "how long the player keeps sound before it is heard")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: arecord ... | chat -listen or -dial IP:PORT | aplay ...\n"+
+			"Sound on stdin and stdout: 16 bits, one channel, 16 kHz. The first lines of main.go have the\n"+
+			"whole commands. The key, 64 hex digits, is in $TIMESYNC_KEY at both ends.")
+		flag.PrintDefaults()
+	}
 	flag.Parse()
 	if n, err := hex.Decode(key[:], []byte(os.Getenv("TIMESYNC_KEY"))); err != nil || n != len(key) {
-		log.Fatal("TIMESYNC_KEY: 64 hex digits are wanted")
+		log.Fatal("TIMESYNC_KEY: want 64 hex digits, as go run ./cmd/owd -newkey prints them")
 	}
 	c, err := newChat(key, own, to, *output)
 	if err != nil {
