@@ -61,7 +61,7 @@ func (c *config) flags(f *flag.FlagSet) {
 		Reorder: 2,
 	}
 	f.Uint64Var(&c.id, "id", 0,
-		"be one peer, the `number` so many of -peers; the others run elsewhere")
+		"be one peer: the one with this `number` in -peers, from 1; the others run elsewhere")
 	f.StringVar(&c.peers, "peers", "",
 		"the `addresses` of all peers, as in a:9000,b:9000; the same for all")
 	program.KeyFlag(f, &c.digits, "all peers share, with -id")

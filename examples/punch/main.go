@@ -55,7 +55,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.BoolVar(&c.random, "random", false,
 		"send when ready, without the instant, to see what it is good for")
 	f.DurationVar(&c.ready, "ready", 0,
-		"with -random: being ready takes up to so long, as finding out\naddresses or a busy program do")
+		"with -random: wait for a random time of up to this, as a busy program would")
 	f.BoolVar(&c.once, "once", false, "end when connected, and print the result as JSON")
 	f.DurationVar(&c.giveUp, "give-up", 10*time.Second, "how long to try once the other is known")
 }

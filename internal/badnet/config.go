@@ -39,9 +39,9 @@ func (c *Config) Flags(f *flag.FlagSet) {
 	f.DurationVar(&c.Jitter, "jitter", c.Jitter,
 		"largest jitter; each datagram waits for 0.4 to 1 times that")
 	f.Float64Var(&c.Loss, "loss", c.Loss, "`percent` of datagrams lost")
-	f.Func("up", "makes the way to the listener longer from a time on, "+
+	f.Func("up", "make the way to the listener longer from a time on, "+
 		"such as `50ms@5s`; 50ms@0s: always", c.Up.parse)
-	f.Func("down", "the same for the way back", c.Down.parse)
+	f.Func("down", "make the way from the listener longer, such as `50ms@5s`", c.Down.parse)
 	f.Uint64Var(&c.Seed, "seed", c.Seed,
 		"repeats clocks, network and attacker of another run; 0: draw one")
 }
