@@ -1382,6 +1382,7 @@ func (a *association) take(d int, s sample) (congested bool) {
 		a.interval.slack[d] = max(a.interval.slack[d], a.delay(d)+w.leastOfTwo)
 		a.dirty = true
 	}
+	a.dirty = a.dirty || w.unseenSlew() > 0
 	if by > 0 {
 		a.shift(d, s.to, by)
 	} else if a.peer.known && !a.peer.isOriginal() {
@@ -1465,11 +1466,11 @@ func (a *association) limit(d int, s sample) {
 	if !a.peer.known {
 		return
 	}
-	slack := a.ways[d].level + s.least + a.dispersion()*(a.clock.at-s.from)
+	slack := ring(a.ways[d].level+s.least, offsetBits) + a.dispersion()*(a.clock.at-s.from)
 	if d == out {
 		slack += rounding + a.stale(sigmas/2*a.clock.sigma)
 	}
-	if a.interval.take(d, s.since, a.clock.at, ring(slack, offsetBits), a.clock.skew) {
+	if a.interval.take(d, s.since, a.clock.at, slack, a.clock.skew) {
 		a.dirty = true
 	}
 }
@@ -1778,7 +1779,7 @@ func (a *association) view(v *view, x float64, near uint64) {
 	v.toPeer = float32(max(a.delay(out), 0))
 	dispersion := a.dispersion()
 	// What the round trip lacks may be a slew that the late way has not shown yet.
-	wrong := max(-a.roundTrip(), min(a.lack(), unseenSlew), 0)
+	wrong := max(-a.roundTrip(), min(a.lack(), unseenSlew), a.ways[in].unseenSlew(), 0)
 	ahead := dispersion * max(x-readerMargin-a.clock.at, 0)
 	v.bound = float32(a.interval.bound() + wrong + ahead)
 	v.dispersion = float32(dispersion)
@@ -2463,6 +2464,17 @@ func (w *way) queue() float64 {
 		return 0
 	}
 	return w.residual
+}
+
+// unseenSlew returns by how many us a clock may have been slewed since the last report: even the
+// fastest datagrams are late by as much. No slew makes them later than that.
+func (w *way) unseenSlew() float64 {
+	by := w.queue()
+	// rule: what is late may be a slew that no report has shown yet
+	if by > unseenSlew {
+		return 0
+	}
+	return by
 }
 
 // isLate reports whether the run of late samples is late by most of what the round trip lacks, and

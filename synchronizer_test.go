@@ -1060,6 +1060,53 @@ func TestUnheardSteps(t *testing.T) {
 	}
 }
 
+// TestLongSilence: after a silence of days, for which the clocks drifted apart, no end says that a clock was set. Half a
+// minute later the time is right.
+func TestLongSilence(t *testing.T) {
+	const day = 86_400
+	for _, days := range []uint64{1, 11, 12, 13, 20, 100, 1000, 4000} {
+		for seed := range uint64(4) {
+			w := newWorld(1<<40, 1<<50, 20_000)
+			w.rng = rand.New(rand.NewPCG(seed, 'l'))
+			w.jitter = 1000
+			w.ppm = 20 * w.rng.NormFloat64()
+			w.run(2 * time.Minute)
+			silence(days*day + w.rng.Uint64N(day))(w)
+			w.run(30 * time.Second)
+			for k, e := range w.ends() {
+				off, ok := e.off()
+				s, _ := e.s.Snapshot(e.local)
+				if !ok || off.Abs() > 500*time.Microsecond || s.StepSeen || s.Within(50*time.Millisecond) != nil {
+					t.Errorf("%d days, seed %d, end %d: off by %v, ok %v: %v", days, seed, k, off, ok, s)
+				}
+			}
+		}
+	}
+}
+
+// TestOneEndHears: an end that hears its peer and is not heard goes on for ever. Each report tells the delta of a
+// datagram that arrived since the one before, and nothing is counted anew.
+func TestOneEndHears(t *testing.T) {
+	const delta, every = 20_000, 1_200_003
+	for _, ppm := range []int64{0, 50, -400} {
+		var s TimeSynchronizer
+		start := uint64(1 << 40)
+		heard := uint64(0)
+		for now := start; now < start+600_000_000; now += every {
+			drift := int64(now-start) * ppm / 1_000_000
+			s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(now-delta+uint64(drift)), now)
+			heard++
+			report, ok := s.MinDeltaTS24(now)
+			if d := wrap(uint64(report)<<ts24Shift-delta+uint64(drift), deltaBits); !ok || d < -13 || d > 21 {
+				t.Fatalf("%d ppm, datagram %d: a report of %v, %v: %d us more than was measured", ppm, heard, report, ok, d)
+			}
+			if s := s.Stats(); s.Datagrams+1 < heard {
+				t.Fatalf("%d ppm: %d datagrams counted of %d", ppm, s.Datagrams, heard)
+			}
+		}
+	}
+}
+
 // TestSmallSteps: a clock that is set by less than the gates let pass is right again as soon as
 // both ends have told it, though no datagram is late.
 func TestSmallSteps(t *testing.T) {

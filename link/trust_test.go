@@ -213,6 +213,76 @@ func TestLongWays(t *testing.T) {
 	}
 }
 
+// TestSlewedOnLAN: the clock of an end runs 100 ppm faster for 30 s, as when chronyd corrects it by 3 ms. The bound is
+// longer by what a report each second can miss of the slew, and it holds.
+func TestSlewedOnLAN(t *testing.T) {
+	trusts, beyondBound := 0, 0
+	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(10, 40, 200)); seed++ {
+		s := newSleepers(seed, 20)
+		for end := range s.ways {
+			s.ways[end].Base = simnet.Fixed(100 * time.Microsecond)
+			s.ways[end].Delay = simnet.Exp(20 * time.Microsecond)
+		}
+		ppm := s.clocks[0].PPM()
+		s.At(300*time.Second, func() { s.clocks[0].SetRate(s.Now(), ppm+100) })
+		s.At(330*time.Second, func() { s.clocks[0].SetRate(s.Now(), ppm) })
+		s.Every(50*time.Millisecond, 300*time.Second, func() {
+			for end := range s.links {
+				trust, beyond := s.look(end)
+				if trust {
+					trusts++
+				}
+				if beyond > 0 {
+					beyondBound++
+					t.Logf("seed %d, end %d: %v beyond its bound at %v", seed, end, beyond, s.Now())
+				}
+			}
+		})
+		s.Run(450 * time.Second)
+	}
+	t.Logf("%d of %d trusted answers are beyond their bound", beyondBound, trusts)
+	if beyondBound*100_000 > trusts {
+		t.Errorf("%d of %d trusted answers are beyond their bound, more than one in 100,000", beyondBound, trusts)
+	}
+}
+
+// TestReroutedEarly: half a minute after the start one way becomes 60 ms longer, and the other up to 3 ms shorter. Even a
+// clock that was set explains only what fell. So the time is off by that, not by half of the 60 ms.
+func TestReroutedEarly(t *testing.T) {
+	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(10, 40, 200)); seed++ {
+		s := newSleepers(seed, 20)
+		dice := simnet.Dice{R: s.rng}
+		reroute := dice.Span(20*time.Second, 40*time.Second)
+		shorter := dice.Span(0, 3*time.Millisecond)
+		longer := s.rng.IntN(2)
+		for end := range s.ways {
+			after := 20*time.Millisecond - shorter
+			if end == longer {
+				after = 80 * time.Millisecond
+			}
+			s.ways[end].Base = func(at time.Duration) time.Duration {
+				if at < reroute {
+					return 20 * time.Millisecond
+				}
+				return after
+			}
+			s.ways[end].Delay = simnet.Exp(time.Millisecond)
+		}
+		s.Every(time.Second, reroute+30*time.Second, func() {
+			for end := range s.links {
+				local := s.usec(end)
+				remote, ok := s.links[end].RemoteTime(local)
+				off := time.Duration(int64(remote-s.usec(1-end))) * time.Microsecond
+				if !ok || off.Abs() > shorter+time.Millisecond {
+					t.Errorf("seed %d: the way from end %d became 60 ms longer, the other one %v shorter: end %d is off by %v at %v",
+						seed, longer, shorter, end, off, s.Now())
+				}
+			}
+		})
+		s.Run(reroute + 2*time.Minute)
+	}
+}
+
 // TestSuspended: a program is suspended, and its clock runs on. Then it reads 200 old datagrams at once. A quarter of a
 // second later its time is right.
 func TestSuspended(t *testing.T) {

@@ -60,6 +60,7 @@ var rules = []rule{
 	{name: "a queue teaches no round trip"},
 	{name: "what lacks may be a clock's"},
 	{name: "originals are told apart"},
+	{"what is late may be a slew that no report has shown yet", `if .*`, `if true {`},
 	{name: "a new rate may be two ways that change places"},
 	{name: "no clock makes a round trip longer: a path ramps"},
 	{name: "what both ways say is the clock"},
