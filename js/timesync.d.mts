@@ -96,7 +96,8 @@ export function fromTS23(now: Usec, ts: number): Usec;
  */
 export function fromTS16(now: Usec, ts: number): Usec;
 /**
- * Returns the report of a delta. The remainder 2 is an original's, and 0 says that nothing came.
+ * Returns the report of a delta. It is never 0, which says that nothing came, and never has the
+ * remainder 2, which an original's may have.
  * @param {number} delta us
  * @returns {number}
  */
@@ -114,7 +115,7 @@ export function acceptInstant(now: Usec, instant: number): {
 };
 /**
  * Returns the payload and 3 bytes that tell a peer's readEvent when something happened, by our own
- * clock. They mean the same to every peer, and nothing need be known of its clock.
+ * clock. They mean the same to every peer, whether we know its clock or not.
  * @param {Uint8Array} payload
  * @param {Usec} happened
  * @returns {Uint8Array}
@@ -198,10 +199,10 @@ export function tickAt(time: number, rate: Rate): bigint;
  */
 export class Clock {
     /**
-     * @param {() => number} [read] a monotonic clock that nobody sets, in milliseconds. Without
-     *   it, performance.now. Where there is no performance, as in an AudioWorklet, say new
-     *   Clock(() => currentTime * 1000, 128e6 / sampleRate)
-     * @param {number} [step] by how much it may lag behind, us. Without it, that is measured
+     * @param {() => number} [read] a monotonic clock that nobody sets, ms; the default is
+     *   performance.now. An AudioWorklet has none. There take
+     *   new Clock(() => currentTime * 1000, 128e6 / sampleRate)
+     * @param {number} [step] by how much it may lag behind, us; by default that is measured
      */
     constructor(read?: () => number, step?: number);
     /**
@@ -216,8 +217,8 @@ export class Clock {
      */
     received(): Usec;
     /**
-     * By how much a reading may lag behind, us. It is measured when it is asked first, which takes
-     * as long as 32 steps, or 0.1 s, or two steps if these are longer.
+     * By how much a reading may lag behind, us. The first use measures it, which takes as long as
+     * 32 steps but at most 0.1 s, or two steps if these are longer.
      * @returns {number}
      */
     get step(): number;
@@ -242,7 +243,7 @@ export const clockStep: number;
  *		if (away.slept > 0) link.slept(nowUsec());
  *	}});
  *
- * It takes a wall clock that is set ahead for a sleep.
+ * A wall clock that somebody sets ahead looks like a sleep.
  */
 export class PageWatch {
     /**
@@ -250,8 +251,7 @@ export class PageWatch {
      * @param {Clock} [options.clock] the page's clock
      * @param {() => number} [options.wall] a clock that runs on in sleep, ms; Date.now
      * @param {EventTarget & {visibilityState?: string}} [options.document] the page's document
-     * @param {(away: Away) => void} [options.onAway] is told what check returns, if that is not
-     *   null
+     * @param {(away: Away) => void} [options.onAway] gets what check returns, unless that is null
      */
     constructor(options?: {
         clock?: Clock | undefined;
@@ -297,31 +297,31 @@ export class Snapshot {
     remoteUsec: bigint;
     /** Remote minus local clock, us. */
     offsetUsec: bigint;
-    /** How far remoteUsec may be off, us; 0 only where nothing is known. */
+    /** How far remoteUsec may be off, us. Only an empty snapshot has 0. */
     errorBound: number;
-    /** Shortest delay recently from the peer, us. */
+    /** The shortest recent one-way delay from the peer, us. */
     minimumOneWayDelay: number;
-    /** Shortest delay recently to the peer, us. */
+    /** The shortest recent one-way delay to the peer, us. */
     minimumDelayToPeer: number;
-    /** Interarrival jitter of RFC 3550, us. */
+    /** The interarrival jitter of RFC 3550, us. */
     jitter: number;
-    /** Mean distance of the fastest datagrams from the shortest delay, us; 0: not known yet. */
+    /** The mean distance of the fastest datagrams from the shortest delay, us; 0: not known yet. */
     floorScatter: number;
-    /** Since the last report, us. */
+    /** The time since the last report, us. */
     age: number;
-    /** The age from which on the peer is silent, us: 15 s, or more where reports are rare. */
+    /** The age from which on the peer counts as silent, us: 15 s, or more where reports are rare. */
     silentAfter: number;
-    /** Since a clock step was last noticed, or since the first datagram, us. */
+    /** The time since a clock step was last detected, or since the first datagram, us. */
     sinceStep: number;
-    /** Remote minus local rate, parts per million. */
+    /** The remote minus the local rate, parts per million. */
     skew: number;
-    /** By how much skew may be off, parts per million. */
+    /** How far skew may be off, parts per million. */
     skewError: number;
     /** Jumps of the remote time so far. */
     steps: number;
-    /** Whether a clock step was noticed since the first datagram. */
+    /** Whether a clock step was detected since the first datagram. */
     stepSeen: boolean;
-    /** Whether since a silence or a clock step not enough has arrived to check what is known. */
+    /** Whether too little has arrived since a silence or a clock step to confirm what is known. */
     unchecked: boolean;
     /** Whether the multiple of 67.1 s is in doubt. */
     ambiguous: boolean;
@@ -335,11 +335,16 @@ export class Snapshot {
      */
     get localUsec(): Usec;
     /**
-     * Returns '' if remoteUsec can be relied on to be at most so many microseconds off. Else it
-     * returns the first reason why not: nothing is known; nothing was heard for silentAfter; the
-     * multiple of 67.1 s is in doubt; a clock was set less than 15 s ago; what is known is not
-     * checked yet; errorBound is wider.
-     * @param {number} tolerable
+     * Returns '' if remoteUsec is at most tolerable from the truth. Otherwise it returns the first
+     * reason why nobody should rely on it:
+     *
+     *	unsynchronized  nothing is known
+     *	silent          age is silentAfter or more: the peer was silent for too long
+     *	ambiguous       the multiple of 67.1 s is in doubt
+     *	stepped         there was a clock step less than 15 s ago
+     *	unchecked       the peer was silent, and a clock step may have gone unseen
+     *	wide            errorBound is above tolerable; it is half the round trip at least
+     * @param {number} tolerable us
      * @returns {Trust}
      */
     within(tolerable: number): Trust;
@@ -364,10 +369,10 @@ export class Snapshot {
         latest: Usec;
     };
     /**
-     * Puts two mappings together: this one leads from the local clock to a second one, next from
-     * that one to a third. The result leads from the local clock to the third, as where a relay
-     * tells its receivers what it knows of a sender. Its steps are no count any more: they change
-     * when those of one mapping do.
+     * Chains two mappings: this one leads from the local clock to a second one, next from the
+     * second one to a third. The result leads from the local clock to the third. A relay uses it
+     * to tell its receivers what it knows of a sender. Its steps are no longer a count, but they
+     * change when those of either mapping do.
      * @param {Snapshot} next
      * @returns {Snapshot}
      */
@@ -382,7 +387,7 @@ export class Snapshot {
     #private;
 }
 /**
- * RemoteClock is what all that know a remote clock answer: Synchronizer, Link and Ping. All take
+ * RemoteClock has what Synchronizer, Link and Ping answer about a remote clock. All methods take
  * local times, and return null while nothing is known.
  */
 export class RemoteClock {
@@ -397,8 +402,8 @@ export class RemoteClock {
     /** How often the remote time jumped. The first synchronization does not count. */
     get steps(): number;
     /**
-     * Returns the remote clock. For increasing local times it never goes back except at a step:
-     * corrections of up to 50 ms are slewed, or of up to 0.5 ms after a clock was set.
+     * Returns the remote clock. For increasing local times the result never goes back except at a
+     * step. Corrections of up to 50 ms are slewed; soon after a clock step, of up to 0.5 ms.
      * @param {Usec} now
      * @returns {Usec | null}
      */
@@ -411,23 +416,24 @@ export class RemoteClock {
      */
     localTime(remote: Usec): Usec | null;
     /**
-     * Returns how far remoteTime may be off while no clock is set: at least half the round trip.
+     * Returns how far remoteTime may be off while there is no clock step: at least half the round
+     * trip.
      * @param {Usec} now
      * @returns {number | null} us
      */
     errorBound(now: Usec): number | null;
     /**
-     * Returns the shortest time that a datagram from the peer was recently under way.
+     * Returns how long the fastest datagrams from the peer took recently.
      * @returns {number | null} us
      */
     minimumOneWayDelay(): number | null;
     /**
-     * Returns the shortest time that a datagram to the peer was recently under way.
+     * Returns how long the fastest datagrams to the peer took recently.
      * @returns {number | null} us
      */
     minimumDelayToPeer(): number | null;
     /**
-     * Returns the rate of the remote clock minus that of the local one, or null while that is not
+     * Returns the rate of the remote clock minus that of the local one. It is null until it is
      * known to 25 parts per million.
      * @returns {number | null} parts per million
      */
@@ -445,14 +451,14 @@ export class RemoteClock {
      */
     toTS16(local: Usec): number | null;
     /**
-     * Returns all that is known at a local time. Its known is false while that is nothing.
+     * Returns everything that is known at a local time. While that is nothing, known is false.
      * @param {Usec} now
      * @returns {Snapshot}
      */
     snapshot(now: Usec): Snapshot;
     /**
-     * Returns '' if remoteTime(now) can be relied on to be at most so many microseconds off, else
-     * why not: see Snapshot.within.
+     * Returns '' if remoteTime(now) is at most tolerable from the truth, else why nobody should
+     * rely on it: see Snapshot.within.
      * @param {number} tolerable us
      * @param {Usec} now
      * @returns {Trust}
@@ -520,8 +526,8 @@ export class Synchronizer extends RemoteClock {
 }
 /**
  * Link is one end of a connection. Put header() in front of each payload, and pass what arrives to
- * open(). Encrypt and authenticate the whole, and drop what came before: whoever can forge or
- * replay datagrams can move the clock. For the next connection take a new Link.
+ * open(). Encrypt and authenticate both, and drop repeated datagrams: whoever can forge or replay
+ * them can move the clock. For the next connection take a new Link.
  */
 export class Link extends RemoteClock {
     /**
@@ -531,10 +537,13 @@ export class Link extends RemoteClock {
      * @returns {Uint8Array}
      */
     header(now: Usec): Uint8Array;
-    /** Says that a datagram with a header was not sent after all. */
+    /**
+     * Says that a datagram with a header was not sent. The next one then carries a report, for
+     * what arrived since the one that may be lost.
+     */
     sendFailed(): void;
     /**
-     * Takes a datagram that is proven to come from the peer, and was not seen before.
+     * Takes a datagram that is proven to come from the peer and was not seen before.
      * @param {Uint8Array} datagram
      * @param {Usec} now when it arrived
      * @returns {Opened | Refused}
@@ -548,16 +557,16 @@ export class Link extends RemoteClock {
      */
     slept(now: Usec): void;
     /**
-     * Returns how long ago the last datagram came. That is how to know soon that the peer is gone:
-     * within is about the time, which goes on while the peer is silent.
+     * Returns how long ago the last datagram came. Use it to notice soon that the peer is gone:
+     * within() is about the time, which goes on while the peer is silent.
      * @param {Usec} now
      * @returns {number | null} us
      */
     sinceHeard(now: Usec): number | null;
     /**
-     * Returns the local time at by the peer's clock, for a payload, so that both ends can act at
-     * the same instant: the peer passes it to acceptInstant. Send an instant that is seconds ahead
-     * again in each datagram: later ones are more exact.
+     * Returns the local time at as the peer's clock will read it, for a payload. The peer passes
+     * it to acceptInstant, so both ends can act at the same instant. Send an instant that is
+     * seconds ahead again in each datagram: later ones are more exact.
      * @param {Usec} now
      * @param {Usec} at up to 16 s ahead
      * @param {number} tolerable us that the peer's clock may be off
@@ -572,11 +581,11 @@ export class Link extends RemoteClock {
     };
     /**
      * Reads the 3 bytes of the peer's appendEvent, in a datagram that arrived now, and returns the
-     * local time at which that event happened, off by at most errorBound(now). There is a time
-     * with an error, too, but for 'truncated' and 'unsynchronized'.
+     * local time at which that event happened, off by at most errorBound(now). Except for
+     * 'truncated' and 'unsynchronized', there is a time even with an error.
      * @param {Usec} now
      * @param {Uint8Array} bytes
-     * @param {number} oldest us that it may lie back
+     * @param {number} oldest how long ago it may have happened, us
      * @returns {Event}
      */
     readEvent(now: Usec, bytes: Uint8Array, oldest: number): Event;
@@ -585,7 +594,7 @@ export class Link extends RemoteClock {
      * time at which that event happened. It is off by at most the peer's errorBound of that time.
      * @param {Usec} now
      * @param {number} event
-     * @param {number} oldest us that it may lie back; beyond 50 s an event looks like another
+     * @param {number} oldest how long ago it may have happened, us; beyond 50 s it looks like another
      * @returns {Event}
      */
     acceptEvent(now: Usec, event: number, oldest: number): Event;
@@ -593,7 +602,7 @@ export class Link extends RemoteClock {
 }
 /**
  * @typedef {'accepted' | 'synced' | 'stepped' | 'many servers'} Used 'synced': for the first time;
- *   'stepped': a clock was set; 'many servers': as often as if several machines answered
+ *   'stepped': a clock step; 'many servers': steps as frequent as if several machines answered
  */
 /**
  * @typedef {'malformed' | 'old session' | 'unknown request' | 'duplicate' | 'overtaken' |
@@ -670,7 +679,7 @@ export class Ping extends RemoteClock {
 export class JitterEstimator {
     /** @param {number} [share] */
     constructor(share?: number);
-    /** How many may come too late, from 0.001 to 0.5. It may be changed at any time. */
+    /** The share that may come too late, from 0.001 to 0.5. It may be changed at any time. */
     share: number;
     /**
      * Takes that something was sent, and has arrived. Call it in the order of arrival. Of things
@@ -680,7 +689,7 @@ export class JitterEstimator {
      */
     add(sent: number, arrived: number): void;
     /**
-     * How long after its sending a thing is to be shown, us: when the receiver's clock reads sent
+     * How long after its sending to show a thing, us: show it when the receiver's clock reads sent
      * + wait. It is null before the first arrival.
      * @returns {number | null}
      */
@@ -693,7 +702,7 @@ export class JitterEstimator {
     /** How long it is from one sending to the next, us: 0 before two things have arrived. */
     get interval(): number;
     /**
-     * Takes that all delays are longer by a time from now on, since a clock was set.
+     * Takes that all delays are longer by a time from now on, because of a clock step.
      * @param {number} by us
      */
     shift(by: number): void;
@@ -733,9 +742,8 @@ export class TickClient {
      */
     state(epoch: bigint, tick: bigint, now: Usec): void;
     /**
-     * Returns '' if clocks(now).shared can be relied on to be at most so many microseconds off,
-     * else why not: as Link and Ping, but 'silent' already where neither a Welcome nor a state
-     * came for 3 s.
+     * Returns '' if clocks(now).shared is at most tolerable from the truth, else why nobody should
+     * rely on it: as Link and Ping do, but 'silent' after 3 s without a Welcome or a state.
      * @param {number} tolerable us
      * @param {Usec} now
      * @returns {Trust}
@@ -823,11 +831,11 @@ export type Point = {
  */
 export type Opened = {
     /**
-     * what is behind the header, without a copy
+     * what follows the header, without a copy
      */
     payload: Uint8Array;
     /**
-     * us that it was under way; null while that is not known
+     * its one-way delay, us; null while that is not known
      */
     delay: number | null;
     error?: undefined;
@@ -988,14 +996,14 @@ export type Event = {
     at: Usec | null;
     /**
      * 'future':
-     * after now by more than the error bound; 'before': before the peer started or a clock was set,
-     * or one was set less than 15 s ago; 'old': it lies back too far
+     * after now by more than the error bound; 'before': before the peer started, or before or less
+     * than 15 s after a clock step; 'old': too long ago
      */
     error: "" | "truncated" | "unsynchronized" | "future" | "before" | "old";
 };
 /**
  * 'synced': for the first time;
- *   'stepped': a clock was set; 'many servers': as often as if several machines answered
+ *   'stepped': a clock step; 'many servers': steps as frequent as if several machines answered
  */
 export type Used = "accepted" | "synced" | "stepped" | "many servers";
 export type Unused = "malformed" | "old session" | "unknown request" | "duplicate" | "overtaken" | "too late" | "impossible";
@@ -1031,7 +1039,7 @@ export type Times = {
 };
 export type Clocks = {
     /**
-     * how far off each may be while no clock is set, us
+     * how far off each may be while there is no clock step, us
      */
     bounds: Times;
     epoch: bigint;

@@ -44,7 +44,7 @@ export function since(a, b) {
 }
 
 /**
- * Returns the reading so many microseconds after another one.
+ * Returns the reading a span after another one.
  * @param {Usec} usec
  * @param {number} span whole microseconds, negative for earlier
  * @returns {Usec}
@@ -117,10 +117,10 @@ export class Clock {
 	#step;
 
 	/**
-	 * @param {() => number} [read] a monotonic clock that nobody sets, in milliseconds. Without
-	 *   it, performance.now. Where there is no performance, as in an AudioWorklet, say new
-	 *   Clock(() => currentTime * 1000, 128e6 / sampleRate)
-	 * @param {number} [step] by how much it may lag behind, us. Without it, that is measured
+	 * @param {() => number} [read] a monotonic clock that nobody sets, ms; the default is
+	 *   performance.now. An AudioWorklet has none. There take
+	 *   new Clock(() => currentTime * 1000, 128e6 / sampleRate)
+	 * @param {number} [step] by how much it may lag behind, us; by default that is measured
 	 */
 	constructor(read = readPerformance, step = undefined) {
 		this.#read = read;
@@ -146,8 +146,8 @@ export class Clock {
 	}
 
 	/**
-	 * By how much a reading may lag behind, us. It is measured when it is asked first, which takes
-	 * as long as 32 steps, or 0.1 s, or two steps if these are longer.
+	 * By how much a reading may lag behind, us. The first use measures it, which takes as long as
+	 * 32 steps but at most 0.1 s, or two steps if these are longer.
 	 * @returns {number}
 	 */
 	get step() {
@@ -166,7 +166,7 @@ function readPerformance() {
 }
 
 /**
- * Returns by how much readings of a clock may lag behind, us: 0 of one that stands still.
+ * Returns by how much readings of a clock may lag behind, us; 0 if the clock stands still.
  * @param {() => number} read milliseconds
  */
 function measureStep(read) {
@@ -198,12 +198,12 @@ function measureStep(read) {
  */
 
 /**
- * Returns by how much readings may lag behind of a clock that advanced so, ms.
+ * Returns by how much the readings of a clock that advanced like that may lag behind, ms.
  *
  * Chromium and Firefox jitter their clock: within each step it advances at a random time, so
  * readings are up to a step too late as well as too early. A constant in all readings does no
- * harm, so that is a clock whose readings are up to two steps too early. Only the number of
- * readings between two advances tells.
+ * harm, so such a clock counts as one whose readings are up to two steps too early. Only the
+ * number of readings between two advances shows it.
  * @param {Advance[]} advances
  */
 function lag(advances) {
@@ -271,7 +271,7 @@ export function receivedUsec() {
  *		if (away.slept > 0) link.slept(nowUsec());
  *	}});
  *
- * It takes a wall clock that is set ahead for a sleep.
+ * A wall clock that somebody sets ahead looks like a sleep.
  */
 export class PageWatch {
 	/** @type {Clock} */
@@ -285,7 +285,7 @@ export class PageWatch {
 	/** @type {Usec} */
 	#last;
 	/** @type {number} */
-	#ahead; // of the page's clock, is the wall clock, us
+	#ahead; // us: how far the wall clock is ahead of the page's clock
 	#wake = () => {
 		this.check();
 	};
@@ -295,8 +295,7 @@ export class PageWatch {
 	 * @param {Clock} [options.clock] the page's clock
 	 * @param {() => number} [options.wall] a clock that runs on in sleep, ms; Date.now
 	 * @param {EventTarget & {visibilityState?: string}} [options.document] the page's document
-	 * @param {(away: Away) => void} [options.onAway] is told what check returns, if that is not
-	 *   null
+	 * @param {(away: Away) => void} [options.onAway] gets what check returns, unless that is null
 	 */
 	constructor(options = {}) {
 		this.#clock = options.clock ?? clock;
@@ -425,7 +424,8 @@ export function fromTS16(now, ts) {
 }
 
 /**
- * Returns the report of a delta. The remainder 2 is an original's, and 0 says that nothing came.
+ * Returns the report of a delta. It is never 0, which says that nothing came, and never has the
+ * remainder 2, which an original's may have.
  * @param {number} delta us
  * @returns {number}
  */
@@ -599,31 +599,31 @@ export class Snapshot {
 	remoteUsec = 0n;
 	/** Remote minus local clock, us. */
 	offsetUsec = 0n;
-	/** How far remoteUsec may be off, us; 0 only where nothing is known. */
+	/** How far remoteUsec may be off, us. Only an empty snapshot has 0. */
 	errorBound = 0;
-	/** Shortest delay recently from the peer, us. */
+	/** The shortest recent one-way delay from the peer, us. */
 	minimumOneWayDelay = 0;
-	/** Shortest delay recently to the peer, us. */
+	/** The shortest recent one-way delay to the peer, us. */
 	minimumDelayToPeer = 0;
-	/** Interarrival jitter of RFC 3550, us. */
+	/** The interarrival jitter of RFC 3550, us. */
 	jitter = 0;
-	/** Mean distance of the fastest datagrams from the shortest delay, us; 0: not known yet. */
+	/** The mean distance of the fastest datagrams from the shortest delay, us; 0: not known. */
 	floorScatter = 0;
-	/** Since the last report, us. */
+	/** The time since the last report, us. */
 	age = 0;
-	/** The age from which on the peer is silent, us: 15 s, or more where reports are rare. */
+	/** The age from which on the peer counts as silent, us: 15 s, or more if reports are rare. */
 	silentAfter = settledTime;
-	/** Since a clock step was last noticed, or since the first datagram, us. */
+	/** The time since a clock step was last detected, or since the first datagram, us. */
 	sinceStep = 0;
-	/** Remote minus local rate, parts per million. */
+	/** The remote minus the local rate, parts per million. */
 	skew = 0;
-	/** By how much skew may be off, parts per million. */
+	/** How far skew may be off, parts per million. */
 	skewError = 0;
 	/** Jumps of the remote time so far. */
 	steps = 0;
-	/** Whether a clock step was noticed since the first datagram. */
+	/** Whether a clock step was detected since the first datagram. */
 	stepSeen = false;
-	/** Whether since a silence or a clock step not enough has arrived to check what is known. */
+	/** Whether too little has arrived since a silence or a clock step to confirm what is known. */
 	unchecked = false;
 	/** Whether the multiple of 67.1 s is in doubt. */
 	ambiguous = false;
@@ -650,11 +650,16 @@ export class Snapshot {
 	}
 
 	/**
-	 * Returns '' if remoteUsec can be relied on to be at most so many microseconds off. Else it
-	 * returns the first reason why not: nothing is known; nothing was heard for silentAfter; the
-	 * multiple of 67.1 s is in doubt; a clock was set less than 15 s ago; what is known is not
-	 * checked yet; errorBound is wider.
-	 * @param {number} tolerable
+	 * Returns '' if remoteUsec is at most tolerable from the truth. Otherwise it returns the first
+	 * reason why nobody should rely on it:
+	 *
+	 *	unsynchronized  nothing is known
+	 *	silent          age is silentAfter or more: the peer was silent for too long
+	 *	ambiguous       the multiple of 67.1 s is in doubt
+	 *	stepped         there was a clock step less than 15 s ago
+	 *	unchecked       the peer was silent, and a clock step may have gone unseen
+	 *	wide            errorBound is above tolerable; it is half the round trip at least
+	 * @param {number} tolerable us
 	 * @returns {Trust}
 	 */
 	within(tolerable) {
@@ -730,10 +735,10 @@ export class Snapshot {
 	}
 
 	/**
-	 * Puts two mappings together: this one leads from the local clock to a second one, next from
-	 * that one to a third. The result leads from the local clock to the third, as where a relay
-	 * tells its receivers what it knows of a sender. Its steps are no count any more: they change
-	 * when those of one mapping do.
+	 * Chains two mappings: this one leads from the local clock to a second one, next from the
+	 * second one to a third. The result leads from the local clock to the third. A relay uses it
+	 * to tell its receivers what it knows of a sender. Its steps are no longer a count, but they
+	 * change when those of either mapping do.
 	 * @param {Snapshot} next
 	 * @returns {Snapshot}
 	 */
@@ -742,13 +747,12 @@ export class Snapshot {
 			return new Snapshot();
 		}
 		next = next.at(this.remoteUsec);
-		// The second clock may read something else by this bound, and next is as wide as it is
-		// there.
+		// The true reading of the second clock may be off by this bound from where next was asked.
 		const off = this.errorBound;
 		const apart = next.#widening(off) + Math.abs(next.skew) * 1e-6 * off;
 		const rates = Math.abs(next.skew) + next.skewError;
 		const hasScatter = this.floorScatter > 0 && next.floorScatter > 0;
-		const later = next.sinceStep < this.sinceStep ? next : this; // that one was set later
+		const later = next.sinceStep < this.sinceStep ? next : this; // of the later step
 		const nearer = next.age - next.silentAfter > this.age - this.silentAfter ? next : this;
 		return new Snapshot({
 			remoteUsec: next.remoteUsec,
@@ -758,13 +762,13 @@ export class Snapshot {
 			minimumDelayToPeer: this.minimumDelayToPeer + next.minimumDelayToPeer,
 			jitter: this.jitter + next.jitter,
 			floorScatter: hasScatter ? this.floorScatter + next.floorScatter : 0,
-			age: nearer.age, // of the one that is silent sooner
+			age: nearer.age, // of the mapping that is closer to being silent
 			silentAfter: nearer.silentAfter,
 			sinceStep: later.sinceStep,
 			skew: this.skew + next.skew + this.skew * next.skew * 1e-6,
 			skewError: this.skewError + next.skewError +
 				(this.skewError * rates + next.skewError * Math.abs(this.skew)) * 1e-6,
-			// A sum would hide that one started anew.
+			// In a sum a restart could hide a step.
 			steps: Math.imul(31, this.steps) + next.steps >>> 0,
 			stepSeen: later.stepSeen || this.#unsettled() || next.#unsettled(),
 			unchecked: this.unchecked || next.unchecked,
@@ -880,14 +884,14 @@ export class Snapshot {
 	}
 
 	/**
-	 * Returns by how much the error bound grows in the time away.
+	 * Returns by how much the error bound grows in a time.
 	 * @param {number} away
 	 */
 	#widening(away) {
 		return Math.ceil((this.skewError * 1e-6 + this.#skewDrift() / 2 * away) * away);
 	}
 
-	/** The clocks of each pair change their rate by themselves. */
+	/** Returns how fast skew may drift. Each pair of clocks drifts by itself. */
 	#skewDrift() {
 		return skewDrift * (1 + this.hops);
 	}
@@ -901,7 +905,7 @@ const snapshotLength = 63;
 const rateUnit = 2 ** 32 / 1e6; // of the rates that travel, in a part per million
 
 /**
- * RemoteClock is what all that know a remote clock answer: Synchronizer, Link and Ping. All take
+ * RemoteClock has what Synchronizer, Link and Ping answer about a remote clock. All methods take
  * local times, and return null while nothing is known.
  */
 export class RemoteClock {
@@ -925,8 +929,8 @@ export class RemoteClock {
 	}
 
 	/**
-	 * Returns the remote clock. For increasing local times it never goes back except at a step:
-	 * corrections of up to 50 ms are slewed, or of up to 0.5 ms after a clock was set.
+	 * Returns the remote clock. For increasing local times the result never goes back except at a
+	 * step. Corrections of up to 50 ms are slewed; soon after a clock step, of up to 0.5 ms.
 	 * @param {Usec} now
 	 * @returns {Usec | null}
 	 */
@@ -947,8 +951,8 @@ export class RemoteClock {
 			return null;
 		}
 		let local = u64(remote - view.whole);
-		// Remote clocks run at half to one and a half times the local speed, so each round at
-		// least halves what is missing, and 64 rounds make nothing of anything.
+		// Remote clocks run at half to one and a half times the local speed. So each round at
+		// least halves what is missing, and 64 rounds end any 64-bit number.
 		for (let i = 0; i < 64; i++) {
 			const missing = since(remote, view.remote(local));
 			local = later(local, missing);
@@ -966,7 +970,8 @@ export class RemoteClock {
 	}
 
 	/**
-	 * Returns how far remoteTime may be off while no clock is set: at least half the round trip.
+	 * Returns how far remoteTime may be off while there is no clock step: at least half the round
+	 * trip.
 	 * @param {Usec} now
 	 * @returns {number | null} us
 	 */
@@ -976,7 +981,7 @@ export class RemoteClock {
 	}
 
 	/**
-	 * Returns the shortest time that a datagram from the peer was recently under way.
+	 * Returns how long the fastest datagrams from the peer took recently.
 	 * @returns {number | null} us
 	 */
 	minimumOneWayDelay() {
@@ -985,7 +990,7 @@ export class RemoteClock {
 	}
 
 	/**
-	 * Returns the shortest time that a datagram to the peer was recently under way.
+	 * Returns how long the fastest datagrams to the peer took recently.
 	 * @returns {number | null} us
 	 */
 	minimumDelayToPeer() {
@@ -994,7 +999,7 @@ export class RemoteClock {
 	}
 
 	/**
-	 * Returns the rate of the remote clock minus that of the local one, or null while that is not
+	 * Returns the rate of the remote clock minus that of the local one. It is null until it is
 	 * known to 25 parts per million.
 	 * @returns {number | null} parts per million
 	 */
@@ -1024,7 +1029,7 @@ export class RemoteClock {
 	}
 
 	/**
-	 * Returns all that is known at a local time. Its known is false while that is nothing.
+	 * Returns everything that is known at a local time. While that is nothing, known is false.
 	 * @param {Usec} now
 	 * @returns {Snapshot}
 	 */
@@ -1057,8 +1062,8 @@ export class RemoteClock {
 	}
 
 	/**
-	 * Returns '' if remoteTime(now) can be relied on to be at most so many microseconds off, else
-	 * why not: see Snapshot.within.
+	 * Returns '' if remoteTime(now) is at most tolerable from the truth, else why nobody should
+	 * rely on it: see Snapshot.within.
 	 * @param {number} tolerable us
 	 * @param {Usec} now
 	 * @returns {Trust}
@@ -3818,8 +3823,8 @@ class Streak {
 
 /**
  * @typedef {object} Opened a datagram that was taken
- * @property {Uint8Array} payload what is behind the header, without a copy
- * @property {number | null} delay us that it was under way; null while that is not known
+ * @property {Uint8Array} payload what follows the header, without a copy
+ * @property {number | null} delay its one-way delay, us; null while that is not known
  * @property {undefined} [error]
  */
 
@@ -3878,23 +3883,23 @@ function parseHeader(datagram) {
 
 /**
  * Link is one end of a connection. Put header() in front of each payload, and pass what arrives to
- * open(). Encrypt and authenticate the whole, and drop what came before: whoever can forge or
- * replay datagrams can move the clock. For the next connection take a new Link.
+ * open(). Encrypt and authenticate both, and drop repeated datagrams: whoever can forge or replay
+ * them can move the clock. For the next connection take a new Link.
  */
 export class Link extends RemoteClock {
 	#clock = new Synchronizer();
-	#hasAnchor = false; // the peer's anchor need not come again, but with reports
+	#hasAnchor = false; // we have the peer's anchor
 	#heardOfUs = false; // the peer has our anchor
-	#wasSilent = false; // the peer was, and what we know is not checked since
-	#peerChecks = false; // the peer waits for reports and anchors
+	#wasSilent = false; // the peer was silent, and what we know is not checked since
+	#peerChecks = false; // the peer waits for our reports and anchors
 	/** @type {Usec | null} */
-	#knewUs = null; // since when the peer knew our clock, by its own, or a little later
-	#anew = new Streak(); // of datagrams of a peer that asks again
-	#owed = false; // a report goes with the next datagram, whenever that is
+	#knewUs = null; // the peer's clock when we first saw that the peer knows ours
+	#anew = new Streak(); // of datagrams in which a peer that knew us asks again
+	#owed = false; // the next datagram carries a report, due or not
 	/** @type {{first: Usec, last: Usec, due: Usec} | null} */
 	#reports = null; // when the first one was due, the last one was sent, and the next is due
 	/** @type {{stamp: number, at: Usec} | null} */
-	#newest = null; // of the report that was taken last: its datagram's stamp, and when that came
+	#newest = null; // the stamp of the datagram with the peer's last report, and when it came
 	/** @type {Usec | null} */
 	#heard = null; // when the last datagram came
 
@@ -3946,7 +3951,7 @@ export class Link extends RemoteClock {
 	}
 
 	/**
-	 * Returns whether a report goes with a datagram that is sent now, and plans the next.
+	 * Returns whether to send a report now, and plans the next one.
 	 * @param {Usec} now
 	 */
 	#isDue(now) {
@@ -3960,7 +3965,7 @@ export class Link extends RemoteClock {
 		if (ahead > 0 && ahead <= reportEvery && !isAwaited) {
 			return false;
 		}
-		// It is time, or the clock was set back, or the peer has asked.
+		// It is time, or the clock was set back, or the peer waits for it.
 		const isLate = u64(now - this.#reports.first) >= BigInt(firstReports);
 		this.#owed = false;
 		this.#reports.last = now;
@@ -3969,8 +3974,8 @@ export class Link extends RemoteClock {
 	}
 
 	/**
-	 * Returns whether we wait for reports and anchors to check what we know. After a clock step
-	 * there is time: within() fails anyway.
+	 * Returns whether we wait for reports and anchors that check what we know since a silence.
+	 * After a clock step there is no hurry, since within() fails anyway.
 	 * @param {Snapshot} snapshot
 	 */
 	#checks(snapshot) {
@@ -3979,20 +3984,23 @@ export class Link extends RemoteClock {
 	}
 
 	/**
-	 * Returns whether nothing has come for long.
+	 * Returns whether the peer has been silent for 15 s or longer.
 	 * @param {Usec} now
 	 */
 	#isSilent(now) {
 		return this.#heard !== null && since(now, this.#heard) >= longSilence;
 	}
 
-	/** Says that a datagram with a header was not sent after all. */
+	/**
+	 * Says that a datagram with a header was not sent. The next one then carries a report, for
+	 * what arrived since the one that may be lost.
+	 */
 	sendFailed() {
 		this.#owed = true;
 	}
 
 	/**
-	 * Takes a datagram that is proven to come from the peer, and was not seen before.
+	 * Takes a datagram that is proven to come from the peer and was not seen before.
 	 * @param {Uint8Array} datagram
 	 * @param {Usec} now when it arrived
 	 * @returns {Opened | Refused}
@@ -4024,7 +4032,7 @@ export class Link extends RemoteClock {
 		}
 		this.#heardOfUs = header.hasAnchor;
 		this.#peerChecks = header.checks;
-		if (header.asks) { // it may be another one, whose anchor we need
+		if (header.asks) { // the peer may be another one, whose anchor we need
 			this.#owed = true;
 			this.#hasAnchor = false;
 		}
@@ -4056,8 +4064,8 @@ export class Link extends RemoteClock {
 	}
 
 	/**
-	 * Returns how long ago the last datagram came. That is how to know soon that the peer is gone:
-	 * within is about the time, which goes on while the peer is silent.
+	 * Returns how long ago the last datagram came. Use it to notice soon that the peer is gone:
+	 * within() is about the time, which goes on while the peer is silent.
 	 * @param {Usec} now
 	 * @returns {number | null} us
 	 */
@@ -4066,10 +4074,10 @@ export class Link extends RemoteClock {
 	}
 
 	/**
-	 * Returns whether the peer is not who it was: it knew our clock, and asks for it in several
-	 * datagrams in a row. Reports wait meanwhile, since they are about the old one. What asks with
-	 * a reading that the peer's clock had before it knew ours may be from its first start, held up
-	 * by somebody.
+	 * Returns whether the peer has restarted: it knew our clock, and now asks for it in several
+	 * datagrams in a row. Reports wait meanwhile, since they would be about the old peer. A
+	 * datagram that asks may also carry a reading from before the peer knew our clock. It may be
+	 * from the peer's first start, delayed by an attacker.
 	 * @param {Header} header
 	 * @param {Usec} now
 	 */
@@ -4086,15 +4094,15 @@ export class Link extends RemoteClock {
 	}
 
 	/**
-	 * Returns whether a datagram with a report was sent before the one whose report was taken
-	 * last, less than a second ago.
+	 * Returns whether a later datagram with a report was taken less than a second ago. The older
+	 * report says less than is known, and would look as if the floor had risen.
 	 * @param {number} stamp
 	 * @param {Usec} now
 	 */
 	#isOvertaken(stamp, now) {
 		const newest = this.#newest;
 		if (newest !== null) {
-			const ago = Math.abs(since(now, newest.at)); // below 0 if our clock was set back
+			const ago = Math.abs(since(now, newest.at)); // negative if our clock was set back
 			if (ago < reordering && ring(stamp - newest.stamp, 24) < 0) {
 				return true;
 			}
@@ -4114,9 +4122,9 @@ export class Link extends RemoteClock {
 	}
 
 	/**
-	 * Returns the local time at by the peer's clock, for a payload, so that both ends can act at
-	 * the same instant: the peer passes it to acceptInstant. Send an instant that is seconds ahead
-	 * again in each datagram: later ones are more exact.
+	 * Returns the local time at as the peer's clock will read it, for a payload. The peer passes
+	 * it to acceptInstant, so both ends can act at the same instant. Send an instant that is
+	 * seconds ahead again in each datagram: later ones are more exact.
 	 * @param {Usec} now
 	 * @param {Usec} at up to 16 s ahead
 	 * @param {number} tolerable us that the peer's clock may be off
@@ -4137,11 +4145,11 @@ export class Link extends RemoteClock {
 
 	/**
 	 * Reads the 3 bytes of the peer's appendEvent, in a datagram that arrived now, and returns the
-	 * local time at which that event happened, off by at most errorBound(now). There is a time
-	 * with an error, too, but for 'truncated' and 'unsynchronized'.
+	 * local time at which that event happened, off by at most errorBound(now). Except for
+	 * 'truncated' and 'unsynchronized', there is a time even with an error.
 	 * @param {Usec} now
 	 * @param {Uint8Array} bytes
-	 * @param {number} oldest us that it may lie back
+	 * @param {number} oldest how long ago it may have happened, us
 	 * @returns {Event}
 	 */
 	readEvent(now, bytes, oldest) {
@@ -4162,7 +4170,7 @@ export class Link extends RemoteClock {
 	 * time at which that event happened. It is off by at most the peer's errorBound of that time.
 	 * @param {Usec} now
 	 * @param {number} event
-	 * @param {number} oldest us that it may lie back; beyond 50 s an event looks like another
+	 * @param {number} oldest how long ago it may have happened, us, up to 50 s
 	 * @returns {Event}
 	 */
 	acceptEvent(now, event, oldest) {
@@ -4176,8 +4184,8 @@ export class Link extends RemoteClock {
  * @typedef {object} Event when something happened
  * @property {Usec | null} at local time
  * @property {'' | 'truncated' | 'unsynchronized' | 'future' | 'before' | 'old'} error 'future':
- *   after now by more than the error bound; 'before': before the peer started or a clock was set,
- *   or one was set less than 15 s ago; 'old': it lies back too far
+ *   after now by more than the error bound; 'before': before the peer started, or before or less
+ *   than 15 s after a clock step; 'old': too long ago
  */
 
 const maxAhead = 16 * second; // a payload time reaches 16.8 s ahead
@@ -4219,7 +4227,7 @@ export function acceptInstant(now, instant) {
 
 /**
  * Returns the payload and 3 bytes that tell a peer's readEvent when something happened, by our own
- * clock. They mean the same to every peer, and nothing need be known of its clock.
+ * clock. They mean the same to every peer, whether we know its clock or not.
  * @param {Uint8Array} payload
  * @param {Usec} happened
  * @returns {Uint8Array}
@@ -4267,16 +4275,16 @@ const kindRequest = 0x70;
 const kindReply = 0x71;
 
 const lateReply = 10 * second; // "very slow responses (over 10 seconds) are discarded" (Slot)
-const coarseServer = 200_000; // us: by how much a server may seem to answer before it was asked
-const exchangeSkew = 600e-6; // the largest difference in rate of the two clocks
+const coarseServer = 200_000; // us: a server with a coarse clock may seem to answer this early
+const exchangeSkew = 600e-6; // the largest difference in rate between the two clocks
 const roundingOfReadings = 2; // us
 const pendingMost = 64; // requests that are remembered
 const recentMost = 64; // exchanges that are remembered
-const manyServers = 3; // of 8 exchanges so many contradict others if several machines answer
+const manyServers = 3; // of 8 exchanges contradict the others if several machines answer
 
 /**
- * Exchange is a request and its reply: when the client sent it, when it came to the server, when
- * that sent the reply, and when that came.
+ * Exchange is a request and its reply: t1 is when the client sent the request, t2 when it reached
+ * the server, t3 when the server sent the reply, and t4 when that reached the client.
  */
 class Exchange {
 	/**
@@ -4302,18 +4310,18 @@ class Exchange {
 		return since(this.t3, this.t2);
 	}
 
-	/** How long both messages were on their way, us; below 0 by coarse clocks. */
+	/** How long both messages were on their way, us; negative if clocks are coarse. */
 	get roundTrip() {
 		return this.away - this.hold;
 	}
 
-	/** By how much a time of the server may lie beyond those of the client, us. */
+	/** How far a time of the server may lie beyond those of the client, us. */
 	get slack() {
 		return Math.trunc(this.away * exchangeSkew) + roundingOfReadings;
 	}
 
 	/**
-	 * Whether these can be the times of an exchange.
+	 * Says whether these can be the times of an exchange.
 	 * @returns {'accepted' | 'impossible' | 'too late'}
 	 */
 	get verdict() {
@@ -4340,9 +4348,9 @@ class Exchange {
 }
 
 /**
- * Ends are the two ends of a conversation as Synchronizer has it. The client keeps both: its own,
- * and the one that a server would keep. A request is a datagram from here, a reply one from there,
- * and each carries its end's report.
+ * Ends are the two ends of a conversation between Synchronizers. The client keeps both: its own,
+ * and the one that the server would keep. A request counts as a datagram from here, a reply as one
+ * from there, and each carries the report of its end.
  */
 class Ends {
 	here = new Synchronizer();
@@ -4366,7 +4374,7 @@ class Ends {
 	}
 
 	/**
-	 * There hears what the request would have told it, here what the reply tells.
+	 * Tells there what the request would have told it, and here what the reply tells.
 	 * @param {Exchange} exchange
 	 */
 	learn({t1, t2, t3, t4}) {
@@ -4420,14 +4428,14 @@ class Ends {
 }
 
 const groupSize = 8; // exchanges judge a path
-const fastInterval = 100_000; // us: as often as other engines ask all the time
-const patience = 16; // times longer than the next interval the clock has been known already
-const retryInterval = second; // while nothing was answered,
-const retries = 60; // a minute long
-const quiet = 8 * second; // without a request: after that a single exchange tells little
+const fastInterval = 100_000; // us: other engines always ask this often
+const patience = 16; // the clock has been known for this many times the next interval
+const retryInterval = second; // while nothing was answered
+const retries = 60; // for a minute
+const quiet = 8 * second; // after this time without a request one exchange tells little
 
 /**
- * Schedule says when to ask: in a group after a silence, and else the more seldom the longer the
+ * Schedule says when to ask: in a group after a silence, and otherwise less often the longer the
  * server's clock has been known.
  */
 class Schedule {
@@ -4466,7 +4474,7 @@ class Schedule {
 	}
 
 	/**
-	 * Returns how long to wait before the next request, where they are to be an interval apart.
+	 * Returns how long to wait before the next request, if requests should be an interval apart.
 	 * @param {Usec} now
 	 * @param {number} interval us
 	 */
@@ -4484,10 +4492,10 @@ class Schedule {
 		}
 		const ago = since(now, this.#last);
 		if (ago < -interval) {
-			return 0; // the local clock was set back: when it reads last again is far off
+			return 0; // the local clock was set back, so it reads last again much later
 		}
-		// In no rhythm with a server's coarse clock: multiples of the golden ratio come near to
-		// every value soon.
+		// Requests keep no rhythm with a server's coarse clock: multiples of the golden ratio soon
+		// come close to every value.
 		const irregular = interval / 16 * (this.asked * 0.618034 % 1);
 		return Math.max(interval - irregular - Math.max(ago, 0), 0);
 	}
@@ -4495,7 +4503,7 @@ class Schedule {
 
 /**
  * @typedef {'accepted' | 'synced' | 'stepped' | 'many servers'} Used 'synced': for the first time;
- *   'stepped': a clock was set; 'many servers': as often as if several machines answered
+ *   'stepped': a clock step; 'many servers': steps as frequent as if several machines answered
  */
 
 /**
@@ -4513,7 +4521,7 @@ export class Ping extends RemoteClock {
 	#schedule = new Schedule();
 	/** @type {Map<bigint, {sent: Usec, number: number, answered: boolean}>} */
 	#pending = new Map(); // by nonce
-	#latest = 0; // number of the last that was answered: earlier ones are overtaken
+	#latest = 0; // number of the last request that was answered; earlier ones were overtaken
 	/** @type {number[]} */
 	#roundTrips = []; // of the last exchanges, us
 	#contradicted = 0; // a bit for each of the last 8 exchanges
@@ -4647,8 +4655,8 @@ export class Ping extends RemoteClock {
 		if (!ends.contradict(exchange)) {
 			return this.#goOn(ends, exchange);
 		}
-		// One of the clocks was set, or stood still in a suspended machine, or this is another
-		// server. What was learnt before is void.
+		// There was a clock step, or a machine was suspended, or this is another server. What was
+		// learnt before is void.
 		this.#contradicted |= 1;
 		this.#begin(new Ends(true, ends.steps + 1), exchange);
 		return this.#isManyServers ? 'many servers' : 'stepped';
@@ -4772,18 +4780,18 @@ export function appendReply(request, session, received, sent) {
 const usualShare = 0.01;
 const leastShare = 0.001;
 const mostShare = 0.5;
-const oneTick = 20_000; // us: what was held up until one moment counts as what was sent in so long
-const stopLength = 250_000; // us: so far above the level comes what a stop held up
-const stopAlone = 5 * second; // after the beginning of another stop one comes alone
+const oneTick = 20_000; // us: what was held up together counts like what was sent in this time
+const stopLength = 250_000; // us: what a stop held up comes this far above the level
+const stopAlone = 5 * second; // a stop is alone if the one before began this long ago
 const stopLasts = 250_000; // us: a program may take some frames to catch up
-const batchLasts = second; // after its first one, things are held up together for so long
-// By this part of what is asked a late one lowers the share that is aimed at, and one that was
-// held up together with it by half of that.
+const batchLasts = second; // how long after the first one things count as held up together
+// A late one lowers the share that is aimed at by this part of what is asked for. One that was
+// held up together with it lowers it by half of that.
 const aimGain = 1 / 45;
 const heldGain = aimGain / 2;
 const aimLeast = 0.1;
 const aimMost = 1.3;
-const longestDelay = 24 * 3600 * second; // one that differs by more is of another clock
+const longestDelay = 24 * 3600 * second; // a delay that differs by more is of another clock
 const pendingLate = 8; // late ones that are not counted yet
 const heldMost = 255; // what was held up with them
 
@@ -4800,7 +4808,7 @@ const heldMost = 255; // what was held up with them
  * arrived. How far apart the clocks are drops out of sent + wait.
  */
 export class JitterEstimator {
-	/** How many may come too late, from 0.001 to 0.5. It may be changed at any time. */
+	/** The share that may come too late, from 0.001 to 0.5. It may be changed at any time. */
 	share;
 	#first = 0; // the first delay: all delays are counted from it
 	#level = 0;
@@ -4869,7 +4877,7 @@ export class JitterEstimator {
 	}
 
 	/**
-	 * How long after its sending a thing is to be shown, us: when the receiver's clock reads sent
+	 * How long after its sending to show a thing, us: show it when the receiver's clock reads sent
 	 * + wait. It is null before the first arrival.
 	 * @returns {number | null}
 	 */
@@ -4891,7 +4899,7 @@ export class JitterEstimator {
 	}
 
 	/**
-	 * Takes that all delays are longer by a time from now on, since a clock was set.
+	 * Takes that all delays are longer by a time from now on, because of a clock step.
 	 * @param {number} by us
 	 */
 	shift(by) {
@@ -5033,7 +5041,7 @@ class Recent {
 	}
 }
 
-const senderRestart = 10 * second; // the sender's clock goes back so far: it is another one
+const senderRestart = 10 * second; // a sender whose clock goes back this far is another one
 
 /** Sending is when the last 12 things were sent, the earliest first. */
 class Sending {
@@ -5075,12 +5083,12 @@ class Sending {
 }
 
 const bins = 128;
-const finest = 32; // us: bins are as wide up to 16 of them, and then a share of an octave
+const finest = 32; // us: the width of the first 16 bins; then each is an eighth of an octave
 const perOctave = 8;
-const halfShares = 20; // one half of the counts takes so many times 1/share
+const halfShares = 20; // one half of the counts takes this many times 1/share
 
 /**
- * Returns the bin of what is so far above the level.
+ * Returns the bin of a height above the level.
  * @param {number} above us
  */
 function binOf(above) {
@@ -5103,8 +5111,8 @@ function binEnd(bin) {
 }
 
 /**
- * Tail counts by how much delays are above the level. Two halves take turns: when the younger is
- * full, the older is emptied. So what is older than both is forgotten completely.
+ * Tail counts how far delays are above the level. Two halves take turns: when the younger is full,
+ * the older is emptied. So what is older than both is forgotten completely.
  */
 class Tail {
 	#counts = [new Uint16Array(bins), new Uint16Array(bins)];
@@ -5140,8 +5148,8 @@ class Tail {
 	}
 
 	/**
-	 * Returns what no more than a share of the counted is above, and half an observation more: the
-	 * median estimate.
+	 * Returns the height that a share of what was counted exceeds, and half an observation more:
+	 * the median estimate.
 	 * @param {number} share
 	 */
 	quantile(share) {
@@ -5175,7 +5183,7 @@ const kindMost = 16; // of all versions
 const flagHeard = 1;
 const flagPaused = 2;
 const flagInputs = 4;
-const noneCame = -32768; // instead of by how much an input came early
+const noneCame = -32768; // for an input that never came
 const earlyUnit = 100; // us
 const inputsMost = 64; // that a Welcome tells of
 const maxStart = 1n << 61n; // ns: 73 years
@@ -5322,12 +5330,12 @@ function tickLength(rate) {
 	return second * rate.den / rate.num;
 }
 
-const adaptReach = second; // so far may a buffer go from where it began
-const adaptFresh = 3 * second; // for so long arrivals say where a clock should be
-const adaptLeast = 500; // us: the least margin, for what the clocks err while they are slewed
+const adaptReach = second; // how far a buffer may move from where it began
+const adaptFresh = 3 * second; // how long arrivals say where a clock should be
+const adaptLeast = 500; // us: the least margin: clocks are a little off while they are slewed
 const rowLeast = 4; // late ones in a row move the median of 7 delays
 const jumpLeast = 2000; // us: less is slewed
-const debtLeast = 20_000; // us: an input is early by more for a server whose ticks are late, too
+const debtLeast = 20_000; // us: an input that is earlier found a server whose ticks were late
 const lateMemory = 4096; // arrivals over which the share of late ones is told
 
 /**
@@ -5349,8 +5357,8 @@ class Follower {
 	#held = 0; // us: the distance from the reference
 	#buffer = 0; // us: the distance from where the remote clock puts the fastest arrival
 	#remote = 0; // us: and that of this from the reference
-	#late = 0; // arrivals of late
-	#all = 0; // 0 only before the first one
+	#late = 0; // late arrivals, of the last thousands
+	#all = 0; // all of these; 0 only before the first one
 	row = 0; // how many were late in a row, up to the last one
 
 	/**
@@ -5385,7 +5393,7 @@ class Follower {
 	}
 
 	/**
-	 * Counts how many are late in a row. Those from before the clock was set do not count.
+	 * Counts how many are late in a row. The caller leaves out those from before a jump.
 	 * @param {boolean} late
 	 */
 	countRow(late) {
@@ -5438,8 +5446,8 @@ class Follower {
 	}
 
 	/**
-	 * Returns whether the clock is to be set at once, since it is off by so much that arrivals
-	 * come too late: the path has become longer.
+	 * Returns whether to set the clock at once, because it is so far off that arrivals come too
+	 * late: the path has become longer.
 	 * @param {number} off us
 	 */
 	jumps(off) {
@@ -5448,8 +5456,8 @@ class Follower {
 	}
 
 	/**
-	 * Takes that the reference counts from another time: all distances are longer by so much,
-	 * unless they show that already, or all are to.
+	 * Takes that the reference moved: each distance becomes longer by that, unless it shows the
+	 * move already. With all, every distance does.
 	 * @param {number} by us
 	 * @param {boolean} all
 	 */
@@ -5532,9 +5540,9 @@ const sentMost = 1024; // ticks of which is known when their inputs were sent
 const statesMost = 128; // more than a second at 60 Hz
 
 /**
- * Buffers finds how far a client's predicted clock is to be ahead of the shared clock, and its
- * server clock behind: by when inputs reach the server, and states the client. All is counted from
- * a reference, the local clock at the rate of the server's, since the remote clock's idea of the
+ * Buffers finds how far a client's predicted clock should be ahead of the shared clock, and its
+ * server clock behind it, from when inputs reach the server and states reach the client. It counts
+ * from a reference: the local clock at the rate of the server's. The remote clock's idea of the
  * delays may change although the path does not, and the other way round.
  */
 class Buffers {
@@ -5552,7 +5560,7 @@ class Buffers {
 	#sent = new Map(); // inputs, by tick
 	/** @type {bigint | null} */
 	#newest = null; // the last tick that was due
-	#jumped = 0n; // inputs from this tick on are of after the clock was set
+	#jumped = 0n; // inputs from this tick on were sent after the last jump of the clock
 	/** @type {Set<bigint>} */
 	#states = new Set(); // that have come
 
@@ -5566,8 +5574,8 @@ class Buffers {
 
 	/**
 	 * Lets the reference go on at a rate, when the remote clock puts the shared clock at game. If
-	 * that has jumped, a clock was set, and the path is what it was. Arrivals may have shown the
-	 * jump before the remote clock did.
+	 * that has jumped, there was a clock step, and the path is what it was. Arrivals may have
+	 * shown the jump before the remote clock did.
 	 * @param {number} game us
 	 * @param {number} skew
 	 * @param {Usec} now
@@ -5680,7 +5688,7 @@ class Buffers {
 	}
 
 	/**
-	 * Takes that the predicted clock was set: inputs before this tick say nothing of where it is
+	 * Takes that the predicted clock jumped: inputs before this tick say nothing of where it is
 	 * now.
 	 * @param {bigint} tick
 	 */
@@ -5699,7 +5707,7 @@ class Buffers {
 
 /**
  * @typedef {object} Clocks
- * @property {Times} bounds how far off each may be while no clock is set, us
+ * @property {Times} bounds how far off each may be while there is no clock step, us
  * @property {bigint} epoch
  * @property {Rate} rate
  * @property {boolean} paused
@@ -5714,14 +5722,14 @@ class Buffers {
  * @property {number} [lateShare] how many inputs, and states, may come too late; 0.01
  */
 
-const silence = 3 * second; // the other side should have announced itself three times
-const welcomeAhead = second; // so far ahead of the remote clock may a Welcome be
-const welcomeLate = 3 * second; // and so late, beside the delay
+const silence = 3 * second; // the server should have announced itself three times
+const welcomeAhead = second; // how far a Welcome may be ahead of the remote clock
+const welcomeLate = 3 * second; // and how late it may be, beside the delay
 const hang = 250_000; // us: how long a frame may take
 const hardThreshold = 200_000; // us: from this error on clocks are set
 const slewRate = 0.01; // at 60 Hz 1 % is not seen
 const slewNear = 50_000; // us: what is farther off is slewed faster
-const slewScale = 500_000; // us: each of these doubles the speed of the clock, as it were
+const slewScale = 500_000; // us: the slew grows by the speed of time for each of these
 const slewMost = 0.25; // more is felt as another speed of the game
 const gameWarmUp = 3 * second; // the first datagrams may have waited while the server hung, so
 const warmUpMost = 20_000; // us: from this error on clocks are set meanwhile
@@ -5823,9 +5831,8 @@ export class TickClient {
 	}
 
 	/**
-	 * Returns '' if clocks(now).shared can be relied on to be at most so many microseconds off,
-	 * else why not: as Link and Ping, but 'silent' already where neither a Welcome nor a state
-	 * came for 3 s.
+	 * Returns '' if clocks(now).shared is at most tolerable from the truth, else why nobody should
+	 * rely on it: as Link and Ping do, but 'silent' after 3 s without a Welcome or a state.
 	 * @param {number} tolerable us
 	 * @param {Usec} now
 	 * @returns {Trust}
@@ -5925,7 +5932,7 @@ export class TickClient {
 		const age = since(now, this.#heardAt);
 		const late = since(usec, welcome.sent) - age; // of the Welcome, as the remote clock has it
 		if (age < silence && (late < -welcomeAhead || late > welcomeLate + from)) {
-			return null; // it is another clock: the server started anew, or one was set
+			return null; // it is another clock: the server restarted, or there was a clock step
 		}
 		const shared = welcome.paused ?
 			tickStart(welcome.tick, welcome) : since(usec, welcome.origin);
@@ -6012,7 +6019,7 @@ export class TickClient {
 	}
 
 	/**
-	 * Returns whether the clocks are to be set. One that follows arrivals needs no step of its
+	 * Returns whether the clocks should jump. A clock that follows arrivals needs no jump of its
 	 * own.
 	 * @param {Times} off
 	 * @param {number} age us: how long ago the clocks began
