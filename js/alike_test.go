@@ -74,7 +74,7 @@ func (e *twin) trusts(now uint64) bool {
 func TestLikeGo(t *testing.T) {
 	const usual, most = 5, 400 // us
 	javascript := newJSEnd(t)
-	for _, rate := range []float64{60, 4} {
+	for _, rate := range []float64{60, 4, 0.08} {
 		for _, c := range append(chosen(), paths...) {
 			e := &twin{golang: &goEnd{}, javascript: javascript}
 			session(*first, rate, c, [2]end{e, &goEnd{}}, [2]*outcome{{}, {}})

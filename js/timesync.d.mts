@@ -305,11 +305,11 @@ export class Snapshot {
     minimumDelayToPeer: number;
     /** The interarrival jitter of RFC 3550, us. */
     jitter: number;
-    /** The mean distance of the fastest datagrams from the shortest delay, us; 0: not known yet. */
+    /** The mean distance of the fastest datagrams from the shortest delay, us; 0: not known. */
     floorScatter: number;
     /** The time since the last report, us. */
     age: number;
-    /** The age from which on the peer counts as silent, us: 15 s, or more where reports are rare. */
+    /** The age from which on the peer counts as silent, us: 15 s, or more if reports are rare. */
     silentAfter: number;
     /** The time since a clock step was last detected, or since the first datagram, us. */
     sinceStep: number;
@@ -594,7 +594,7 @@ export class Link extends RemoteClock {
      * time at which that event happened. It is off by at most the peer's errorBound of that time.
      * @param {Usec} now
      * @param {number} event
-     * @param {number} oldest how long ago it may have happened, us; beyond 50 s it looks like another
+     * @param {number} oldest how long ago it may have happened, us, up to 50 s
      * @returns {Event}
      */
     acceptEvent(now: Usec, event: number, oldest: number): Event;

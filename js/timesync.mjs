@@ -2000,6 +2000,12 @@ class Association {
 		}
 		this.dirty = true;
 		if (points.list.length < fitPoints) {
+			// Clocks whose rates are not known drift apart by more in 10 s than most queues last.
+			// rule: until its slope is known a floor is where it was seen
+			if (silence > congestedTime && w.congestedFor === 0) {
+				w.raise(w.residual);
+				w.touched = sample.at;
+			}
 			return;
 		}
 		points.rate = w.slope(way, clock, resolution);
@@ -3274,7 +3280,7 @@ class Way {
 	}
 
 	/**
-	 * Moves the floor up by d us: a slew did so unseen.
+	 * Moves the floor up by d us: a clock that ran at another rate did so unseen.
 	 * @param {number} d
 	 */
 	raise(d) {
