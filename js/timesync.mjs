@@ -1810,6 +1810,7 @@ class Association {
 			this.interval.atLeast(way, this.delay(way) + w.leastOfTwo);
 			this.dirty = true;
 		}
+		this.dirty ||= w.unseenSlew() > 0;
 		if (by > 0) {
 			this.shift(way, sample.to, by);
 		} else if (this.peer.known && !this.peer.isOriginal()) {
@@ -1914,12 +1915,12 @@ class Association {
 			return;
 		}
 		const drift = this.dispersion() * (this.clock.at - sample.from);
-		let slack = this.ways[way].level + sample.least + drift;
+		let slack = ring(this.ways[way].level + sample.least, offsetBits) + drift;
 		if (way === outward) {
 			slack += rounding + this.stale(sigmas / 2 * this.clock.sigma);
 		}
 		const {at, skew} = this.clock;
-		if (this.interval.take(way, sample.since, at, ring(slack, offsetBits), skew)) {
+		if (this.interval.take(way, sample.since, at, slack, skew)) {
 			this.dirty = true;
 		}
 	}
@@ -2266,7 +2267,8 @@ class Association {
 		view.toPeer = Math.max(this.delay(outward), 0);
 		view.dispersion = this.dispersion();
 		// What the round trip lacks may be a slew that the late way has not shown yet.
-		const wrong = Math.max(-this.roundTrip(), Math.min(this.lack(), unseenSlew), 0);
+		const lack = Math.min(this.lack(), unseenSlew);
+		const wrong = Math.max(-this.roundTrip(), lack, this.ways[inward].unseenSlew(), 0);
 		const ahead = view.dispersion * Math.max(x - readerMargin - this.clock.at, 0);
 		view.bound = this.interval.bound() + wrong + ahead;
 		return view;
@@ -3218,6 +3220,16 @@ class Way {
 	/** Returns for how long, in us, even the fastest datagrams queue. */
 	queue() {
 		return this.congestedFor === 0 ? 0 : this.residual;
+	}
+
+	/**
+	 * Returns by how many us a clock may have been slewed since the last report: even the fastest
+	 * datagrams are late by as much. No slew makes them later than that.
+	 */
+	unseenSlew() {
+		const by = this.queue();
+		// rule: what is late may be a slew that no report has shown yet
+		return by > unseenSlew ? 0 : by;
 	}
 
 	/**
