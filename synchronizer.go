@@ -2059,7 +2059,7 @@ func (r *arbiter) asymmetryBound(d float64, l look) float64 {
 		return 0
 	// A long time has shown the shortest round trip, so a slightly longer one is another path.
 	case d > 0 && !r.isEarly(): // rule: a round trip that is well known is not a little longer
-	case abs(d) < l.pathBand:
+	case -l.deadBand < d && d < l.pathBand:
 		return 0
 	}
 	return abs(d) / 2
@@ -2088,6 +2088,12 @@ func (r *arbiter) learn(dt float64, l look) {
 		}
 		r.reference = l.roundTrip
 	case abs(d) < l.pathBand:
+		// Queues and noise make a round trip longer, so the shorter one is that of the path. An
+		// original tells late.
+		// rule: a shorter round trip is known better
+		if d > 0 && !r.isEarly() && !l.original {
+			d /= 10
+		}
 		r.reference += d * min(dt/congestedTime, 1)
 		r.age += dt
 		r.candidateAge = 0

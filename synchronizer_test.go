@@ -569,6 +569,43 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// TestBands: in the first half minute a round trip that is longer by more than the path's band lets
+// the asymmetry change, one that is shorter by as much does not.
+func TestBands(t *testing.T) {
+	for _, c := range []struct{ longer, want float64 }{ // us
+		{100, 0}, {150, 75}, {300, 150},
+		{-100, 0}, {-150, 0}, {-300, 150},
+	} {
+		r := arbiter{reference: 40e3, age: settledTime}
+		l := look{deadBand: 250, pathBand: 125}
+		if got := r.asymmetryBound(c.longer, l); got != c.want {
+			t.Errorf("longer by %v us: %v us, want %v", c.longer, got, c.want)
+		}
+	}
+}
+
+// TestShorterIsBetter: a reference that is known well falls with the time constant of 10 s, and
+// rises ten times as slowly. Beside an original both take as long.
+func TestShorterIsBetter(t *testing.T) {
+	for _, c := range []struct {
+		longer, least, most float64 // us
+		original            bool
+	}{
+		{100, 8, 12, false},
+		{-100, -66, -60, false},
+		{100, 60, 66, true},
+	} {
+		r := arbiter{reference: 40e3, symmetric: 40e3, expiry: minute, age: minute}
+		l := look{roundTrip: 40e3 + c.longer, deadBand: 250, pathBand: 125, original: c.original}
+		for range 50 { // 10 s
+			r.learn(bucketTime, l)
+		}
+		if got := r.reference - 40e3; got < c.least || got > c.most {
+			t.Errorf("longer by %v us: the reference moves by %v us", c.longer, got)
+		}
+	}
+}
+
 // TestMatches: a floor is late by what the round trip became shorter where a clock was set, and the
 // peer has told it.
 func TestMatches(t *testing.T) {

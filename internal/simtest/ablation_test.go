@@ -66,6 +66,7 @@ var rules = []rule{
 	{name: "what both ways say is the clock"},
 	{name: "a round trip that is well known is not a little longer"},
 	{name: "a shorter round trip is taken at once in warm-up"},
+	{name: "a shorter round trip is known better"},
 	{name: "another round trip that lasts is learnt"},
 	{name: "asymmetries decay"},
 	{name: "what was held up and arrives at once proves nothing"},
