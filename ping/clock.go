@@ -34,9 +34,10 @@ type Config struct {
 	// SyncInterval is the time between two requests, or up to a sixteenth less; 0 means
 	// DefaultSyncInterval.
 	//
-	// At first, and after a clock step, requests are 100 ms apart. Then they are at most a sixteenth
-	// of the time apart for which the server's clock has been known. An interval of 5 s is reached
-	// after 80 s and as many requests. Until the first reply they are 1 s apart, for a minute.
+	// At first, and after a clock step, requests are 100 ms apart. Then they are apart by a sixteenth
+	// of the time for which the server's clock has been known, up to a second, and from the second
+	// minute on by a 64th. An interval of 5 s is reached after 320 s and 210 requests. Until the first
+	// reply they are 1 s apart, for a minute.
 	//
 	// After a silence of 8 s, a request is followed by 7 more, 100 ms apart. So an interval of 9 s or
 	// more is the time between two such groups. A message that is faster than the path allows also

@@ -78,7 +78,6 @@ var rows = []row{
 		name: "30 ms, exponential 20 ms",
 		ways: pathWays(30*usMs, 20*usMs),
 		p99:  [...]int64{246, 544, 1755, 4542, 15_057, 16_545},
-		miss: map[time.Duration]int64{5 * sec: 7300}, // 26 exchanges, which tell a rate, are few for such jitter
 	},
 	{
 		name: "LAN",
