@@ -88,6 +88,15 @@ func (c course) event() simnet.ClockEvent {
 // at reports whether something happens to an end, not to the path.
 func (c course) at() bool { return c.step != 0 || c.slew != 0 || c.sleep != 0 || c.fresh }
 
+// noticed returns how long after a sleep both ends know that a clock is wrong. A sleep that is no silence is a clock
+// step, which four datagrams a second show within 3 s.
+func (c course) noticed() time.Duration {
+	if c.sleep < timesync.SettleTime {
+		return 3 * time.Second
+	}
+	return 0
+}
+
 // longer returns by how much a way is longer than at first.
 func (c course) longer(way int) simnet.Delay {
 	return func(_ *rand.Rand, at time.Duration) time.Duration {
@@ -203,7 +212,8 @@ func (w *world) ask() {
 			o.heals = max(o.heals, at-w.last)
 		}
 		isAwake := side != w.side || w.heard // who slept knows nothing of that before the first datagram
-		if w.sleep > 0 && w.last > 0 && isAwake && err > bound && e.trusts(w.nodes[side].NowUsec()) {
+		isDue := w.last > 0 && at >= w.last+w.noticed()
+		if w.sleep > 0 && isDue && isAwake && err > bound && e.trusts(w.nodes[side].NowUsec()) {
 			o.betrayed++
 		}
 		if at < w.last+settles {
@@ -275,6 +285,35 @@ func TestBesideGo(t *testing.T) {
 		check(js.wrong <= instead.wrong && besideJS.wrong <= besideGo.wrong, "a bound is wrong")
 		longest := max(5*time.Second, besideGo.heals+time.Second, instead.heals+time.Second)
 		check(max(js.heals, besideJS.heals) <= longest, "it takes over %v after something happened", longest)
+	}
+}
+
+// TestSleeps: beside each other, a JavaScript end and a Go end never trust a wrong time after the machine of one of
+// them slept, and both know the time again.
+func TestSleeps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes 15 s")
+	}
+	javascript := newJSEnd(t)
+	for _, length := range []float64{5, 20, 40, 67, 101, 134.218, 300, 640} { // s
+		for side, who := range []string{"js", "go"} {
+			for _, rate := range []float64{20, 4} {
+				c := course{
+					name:  fmt.Sprintf("%s sleeps for %g s", who, length),
+					side:  side,
+					sleep: time.Duration(length * float64(time.Second)),
+				}
+				var js, beside outcome
+				session(*first, rate, c, [2]end{javascript, &goEnd{}}, [2]*outcome{&js, &beside})
+				t.Logf("%g/s, %s:\n  js %v\n  go %v", rate, c.name, js, beside)
+				if js.betrayed > 0 || beside.betrayed > 0 || js.wrong > 0 || beside.wrong > 0 {
+					t.Errorf("%g/s, %s: a wrong time was trusted, or a bound is wrong", rate, c.name)
+				}
+				if heals := max(js.heals, beside.heals); heals > 10*time.Second {
+					t.Errorf("%g/s, %s: the time is wrong for %v", rate, c.name, heals)
+				}
+			}
+		}
 	}
 }
 
