@@ -2729,7 +2729,7 @@ class Arbiter {
 		// A long time has shown the shortest round trip, so a slightly longer one is another path.
 		// rule: a round trip that is well known is not a little longer
 		const isAnotherPath = d > 0 && !this.isEarly();
-		if (!isAnotherPath && Math.abs(d) < look.pathBand) {
+		if (!isAnotherPath && -look.deadBand < d && d < look.pathBand) {
 			return 0;
 		}
 		return Math.abs(d) / 2;
@@ -2765,7 +2765,12 @@ class Arbiter {
 			}
 			this.reference = look.roundTrip;
 		} else if (Math.abs(d) < look.pathBand) {
-			this.reference += d * Math.min(dt / congestedTime, 1);
+			// Queues and noise make a round trip longer, so the shorter one is that of the path. An
+			// original tells late.
+			// rule: a shorter round trip is known better
+			const isDoubtful = d > 0 && !this.isEarly() && !look.original;
+			const step = isDoubtful ? d / 10 : d;
+			this.reference += step * Math.min(dt / congestedTime, 1);
 			this.age += dt;
 			this.candidateAge = 0;
 		} else if (Math.abs(look.roundTrip - this.candidate) >= look.deadBand) {
