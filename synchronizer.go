@@ -1157,8 +1157,9 @@ func (a *association) advance(x float64) {
 	if dt == 0 {
 		return
 	}
-	a.interval.follow(a.clock.skew, dt)
-	a.interval.widen(a.dispersion() * dt)
+	// If times went back, the clocks may have drifted apart all the same.
+	a.interval.follow(a.clock.skew, abs(dt))
+	a.interval.widen(a.dispersion() * abs(dt))
 	a.clock.offset += a.clock.skew * dt
 	a.clock.at = x
 }
@@ -1712,10 +1713,10 @@ func (a *association) firstReport(x float64, raw uint64) {
 }
 
 // review lets the arbiter learn the round trip. It is called once a report, which was sent dt us
-// after the one before. It tells little of a longer time than 2 s.
+// after the one before. It tells little of a longer time than 2 s. Times may go back.
 func (a *association) review(dt float64) {
 	l := a.look()
-	dt = min(dt, 2*second)
+	dt = min(max(dt, 0), 2*second)
 	a.arbiter.pass(dt)
 	i := &a.ways[in]
 	o := &a.ways[out]

@@ -1121,6 +1121,76 @@ func TestLongSilence(t *testing.T) {
 	}
 }
 
+// TestRightAgain: whatever an end was told, in any order and with any times, a minute after it is told the truth its
+// bound holds, and after eight it is right: an asymmetry that lies showed is gone by then. So no state that public calls
+// can reach holds what is wrong for ever.
+func TestRightAgain(t *testing.T) {
+	const seeds = 200
+	trusted := 0
+	outside := 0 // of what is trusted after a minute, beyond the bound
+	wrong := 0   // after eight
+	for seed := range uint64(seeds) {
+		w := newWorld(1<<40, 1<<50, 20_000)
+		w.rng = rand.New(rand.NewPCG(seed, 'r'))
+		w.jitter = 1000
+		w.ppm = 30 * w.rng.NormFloat64()
+		w.run(time.Duration(w.rng.IntN(40)) * time.Second)
+		lie := func() uint64 { // of any size
+			return uint64(int64(w.rng.NormFloat64() * math.Exp(w.rng.Float64()*40)))
+		}
+		for range 20 + w.rng.IntN(300) {
+			s := w.ends()[w.rng.IntN(2)].s
+			at := w.now
+			if w.rng.IntN(4) == 0 {
+				at += lie()
+			}
+			switch w.rng.IntN(8) {
+			case 0, 1:
+				s.OnPeerMinDeltaTS24(NewCounter24(w.rng.Uint64()), at)
+			case 2:
+				s.OnPeerMinDeltaTS24(NewCounter24(lie()), at)
+			case 3:
+				s.Anchor(at, w.remote(w.now)+lie())
+			case 4:
+				w.run(time.Duration(w.rng.IntN(2000)) * time.Millisecond)
+			default:
+				s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)+lie()), at)
+			}
+			w.now += uint64(w.rng.ExpFloat64() * 100_000)
+		}
+		for range 60 {
+			w.run(time.Second)
+			for _, e := range w.ends() {
+				e.s.Anchor(e.local, e.truth)
+			}
+		}
+		for _, e := range w.ends() {
+			off, _ := e.off()
+			s, _ := e.s.Snapshot(e.local)
+			if s.Within(time.Hour) != nil {
+				continue
+			}
+			trusted++
+			if off.Abs() > s.ErrorBound {
+				outside++
+				t.Logf("seed %d: after a minute off by %v: %v", seed, off, s)
+			}
+		}
+		w.run(7 * time.Minute)
+		for _, e := range w.ends() {
+			if off, ok := e.off(); !ok || off.Abs() > time.Millisecond {
+				wrong++
+				t.Logf("seed %d: after 8 min off by %v, %v", seed, off, ok)
+			}
+		}
+	}
+	t.Logf("of %d ends %d are trusted after a minute, %d of them beyond the bound; %d are wrong after eight",
+		2*seeds, trusted, outside, wrong)
+	if trusted < 2*seeds*3/4 || outside > trusted/500 || wrong > 0 {
+		t.Error("too few are trusted, or some are wrong")
+	}
+}
+
 // TestOneEndHears: an end that hears its peer and is not heard goes on for ever. Each report tells the delta of a
 // datagram that arrived since the one before, and nothing is counted anew.
 func TestOneEndHears(t *testing.T) {
