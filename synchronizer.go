@@ -2088,7 +2088,7 @@ func (r *arbiter) learn(dt float64, l look) {
 			r.candidateAge = 0
 		}
 		r.reference = l.roundTrip
-	case abs(d) < l.pathBand:
+	case -l.deadBand < d && d < l.pathBand: // what is shorter may be a clock's
 		// Queues and noise make a round trip longer, so the shorter one is that of the path. An
 		// original tells late.
 		// rule: a shorter round trip is known better
