@@ -35,7 +35,7 @@ func (c *counter) elapsed(ticks uint64) time.Duration {
 	}
 }
 
-// nanoseconds returns how long so many ticks take, rounded down, at most 292 years. The product
+// nanoseconds returns how long that many ticks take, rounded down, at most 292 years. The product
 // with a second has up to 128 bits: at 10 MHz it no longer fits into 64 after half an hour.
 func nanoseconds(ticks, frequency uint64) time.Duration {
 	hi, lo := bits.Mul64(ticks, uint64(time.Second))

@@ -42,7 +42,7 @@
 // its predecessor, whose clock the peer still had. An end that did set flag 2 while its peer asks
 // would never be believed.
 //
-// A peer that had our clock has started anew if three datagrams in a row ask, the first of them at
+// A peer that had our clock has restarted if three datagrams in a row ask, the first of them at
 // least 50 ms ago. The end then forgets it. From the first of such a row to 50 ms after the last it
 // sends no MinDelta.
 //

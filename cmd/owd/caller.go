@@ -180,7 +180,7 @@ func (p *caller) receive(b []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 }
 
-// send sends until Close, or so many datagrams if that is not 0.
+// send sends until Close, or until that many datagrams are sent, if that is not 0.
 func (p *caller) send(count int) {
 	defer close(p.sentAll)
 	tick := time.NewTicker(p.wanted())

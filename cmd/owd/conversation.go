@@ -25,7 +25,7 @@ type conversation struct {
 	interval time.Duration
 	size     int
 	number   uint64 // of the last datagram that was sent
-	session  uint32 // of the peer; another one: it has started anew
+	session  uint32 // of the peer; another one: it has restarted
 	in       meter
 	last     way     // of the second before
 	told     message // the newest of the peer

@@ -19,7 +19,7 @@ const (
 	stampLen   = 3
 	payloadLen = stampLen + 8
 
-	// An event has waited so long for its datagram.
+	// For how long an event has waited for its datagram.
 	eventAge = 25 * time.Millisecond
 
 	// settling is how long the start takes, in true time: its errors do not count.

@@ -65,13 +65,13 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.BoolVar(&c.newKey, "newkey", false, "print a fresh key")
 	f.StringVar(&c.listen, "listen", "", "answer callers at this `address`, such as :9000")
 	f.DurationVar(&c.interval, "interval", defaultInterval, "time between two datagrams, each way; 1ms to 10s")
-	f.IntVar(&c.count, "count", 0, "end after so many `datagrams`; 0: no limit")
+	f.IntVar(&c.count, "count", 0, "end after this many `datagrams`; 0: no limit")
 	sizes := fmt.Sprintf("`bytes` of payload, each way; %d to %d", shortestPayload, longestPayload)
 	f.IntVar(&c.size, "size", shortestPayload, sizes)
 	f.DurationVar(&c.lasting, "for", 0, "how long to run; 0: until interrupted; the demo runs for 10s")
 	f.BoolVar(&c.json, "json", false, "print one JSON object a line")
 	f.StringVar(&c.record, "record", "", "write recordings into this `folder`, for lab/view")
-	f.Float64Var(&c.skew, "skew", 0, "for a trial, let this machine's clock run faster by so many `ppm`;\n"+
+	f.Float64Var(&c.skew, "skew", 0, "for a trial, let this machine's clock run faster by this many `ppm`;\n"+
 		"in the demo the default is 50 ppm between the two clocks")
 	c.network.Flags(f)
 }

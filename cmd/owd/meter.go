@@ -20,7 +20,7 @@ type way struct {
 	P99        int32
 	Max        int32
 	Jitter     uint32 // that of RFC 3550, 6.4.1
-	Bound      uint32 // each delay may be wrong by so much
+	Bound      uint32 // each delay may be wrong by this much
 }
 
 // lossPercent returns how many of those that were sent did not come.

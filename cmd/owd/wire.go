@@ -42,7 +42,7 @@ const (
 
 var shortestPayload = binary.Size(message{})
 
-// append appends the message, padded to so many bytes.
+// append appends the message, padded to that many bytes.
 func (m *message) append(b []byte, size int) []byte {
 	start := len(b)
 	b, _ = binary.Append(b, binary.LittleEndian, m) // which never fails for a fixed size

@@ -88,7 +88,7 @@ func NewPeer(ctx context.Context, conn *dtls.Conn, received func() uint64) (*Pee
 // Receive waits for a datagram; its Payload lasts until the next call. One that has no right
 // header is passed over. An error is the end of the connection: the peer has closed it, said
 // nothing for 3 s, or sent more than 2048 bytes at once, which Send refuses. Then close it, and
-// let the client dial anew: what was learnt of the clock is over.
+// let the client dial again: what was learnt of the clock is over.
 func (p *Peer) Receive() (channel.Received, error) {
 	// What comes is authenticated, and each at most once.
 	return p.Next(func() ([]byte, error) {

@@ -65,7 +65,7 @@ func (s *step) see(since, apart, tolerance time.Duration, known bool) {
 }
 
 // playAll plays the whole game, and says what is wrong: it kills the server after a third and a
-// player after two thirds of the time, and starts them anew. If ctx ends, it plays for less long.
+// player after two thirds of the time, and restarts them. If ctx ends, it plays for less long.
 func playAll(ctx context.Context, c config, out *log.Logger) error {
 	d := &demo{config: c, out: out}
 	d.serve()
@@ -74,14 +74,14 @@ func playAll(ctx context.Context, c config, out *log.Logger) error {
 	d.join(1)
 	d.watch(ctx, "start")
 	if ctx.Err() == nil {
-		out.Print("server   is killed and started anew")
+		out.Print("server   is killed and restarted")
 		d.kill(d.server.node)
 		d.serve()
 		d.network.Move(badnet.Addr(d.server.UDP))
 		d.watch(ctx, "restart of the server")
 	}
 	if ctx.Err() == nil {
-		out.Print("player 1 is killed and started anew")
+		out.Print("player 1 is killed and restarted")
 		d.kill(d.players[0].node)
 		d.join(0)
 		d.watch(ctx, "restart of player 1")

@@ -82,7 +82,7 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d.Session != p.session {
-		s.ticks.Forget(peer(id)) // it has started anew
+		s.ticks.Forget(peer(id)) // it has restarted
 		p.reset(d.Session)
 	}
 	var h tick.Hello

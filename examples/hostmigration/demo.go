@@ -47,7 +47,7 @@ var script = []struct {
 	},
 	{
 		at:   13 * time.Second,
-		what: "peer 1 starts anew, with another clock",
+		what: "peer 1 restarts, with another clock",
 		do:   func(g *group) { g.birth(0) },
 	},
 	{

@@ -122,7 +122,7 @@ func (r *room) talk(c *client, nowUsec uint64, answered bool) (m meeting, told b
 	return m, json.Unmarshal(answer, &m) == nil
 }
 
-// TestGhost: a peer that starts anew from another port does not meet what it was before, which is
+// TestGhost: a peer that restarts from another port does not meet what it was before, which is
 // forgotten.
 func TestGhost(t *testing.T) {
 	r := newRoom()

@@ -31,7 +31,7 @@ import (
 
 const usage = `usage: transfer -listen ADDR -key KEY [-in FOLDER]   receive a file, and end
        transfer -dial ADDR -key KEY FILE             send it
-       transfer -dial ADDR -key KEY -mb N            send so many MB that the receiver throws away
+       transfer -dial ADDR -key KEY -mb N            send this many MB, which the receiver throws away
 
 A transfer that was interrupted goes on where it was when both ends are started again.`
 
@@ -51,7 +51,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	program.KeyFlag(f, &c.digits, "both ends share")
 	f.StringVar(&c.folder, "in", ".", "`folder` for what arrives")
 	f.StringVar(&c.cc, "cc", "ledbat", "congestion `control`: ledbat, or none, which shows what it is good for")
-	f.IntVar(&c.mb, "mb", 0, "send so many `MB` of test data instead of a file")
+	f.IntVar(&c.mb, "mb", 0, "send this many `MB` of test data instead of a file")
 }
 
 // check refuses what cannot be meant, and reads the key.

@@ -23,7 +23,7 @@ const (
 	// So long the receiver answers after its end, if answers get lost.
 	linger    = 2 * time.Second
 	socketBuf = 4 << 20 // bytes: what may arrive while the machine is busy
-	// After so long a role is asked again, whatever it waits for.
+	// After this time a role is asked again, whatever it waits for.
 	look  = 20 * time.Millisecond
 	shown = 100 * time.Microsecond // to so much delays are rounded
 )

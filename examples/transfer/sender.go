@@ -14,7 +14,7 @@ import (
 
 const (
 	again = 200_000 // us: between two offers that nobody answers
-	// us: a peer that is silent for so long has vanished.
+	// us: a peer that is silent for this long has vanished.
 	patience = 10_000_000
 	// Datagrams may overtake each other by so many, as TCP has it.
 	reordered    = 3

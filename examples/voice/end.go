@@ -82,7 +82,7 @@ func (s *side) say(to netip.AddrPort) {
 }
 
 // greet answers at once while the peer's clock is not known. So both know the other's three ways
-// after one has started anew, however seldom they send.
+// after one has restarted, however seldom they send.
 func (s *side) greet(d seal.Datagram, err error) {
 	if err == nil && !d.Known || err == seal.ErrAnswer {
 		s.say(d.From)
@@ -135,7 +135,7 @@ func (s *speaker) speak() {
 		b := link.AppendTime23(make([]byte, 0, payloadLen), ts, known)
 		b = binary.LittleEndian.AppendUint64(b, uint64(at))
 		datagram, err := s.end.SealFor(session, nil, b[:payloadLen], s.clock.At(s.now()))
-		if err != nil { // the listener has just started anew: what it said is taken next
+		if err != nil { // the listener has just restarted: what it said is taken next
 			return
 		}
 		s.send(datagram, s.to)

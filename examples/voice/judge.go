@@ -25,7 +25,7 @@ type result struct {
 	Captured int // frames
 	Played   int
 	Late     int // and must not have been
-	// Not played: on the way to, or due at, an end that was stopped or started anew.
+	// Not played: on the way to, or due at, an end that was stopped or restarted.
 	InFlight int
 	Lost     int // not played otherwise: on the network
 	Unplayed int // not played otherwise, although they arrived

@@ -7,7 +7,7 @@
 // captured. The frames are fake; when they are played is real, and judged by true time.
 //
 // Both ends run here, with clocks that disagree by a known amount and a bad network between
-// them. Meanwhile the end that plays is stopped for 2 s, as a process is, and later starts anew.
+// them. Meanwhile the end that plays is stopped for 2 s, as a process is, and later restarts.
 // What plays is package jitter/playout, what seals examples/seal. This program judges itself;
 // one to copy is examples/voice/chat.
 package main
@@ -72,7 +72,7 @@ func voice(ctx context.Context, c config, stdout, _ io.Writer) error {
 }
 
 // demo runs both ends and the network between them. After a third of the time the end that plays
-// is stopped, and after two thirds it starts anew.
+// is stopped, and after two thirds it restarts.
 func demo(ctx context.Context, c config) *result {
 	rng := rand.New(rand.NewPCG(c.Network.Seed, 'v'))
 	clock := func(ppm float64) program.Clock { return program.Clock{Start: rng.Uint64(), PPM: ppm} }

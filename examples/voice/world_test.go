@@ -1,7 +1,7 @@
 // These tests run both ends as they are, but over a network and by a time that are simulated, so
 // they say exactly what is played when, however busy the machine is. TestDemo runs them over
 // real sockets: sound is played, never late, before and after the end that plays was stopped and
-// has started anew.
+// has restarted.
 package main
 
 import (

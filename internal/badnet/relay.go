@@ -82,7 +82,7 @@ func New(c Config, server netip.AddrPort) *Relay {
 func (r *Relay) Addr() netip.AddrPort { return Addr(r.front) }
 
 // Move says that the server is at another address from now on; its clients see it where it was. So
-// it can start anew without its old port, which somebody else may have taken.
+// it can restart without its old port, which somebody else may have taken.
 func (r *Relay) Move(to netip.AddrPort) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

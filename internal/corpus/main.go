@@ -42,7 +42,7 @@ func (t target) kept() string { return filepath.Join(t.folder, "testdata", "fuzz
 func main() {
 	log.SetFlags(0)
 	lasting := flag.Duration("for", 0,
-		"fuzz each target for so long; 0 only chooses among what was found before")
+		"fuzz each target for this long; 0 only chooses among what was found before")
 	flag.Parse()
 	targets, err := find(flag.Args())
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // program ends.
 type Wire struct {
 	Delay  [2]atomic.Int64 // ns: from the first port to the second, and back
-	Jitter atomic.Int64    // ns: each packet waits up to so much longer
+	Jitter atomic.Int64    // ns: each packet waits up to this much longer
 	// Seen is given each packet that arrives at the second port without jitter; nil: none.
 	Seen atomic.Pointer[func(packet []byte)]
 	ends [2]*os.File

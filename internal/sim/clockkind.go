@@ -11,7 +11,7 @@ import (
 // the world has by itself.
 type ClockKind struct {
 	Name string
-	// Change changes the clock of an end in the world of that seed, which lasts so long.
+	// Change changes the clock of an end in the world of that seed, which lasts that long.
 	Change func(spec *simnet.ClockSpec, seed uint64, side Side, lasting time.Duration)
 }
 

@@ -61,7 +61,7 @@ type way struct {
 	delay simnet.Delay     // jitter
 	loss  []simnet.Loss
 	rate  float64 // datagrams a second
-	frame int     // so many are sent at once
+	frame int     // how many are sent at once
 	fifo  bool
 }
 
@@ -155,7 +155,7 @@ var drawnJitters = []struct {
 	}},
 }
 
-// drawClocks draws two clocks with so much between their rates at most.
+// drawClocks draws two clocks whose rates are at most that far apart.
 func (d *Drawn) drawClocks(ppm, wander float64) {
 	skew := d.Between(-ppm, ppm)
 	for side := range d.Clocks {

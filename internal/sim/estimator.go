@@ -100,7 +100,7 @@ func (e *Ends) Told(side Side, recvUsec uint64, reports map[int]uint32) {
 	}
 }
 
-// Datagram hands over one that was under way for so long, where and when o says.
+// Datagram hands over one that was under way for that long, where and when o says.
 func (e *Ends) Datagram(o Observation, ts24 uint32, owd time.Duration) {
 	for i, p := range e.Pairs {
 		got, ok := p.At(o.Side).OnDatagram(ts24, o.LocalUsec)

@@ -40,7 +40,7 @@ type recipe struct {
 	mixture            bool              // random faults from 40 to 200 s instead
 
 	flap    time.Duration // the base delay up is 20 ms longer at the end of each such period
-	flapFor time.Duration // for so long; 0 is 5 s
+	flapFor time.Duration // for how long; 0 is 5 s
 	asym    time.Duration // the base delay up is longer by this all the time
 	frames  []frames      // what both ends send, instead of single datagrams at a rate
 

@@ -38,7 +38,7 @@ var PathKinds = []PathKind{
 	{"cellular", 20 * ms, func() simnet.Delay { return simnet.Uniform(4*ms, 10*ms) }},
 }
 
-// Scenario returns the worlds of the kind on such a path, with so many datagrams a second.
+// Scenario returns the worlds of the kind on such a path, with that many datagrams a second.
 func (k SteeredKind) Scenario(path PathKind, rate float64, lasting time.Duration) Scenario {
 	c := clockWorlds(k.Name, path, rate, lasting)
 	crystal := c.B

@@ -56,7 +56,7 @@ type Buffer struct {
 
 	usual   need
 	patient need // lets patientShare come too late
-	ahead   peak // us: so long before it is heard a Card asks for sound
+	ahead   peak // us: how long before it is heard a Card asks for sound
 	recent  recent
 }
 

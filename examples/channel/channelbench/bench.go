@@ -24,7 +24,7 @@ const (
 	every = 16 * time.Millisecond
 	// vague: an end with a larger error bound does not know the other's clock.
 	vague = time.Second
-	// settle: an end is not judged until it has known that clock for so long.
+	// settle: an end is not judged until it has known that clock for this long.
 	settle = 2 * time.Second
 	// patience is the time until all ends are judged: bulk stalls a transport for seconds.
 	patience = time.Minute

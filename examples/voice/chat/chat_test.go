@@ -1,5 +1,5 @@
 // These tests prove that the program of the documents is one: two ends hear each other, say when
-// the other is gone or busy, and go on after the one that calls has started anew. What is heard
+// the other is gone or busy, and go on after the one that calls has restarted. What is heard
 // stays in step for hours, whatever the sound card. A clock that is set does not look like a
 // lost connection.
 package main

@@ -129,7 +129,7 @@ func (c *DriftingClock) Usec(t time.Duration) uint64 {
 
 // Received implements Clock: what the clock shows, rounded up.
 func (c *DriftingClock) Received(t time.Duration) uint64 {
-	lag := c.spec.Coarse.Step // by so much less does the clock show at most
+	lag := c.spec.Coarse.Step // by this much less the clock shows at most
 	switch {
 	case c.spec.Coarse.RoundDown:
 		lag = 0

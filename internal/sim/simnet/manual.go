@@ -24,7 +24,7 @@ func NewManualClock(usec uint64, ppm float64) *ManualClock {
 // PPM returns how fast it runs: -1e6 stands still.
 func (c *ManualClock) PPM() float64 { return c.rate * 1e6 }
 
-// Step lets it jump at the true time t by so many microseconds.
+// Step makes it jump by that many microseconds at the true time t.
 func (c *ManualClock) Step(t time.Duration, usec int64) { c.change(t, usec, c.rate) }
 
 // SetRate lets it run ppm fast from the true time t on.

@@ -30,7 +30,7 @@ func (p Profile) Value(t time.Duration) float64 {
 	return from.Value + (to.Value-from.Value)*float64(t-from.At)/float64(to.At-from.At)
 }
 
-// Factor is x for so long, and 1 before and after.
+// Factor is x for that long, and 1 before and after.
 func Factor(at, lasting time.Duration, x float64) Profile {
 	return Profile{{at, 1}, {at, x}, {at + lasting, x}, {at + lasting, 1}}
 }
