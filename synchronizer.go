@@ -164,7 +164,7 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (time.Dur
 // notice collects what happened since the last call of the slow path: whether a reader took the
 // report, and which datagram was the fastest on the fast path.
 func (s *TimeSynchronizer) notice(x float64, localUsec uint64) {
-	if s.published.report.isTold() {
+	if s.published.report.isTold() || s.both.peer.isOriginal() { // an original is told the minimum
 		s.both.outgoing = outgoing{}
 	}
 	b := &s.bucket
