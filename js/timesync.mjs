@@ -1519,8 +1519,9 @@ class Association {
 		if (dt === 0) {
 			return;
 		}
-		this.interval.follow(this.clock.skew, dt);
-		this.interval.widen(this.dispersion() * dt);
+		// If times went back, the clocks may have drifted apart all the same.
+		this.interval.follow(this.clock.skew, Math.abs(dt));
+		this.interval.widen(this.dispersion() * Math.abs(dt));
 		this.clock.offset += this.clock.skew * dt;
 		this.clock.at = x;
 	}
@@ -2187,13 +2188,13 @@ class Association {
 
 	/**
 	 * Lets the arbiter learn the round trip. It is called once a report, which was sent so many us
-	 * after the one before. It tells little of a longer time than 2 s.
+	 * after the one before. It tells little of a longer time than 2 s. Times may go back.
 	 * @param {number} sinceLast
 	 */
 	review(sinceLast) {
 		const {arbiter} = this;
 		const look = this.look();
-		const dt = Math.min(sinceLast, 2 * second);
+		const dt = clamp(sinceLast, 0, 2 * second);
 		arbiter.pass(dt);
 		const [i, o] = this.ways;
 		if (i.congestedFor > 0 || o.congestedFor > 0) {
@@ -2764,9 +2765,9 @@ class Arbiter {
 				this.candidateAge = 0;
 			}
 			this.reference = look.roundTrip;
-		} else if (Math.abs(d) < look.pathBand) {
-			// Queues and noise make a round trip longer, so the shorter one is that of the path. An
-			// original tells late.
+		} else if (-look.deadBand < d && d < look.pathBand) { // what is shorter may be a clock's
+			// Queues and noise make a round trip longer, so the shorter one is that of the path.
+			// An original tells late.
 			// rule: a shorter round trip is known better
 			const isDoubtful = d > 0 && !this.isEarly() && !look.original;
 			const step = isDoubtful ? d / 10 : d;
