@@ -1,8 +1,8 @@
-// These fuzz targets prove that no input breaks what must always be true: counters read back as they
-// were written and expand near a recent value, a snapshot that arrives says no more than its bytes do,
-// and no order of calls and no stamp or report panics or leaves a state that clean traffic does not
-// mend. The world that they play in is that of synchronizer_test.go, too; what happens in it in
-// TestCourses stands behind it.
+// These fuzz targets prove that no input breaks what must always be true: counters read back as
+// they were written and expand near a recent value, a snapshot that arrives says no more than its
+// bytes do, and no order of calls and no stamp or report panics or leaves a state that clean
+// traffic does not mend. The world that they play in is that of synchronizer_test.go, too; what
+// happens in it in TestCourses stands behind it.
 
 package timesync
 
@@ -24,7 +24,9 @@ import (
 // FuzzExpand: whatever the numbers, the result has the right low bits and lies in
 // the documented interval.
 func FuzzExpand(f *testing.F) {
-	for _, recent := range []uint64{0, 1, 1 << 15, 1 << 22, 1<<23 - 1, 1 << 32, 1 << 63, math.MaxUint64} {
+	for _, recent := range []uint64{
+		0, 1, 1 << 15, 1 << 22, 1<<23 - 1, 1 << 32, 1 << 63, math.MaxUint64,
+	} {
 		f.Add(recent, uint32(0), int64(0))
 		f.Add(recent, uint32(1<<23), int64(1<<21))
 		f.Add(recent, uint32(math.MaxUint32), int64(math.MinInt64))
@@ -36,7 +38,8 @@ func FuzzExpand(f *testing.F) {
 			// The interval counts in units from the unit that recent is in.
 			d := int64(got - recent/uint64(unit)*uint64(unit))
 			if (got/uint64(unit)^low)&mask != 0 || d < from*unit || d > to*unit || d%unit != 0 {
-				t.Fatalf("%s of %#x near %#x, bias %d: %#x is %d away, not %d to %d units of %d, or has other low bits", name, low, recent, bias, got, d, from, to, unit)
+				t.Fatalf("%s of %#x near %#x, bias %d: %#x is %d away, not %d to %d units of %d, or has other low bits",
+					name, low, recent, bias, got, d, from, to, unit)
 			}
 		}
 		for _, c := range []struct {
@@ -44,7 +47,8 @@ func FuzzExpand(f *testing.F) {
 			bits             uint
 			expanded, biased uint64
 		}{
-			{"Counter16", 16, NewCounter16(uint64(small)).Expand(recent), NewCounter16(uint64(small)).ExpandBiased(recent, bias)},
+			{"Counter16", 16, NewCounter16(uint64(small)).Expand(recent),
+				NewCounter16(uint64(small)).ExpandBiased(recent, bias)},
 			{"Counter23", 23, Counter23(small).Expand(recent), Counter23(small).ExpandBiased(recent, bias)},
 			{"Counter24", 24, Counter24(small).Expand(recent), Counter24(small).ExpandBiased(recent, bias)},
 			{"8 bits", 8, ringExpand(recent, uint64(small), 8), ringExpandBiased(recent, uint64(small), 8, bias)},
@@ -56,15 +60,19 @@ func FuzzExpand(f *testing.F) {
 			within(c.name+".ExpandBiased", c.biased, uint64(small), mask, 1, -half-limited, half-1-limited)
 		}
 		ts23, ts16 := NewCounter23(uint64(small)), NewCounter16(uint64(small))
-		within("FromLocalTime23", FromLocalTime23(recent, ts23), uint64(ts23), 1<<23-1, 8, -1<<22-1<<21, 1<<22-1-1<<21)
-		within("FromLocalTime16", FromLocalTime16(recent, ts16), uint64(ts16), 1<<16-1, 512, -1<<15-1<<14, 1<<15-1-1<<14)
+		within("FromLocalTime23",
+			FromLocalTime23(recent, ts23), uint64(ts23), 1<<23-1, 8, -1<<22-1<<21, 1<<22-1-1<<21)
+		within("FromLocalTime16",
+			FromLocalTime16(recent, ts16), uint64(ts16), 1<<16-1, 512, -1<<15-1<<14, 1<<15-1-1<<14)
 	})
 }
 
-// FuzzCodec: what a counter writes reads back as it, whatever a conversion set above its ring; what is
-// not as long as a counter is refused.
+// FuzzCodec: what a counter writes reads back as it, whatever a conversion set above its ring;
+// what is not as long as a counter is refused.
 func FuzzCodec(f *testing.F) {
-	for _, wire := range []string{"", "\x01", "\x34\x12", "\xff\xff", "\x00\x00\x80", "\xff\xff\xff", "\x01\x02\x03\x04"} {
+	for _, wire := range []string{
+		"", "\x01", "\x34\x12", "\xff\xff", "\x00\x00\x80", "\xff\xff\xff", "\x01\x02\x03\x04",
+	} {
 		f.Add([]byte(wire))
 	}
 	f.Fuzz(func(t *testing.T, wire []byte) {
@@ -87,7 +95,8 @@ type codec[C any] interface {
 func fuzzCodec[C ~uint16 | ~uint32, P codec[C]](t *testing.T, wire []byte, bits int, convert func(uint64) C, read func([]byte) C) {
 	n, c := (bits+7)/8, C(0x55)
 	err := P(&c).UnmarshalBinary(wire)
-	if len(wire) != n && (!errors.Is(err, ErrLength) || c != 0x55) || len(wire) == n && (err != nil || c != read(wire)) {
+	if len(wire) != n && (!errors.Is(err, ErrLength) || c != 0x55) ||
+		len(wire) == n && (err != nil || c != read(wire)) {
 		t.Fatalf("%d bits: UnmarshalBinary(% x) = %v, sets %v", bits, wire, err, c)
 	}
 	if len(wire) < n {
@@ -103,8 +112,10 @@ func fuzzCodec[C ~uint16 | ~uint32, P codec[C]](t *testing.T, wire []byte, bits 
 		put := []byte{0xaa, 0xaa, 0xaa, 0xaa}
 		P(&c).Put(put)
 		appended, err := P(&c).AppendBinary([]byte{0xbb})
-		if err != nil || !bytes.Equal(put[:n], want) || put[n] != 0xaa || !bytes.Equal(appended, append([]byte{0xbb}, want...)) {
-			t.Fatalf("%d bits, % x: Put % x, AppendBinary % x, %v, want % x", bits, wire, put, appended, err, want)
+		if err != nil || !bytes.Equal(put[:n], want) || put[n] != 0xaa ||
+			!bytes.Equal(appended, append([]byte{0xbb}, want...)) {
+			t.Fatalf("%d bits, % x: Put % x, AppendBinary % x, %v, want % x",
+				bits, wire, put, appended, err, want)
 		}
 		if P(&c).String() != fmt.Sprint(value%(1<<bits)) {
 			t.Fatalf("%d bits, % x: String %s", bits, wire, P(&c))
@@ -121,7 +132,14 @@ func panics(call func()) (yes bool) {
 // FuzzSnapshot: any bytes are an error, or a mapping that says no more than they do, whose bound
 // never narrows, and whose interval contains what it says.
 func FuzzSnapshot(f *testing.F) {
-	for _, s := range []Snapshot{{}, {ErrorBound: 20 * time.Millisecond, RemoteUsec: 1 << 40, OffsetUsec: -5, Skew: 20, SkewError: 3, Age: time.Second}} {
+	for _, s := range []Snapshot{{}, {
+		ErrorBound: 20 * time.Millisecond,
+		RemoteUsec: 1 << 40,
+		OffsetUsec: -5,
+		Skew:       20,
+		SkewError:  3,
+		Age:        time.Second,
+	}} {
 		wire, _ := s.AppendBinary(nil)
 		f.Add(wire, uint64(1<<40))
 		f.Add(wire[1:], uint64(0))
@@ -140,11 +158,14 @@ func FuzzSnapshot(f *testing.F) {
 		both, is := there.Then(s), s.Known()
 		switch {
 		case err != nil, !bytes.Equal(again, wire),
-			there.ErrorBound < s.ErrorBound, there.Age < 0, there.SinceStep < 0, there.SkewError < s.SkewError,
+			there.ErrorBound < s.ErrorBound, there.Age < 0, there.SinceStep < 0,
+			there.SkewError < s.SkewError,
 			is && there.OffsetUsec != int64(there.RemoteUsec-at), there.RemoteUsec-first > last-first,
 			!is && s != (Snapshot{}), s.Within(0) == nil,
-			is && (both.ErrorBound < max(there.ErrorBound, s.ErrorBound) || math.IsNaN(both.Skew) || both.SkewError < s.SkewError):
-			t.Fatalf("% x: %+v, written as % x, %v; at %d %+v, from %d to %d; with itself %+v", wire, s, again, err, at, there, first, last, both)
+			is && (both.ErrorBound < max(there.ErrorBound, s.ErrorBound) || math.IsNaN(both.Skew) ||
+				both.SkewError < s.SkewError):
+			t.Fatalf("% x: %+v, written as % x, %v; at %d %+v, from %d to %d; with itself %+v",
+				wire, s, again, err, at, there, first, last, both)
 		}
 		s.LocalTime(at)
 		_, _ = s.String(), s.LogValue()
@@ -177,7 +198,8 @@ func play(t *testing.T, w *world, in tape) {
 			told[side].datagram = true
 			minimum, okMin := s.MinimumOneWayDelay()
 			if ok != okMin || !ok && owd != 0 || ok && (owd < minimum || owd > 134300*time.Millisecond) {
-				t.Fatalf("call %d: one-way delay %v, %v; MinimumOneWayDelay %v, %v", calls, owd, ok, minimum, okMin)
+				t.Fatalf("call %d: one-way delay %v, %v; MinimumOneWayDelay %v, %v",
+					calls, owd, ok, minimum, okMin)
 			}
 		}
 		switch op >> 1 & 7 {
@@ -221,7 +243,8 @@ func play(t *testing.T, w *world, in tape) {
 	}
 }
 
-// played returns the world in which all of a tape has happened: its clocks and its delay come first.
+// played returns the world in which all of a tape has happened: its clocks and its delay come
+// first.
 func played(t *testing.T, in []byte) *world {
 	rest := tape(in)
 	w := newWorld(rest.take(8), rest.take(8), rest.take(2)*8)
@@ -229,9 +252,9 @@ func played(t *testing.T, in []byte) *world {
 	return w
 }
 
-// FuzzCalls: no sequence of calls breaks what must always be true, and Reset forgets all of it. Its
-// seeds, as those of FuzzRecovery, are in testdata/fuzz: normal exchanges, absurd stamps and reports,
-// time that jumps, a synchronizer that forgets in between.
+// FuzzCalls: no sequence of calls breaks what must always be true, and Reset forgets all of it.
+// Its seeds, as those of FuzzRecovery, are in testdata/fuzz: normal exchanges, absurd stamps and
+// reports, time that jumps, a synchronizer that forgets in between.
 func FuzzCalls(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		w := played(t, in)
@@ -257,7 +280,8 @@ func FuzzRecovery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		w := played(t, in)
 		w.run(recovery)
-		w.check(t, "after a clean exchange", max(time.Millisecond, time.Duration(w.delay)*time.Microsecond))
+		w.check(t, "after a clean exchange",
+			max(time.Millisecond, time.Duration(w.delay)*time.Microsecond))
 		for _, end := range w.ends() {
 			off, _ := end.off()
 			if bound, _ := end.s.ErrorBound(end.local); off.Abs() > bound+time.Microsecond {
@@ -364,10 +388,10 @@ func (w *world) run(d time.Duration) {
 	}
 }
 
-// original is what a peer with the C++ original, catid's TimeSync, heard: the lowest delta of about the
-// last 10 s, the lowest that came after it, and the lowest after that one. It reports the first, and as
-// that grows old, the others take its place: Kathleen Nichols' windowed minimum. As in the original, a
-// delta of 0 counts as none.
+// original is what a peer with the C++ original, catid's TimeSync, heard: the lowest delta of
+// about the last 10 s, the lowest that came after it, and the lowest after that one. It reports
+// the first, and as that grows old, the others take its place: Kathleen Nichols' windowed minimum.
+// As in the original, a delta of 0 counts as none.
 type original [3]heard
 
 // heard is a datagram: how much later than its stamp it came, and when.
@@ -428,19 +452,24 @@ func (w *world) check(t *testing.T, what string, within time.Duration) {
 	t.Helper()
 	for i, end := range w.ends() {
 		if off, ok := end.off(); !ok || off.Abs() > within {
-			t.Fatalf("%s: end %d is %v off, ok %v; now %#x, offset %#x, delay %d us", what, i, off, ok, w.now, w.offset, w.delay)
+			t.Fatalf("%s: end %d is %v off, ok %v; now %#x, offset %#x, delay %d us",
+				what, i, off, ok, w.now, w.offset, w.delay)
 		}
 	}
 }
 
 // congested returns the buckets in which all datagrams queued, of both ends.
-func (w *world) congested() int64 { return int64(w.a.Stats().QueuedSpans + w.b.Stats().QueuedSpans) }
+func (w *world) congested() int64 {
+	return int64(w.a.Stats().QueuedSpans + w.b.Stats().QueuedSpans)
+}
 
 // setB sets B's clock, setA A's. Both say by how many microseconds.
 func setB(us int64) func(*world) { return func(w *world) { w.offset += uint64(us) } }
 
 func setA(us int64) func(*world) {
-	return func(w *world) { w.now, w.start, w.offset = w.now+uint64(us), w.start+uint64(us), w.offset-uint64(us) }
+	return func(w *world) {
+		w.now, w.start, w.offset = w.now+uint64(us), w.start+uint64(us), w.offset-uint64(us)
+	}
 }
 
 // rate makes B's clock run faster by ppm from now on.
@@ -461,7 +490,8 @@ func silence(s uint64) func(*world) { return func(w *world) { w.now += s * 1e6 }
 func early(n int, us uint64) func(*world) {
 	return func(w *world) {
 		for range n {
-			w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)+us), w.now+w.delay+w.longer)
+			w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)+us),
+				w.now+w.delay+w.longer)
 		}
 	}
 }
@@ -484,10 +514,12 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 	surely, d := ok && snapshot.SkewError <= 25, int64(remote-near)
 	switch {
 	case slices.Contains(all, !ok), surely && !okSkew, okSkew && (!ok || snapshot.Skew != ppm),
-		snapshot.MinimumOneWayDelay != delay, snapshot.MinimumDelayToPeer != toPeer, snapshot.ErrorBound != bound,
+		snapshot.MinimumOneWayDelay != delay, snapshot.MinimumDelayToPeer != toPeer,
+		snapshot.ErrorBound != bound,
 		min(delay, toPeer, bound, snapshot.Jitter, snapshot.FloorScatter, snapshot.Age, snapshot.SinceStep) < 0,
 		!(math.Abs(ppm) <= 1000.5), // nor NaN
-		ok && (nearest(snapshot.RemoteUsec, near) != remote || snapshot.OffsetUsec != int64(snapshot.RemoteUsec-local)),
+		ok && (nearest(snapshot.RemoteUsec, near) != remote ||
+			snapshot.OffsetUsec != int64(snapshot.RemoteUsec-local)),
 		ok && (d < -1<<25 || d >= 1<<25), // it is the nearest
 		// All three say the same instant, rounded to their units.
 		ok && (ts23 != NewCounter23((remote+4)/8) || ts16 != NewCounter16((remote+256)/512)),
@@ -527,19 +559,21 @@ type course struct {
 // score is how well both ends do in three worlds of a course, by column.
 type score map[string]int64
 
-// columns are the numbers of a score. Errors are those of the offset from 30 s on, but for the 15 s after
-// an event.
+// columns are the numbers of a score. Errors are those of the offset from 30 s on, but for the 15
+// s after an event.
 var columns = []struct {
 	name, unit string
 	same       bool // it is to be the same; else it may be less
 }{
-	{"Mean", "ns", false},      // error
-	{"P99", "us", false},       // error
-	{"Back", "ms", false},      // until the last error above 1 ms after the last event, in the worst of the worlds
-	{"OWD", "ns", false},       // mean error of one-way delays, then, too
-	{"Early", "ns", false},     // mean error of the offset in the first 30 s
-	{"Beyond", "1", false},     // errors beyond the bound
-	{"Delay", "us", false},     // error of the sum of both minimum one-way delays in the end, the largest
+	{"Mean", "ns", false}, // error
+	{"P99", "us", false},  // error
+	// until the last error above 1 ms after the last event, in the worst of the worlds
+	{"Back", "ms", false},
+	{"OWD", "ns", false},   // mean error of one-way delays, then, too
+	{"Early", "ns", false}, // mean error of the offset in the first 30 s
+	{"Beyond", "1", false}, // errors beyond the bound
+	// error of the sum of both minimum one-way delays in the end, the largest
+	{"Delay", "us", false},
 	{"Skew", "ppb", false},     // its error in the end, the largest
 	{"Bound", "us", true},      // mean, always
 	{"Jitter", "us", true},     // in the end, of all ends
@@ -549,8 +583,8 @@ var columns = []struct {
 }
 
 // worse returns the columns in which a score is not as good as another: an error is greater, or
-// what is counted is not the same. Where the compiler fuses multiplications and additions, roundings
-// differ, and what they decide with them.
+// what is counted is not the same. Where the compiler fuses multiplications and additions,
+// roundings differ, and what they decide with them.
 func (s score) worse(want score) (names []string) {
 	share, few := int64(50), int64(2)
 	switch runtime.GOARCH {
@@ -675,78 +709,465 @@ var overtaking = path{delay: 30_000, jitter: 20_000, every: 16_667, ppm: 40}
 var short = path{delay: 100, jitter: 20, ppm: 20}
 
 var courses = []course{
-	{name: "jitter of 3 ms", guards: "accuracy on a usual path", path: path{delay: 20_000, jitter: 3000, every: 16_667, ppm: 40}},
-	{name: "jitter of 0.1 ms", guards: "accuracy in a local network", path: path{delay: 200, jitter: 100, every: 16_667, ppm: -40}},
-	{name: "no jitter at 300 ppm", guards: "roundings, and a skew beyond that of crystals", path: path{delay: 20_000, ppm: 300}},
-	{name: "frames of 8 that share jitter", guards: "the spread where datagrams share their delay", path: path{delay: 20_000, jitter: 3000, every: 4000, burst: 8, reports: 120, ppm: 40}},
-	{name: "one a second", guards: "points, gates and the first spreads where buckets hold one datagram", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20}, length: 600},
-	{name: "one a minute", guards: "buckets of a minute, and a bound that is believed", path: path{delay: 20_000, jitter: 1000, every: 60e6, reports: 1, ppm: 20}, length: 18_000},
-	{name: "one in 10 s on a short path", guards: "drift that is more than the path", path: path{delay: 100, jitter: 20, every: 10e6, reports: 1, ppm: 20}, length: 600},
-	{name: "a third is lost", guards: "nothing rests on each datagram", path: path{delay: 20_000, jitter: 3000, lost: 0.3, ppm: 40}},
+	{
+		name:   "jitter of 3 ms",
+		guards: "accuracy on a usual path",
+		path:   path{delay: 20_000, jitter: 3000, every: 16_667, ppm: 40},
+	},
+	{
+		name:   "jitter of 0.1 ms",
+		guards: "accuracy in a local network",
+		path:   path{delay: 200, jitter: 100, every: 16_667, ppm: -40},
+	},
+	{
+		name:   "no jitter at 300 ppm",
+		guards: "roundings, and a skew beyond that of crystals",
+		path:   path{delay: 20_000, ppm: 300},
+	},
+	{
+		name:   "frames of 8 that share jitter",
+		guards: "the spread where datagrams share their delay",
+		path:   path{delay: 20_000, jitter: 3000, every: 4000, burst: 8, reports: 120, ppm: 40},
+	},
+	{
+		name:   "one a second",
+		guards: "points, gates and the first spreads where buckets hold one datagram",
+		path:   path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20},
+		length: 600,
+	},
+	{
+		name:   "one a minute",
+		guards: "buckets of a minute, and a bound that is believed",
+		path:   path{delay: 20_000, jitter: 1000, every: 60e6, reports: 1, ppm: 20},
+		length: 18_000,
+	},
+	{
+		name:   "one in 10 s on a short path",
+		guards: "drift that is more than the path",
+		path:   path{delay: 100, jitter: 20, every: 10e6, reports: 1, ppm: 20},
+		length: 600,
+	},
+	{
+		name:   "a third is lost",
+		guards: "nothing rests on each datagram",
+		path:   path{delay: 20_000, jitter: 3000, lost: 0.3, ppm: 40},
+	},
 	{name: "receive times go back", guards: "datagrams that overtake others", path: overtaking},
-	{name: "receive times go back, where deltas wrap at A", guards: "the end of the ring of deltas", path: overtaking, events: []incident{{0, func(w *world) { w.offset = 1<<26 + 40_000 }}}},
-	{name: "receive times go back, where deltas wrap at B", guards: "the same at the other end", path: overtaking, events: []incident{{0, func(w *world) { w.offset = 1<<26 - 40_000 }}}},
-	{name: "a peer that is an original", guards: "minima of 10 s", path: path{delay: 20_000, jitter: 1000, every: 16_667, original: true, ppm: 40}},
-	{name: "step of an original", guards: "a step that an original reports after 10 s", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []incident{{60, setB(5000)}}},
-	{name: "step back of an original", guards: "a step that an original reports at once", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []incident{{60, setB(-5000)}}},
-	{name: "queue beside an original", guards: "a queue is not taken for the clock of an original", path: path{delay: 20_000, jitter: 1000, original: true}, events: []incident{{40, longer(100_000)}, {44, longer(0)}}},
-	{name: "short queue to A", guards: "a queue moves neither floor nor offset", path: usual, events: []incident{{40, longer(100_000)}, {48, longer(0)}}},
-	{name: "long queue to A", guards: "a plateau raises the floor, and the offset stays", path: usual, events: []incident{{40, longer(100_000)}, {100, longer(0)}}, length: 160},
-	{name: "queue both ways", guards: "a round trip that is longer both ways", path: usual, events: []incident{{40, both(80_000)}, {55, both(20_000)}}},
-	{name: "queue at the start", guards: "the first round trip is replaced by a shorter one", path: path{delay: 70_000, jitter: 1000, ppm: 40}, events: []incident{{3, both(20_000)}}, length: 60},
-	{name: "queue one way at the start", guards: "a wrong first offset is corrected as the queue ends", path: path{delay: 20_000, longer: 50_000, jitter: 1000, ppm: 40}, events: []incident{{3, longer(0)}}, length: 60},
-	{name: "queue one way at the start, and the way longer by as much", guards: "what passes for a clock that was set early", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []incident{{3, longer(0)}, {12, longer(20_000)}}, length: 50},
-	{name: "longer way to A", guards: "an asymmetry is kept", path: usual, events: []incident{{60, longer(20_000)}}, length: 200},
-	{name: "longer way to A, and back", guards: "an asymmetry ends where it began", path: usual, events: []incident{{60, longer(20_000)}, {120, longer(0)}}, length: 180},
-	{name: "longer way to A fades", guards: "an asymmetry decays, but slowly", path: usual, events: []incident{{60, longer(20_000)}}, length: 500},
-	{name: "shorter way to A", guards: "a shorter way moves the offset no more than it must", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, longer(0)}}, length: 160},
-	{name: "a longer way makes both equal", guards: "no asymmetry is made up where both ways change", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []incident{{20, func(w *world) { w.delay, w.longer = 40_000, 0 }}}, length: 180},
-	{name: "a new A behind a queue, and the first report", guards: "what is known after a Reset", path: path{delay: 20_000, jitter: 1000, ppm: 40, reports: 2, mute: true}, events: []incident{{60, func(w *world) { w.a.Reset(); w.mute, w.longer = false, 50_000 }}, {63, longer(0)}}},
-	{name: "longer ways", guards: "both floors rise, and no clock was set", path: usual, events: []incident{{60, both(40_000)}}},
-	{name: "shorter ways", guards: "both floors fall, and no clock was set", path: path{delay: 40_000, jitter: 1000, ppm: 40}, events: []incident{{60, both(20_000)}}},
-	{name: "B's clock set by 0.3 ms", guards: "a step below all gates", path: path{delay: 20_000, jitter: 300, ppm: 40}, events: []incident{{60, setB(300)}}},
-	{name: "B's clock set by 5 ms", guards: "a step that makes the own datagrams early", path: usual, events: []incident{{60, setB(5000)}}},
-	{name: "B's clock set back by 5 ms", guards: "a step that makes the own datagrams late", path: usual, events: []incident{{60, setB(-5000)}}},
-	{name: "A's clock set by 300 ms", guards: "a large step, of the local clock", path: usual, events: []incident{{60, setA(300_000)}}},
-	{name: "A's clock set back by 300 ms", guards: "receive times that go back", path: usual, events: []incident{{60, setA(-300_000)}}},
-	{name: "B's clock set by 40 s", guards: "a step of more than half a ring", path: usual, events: []incident{{60, setB(40e6)}}},
-	{name: "B's clock set back by 2 s, and again", guards: "another step before the first is learnt", path: usual, events: []incident{{60, setB(-2e6)}, {62, setB(-2e6)}}},
-	{name: "A's clock set by 11 days", guards: "a local clock far from where it was", path: usual, events: []incident{{60, setA(1.1e12)}}},
-	{name: "A's clock set ahead by two hours", guards: "what looks like a silence", path: usual, events: []incident{{60, setA(100<<26 - 100_000)}}},
-	{name: "B's clock set early", guards: "a step in warm-up, where it looks like a queue", path: usual, events: []incident{{4, setB(20_000)}}, length: 60},
-	{name: "B's clock set back early", guards: "the same, late datagrams first", path: usual, events: []incident{{4, setB(-20_000)}}, length: 60},
-	{name: "B's clock set in a queue", guards: "a step that a queue hides", path: usual, events: []incident{{60, longer(60_000)}, {62, setB(8000)}, {66, longer(0)}}},
-	{name: "B's clock set back, one report in 5 s", guards: "a step that is reported seconds later", path: path{delay: 20_000, jitter: 1000, reports: 100, ppm: 40}, events: []incident{{60, setB(-8000)}}},
-	{name: "B's clock set without reports", guards: "a step that nobody reports", path: usual, events: []incident{{60, func(w *world) { w.mute = true }}, {61, setB(8000)}, {90, func(w *world) { w.mute = false }}}},
-	{name: "a new B whose clock was set, without reports", guards: "what datagrams alone show", path: path{delay: 30_000}, events: []incident{{60, func(w *world) { w.b.Reset(); w.mute = true; setB(5e6)(w) }}, {105, longer(40_000)}, {150, longer(0)}}, length: 195},
-	{name: "B's clock slewed", guards: "a slope that changes, datagrams become early", path: usual, events: []incident{{60, rate(500)}, {80, rate(40)}}, length: 160},
-	{name: "B's clock slewed the other way", guards: "a slope that changes, datagrams become late", path: usual, events: []incident{{60, rate(-500)}, {80, rate(40)}}, length: 160},
-	{name: "another rate", guards: "a clock that goes on at another rate", path: usual, events: []incident{{60, rate(-40)}}, length: 200},
-	{name: "more jitter", guards: "gates that follow a larger spread", path: path{delay: 20_000, jitter: 100, ppm: 40}, events: []incident{{60, func(w *world) { w.jitter = 5000 }}}, length: 160},
-	{name: "less jitter", guards: "gates that follow a smaller spread", path: path{delay: 20_000, jitter: 5000, ppm: 40}, events: []incident{{60, func(w *world) { w.jitter = 100 }}}, length: 160},
+	{
+		name:   "receive times go back, where deltas wrap at A",
+		guards: "the end of the ring of deltas",
+		path:   overtaking,
+		events: []incident{{0, func(w *world) { w.offset = 1<<26 + 40_000 }}},
+	},
+	{
+		name:   "receive times go back, where deltas wrap at B",
+		guards: "the same at the other end",
+		path:   overtaking,
+		events: []incident{{0, func(w *world) { w.offset = 1<<26 - 40_000 }}},
+	},
+	{
+		name:   "a peer that is an original",
+		guards: "minima of 10 s",
+		path:   path{delay: 20_000, jitter: 1000, every: 16_667, original: true, ppm: 40},
+	},
+	{
+		name:   "step of an original",
+		guards: "a step that an original reports after 10 s",
+		path:   path{delay: 20_000, jitter: 1000, original: true, ppm: 40},
+		events: []incident{{60, setB(5000)}},
+	},
+	{
+		name:   "step back of an original",
+		guards: "a step that an original reports at once",
+		path:   path{delay: 20_000, jitter: 1000, original: true, ppm: 40},
+		events: []incident{{60, setB(-5000)}},
+	},
+	{
+		name:   "queue beside an original",
+		guards: "a queue is not taken for the clock of an original",
+		path:   path{delay: 20_000, jitter: 1000, original: true},
+		events: []incident{{40, longer(100_000)}, {44, longer(0)}},
+	},
+	{
+		name:   "short queue to A",
+		guards: "a queue moves neither floor nor offset",
+		path:   usual,
+		events: []incident{{40, longer(100_000)}, {48, longer(0)}},
+	},
+	{
+		name:   "long queue to A",
+		guards: "a plateau raises the floor, and the offset stays",
+		path:   usual,
+		events: []incident{{40, longer(100_000)}, {100, longer(0)}},
+		length: 160,
+	},
+	{
+		name:   "queue both ways",
+		guards: "a round trip that is longer both ways",
+		path:   usual,
+		events: []incident{{40, both(80_000)}, {55, both(20_000)}},
+	},
+	{
+		name:   "queue at the start",
+		guards: "the first round trip is replaced by a shorter one",
+		path:   path{delay: 70_000, jitter: 1000, ppm: 40},
+		events: []incident{{3, both(20_000)}},
+		length: 60,
+	},
+	{
+		name:   "queue one way at the start",
+		guards: "a wrong first offset is corrected as the queue ends",
+		path:   path{delay: 20_000, longer: 50_000, jitter: 1000, ppm: 40},
+		events: []incident{{3, longer(0)}},
+		length: 60,
+	},
+	{
+		name:   "queue one way at the start, and the way longer by as much",
+		guards: "what passes for a clock that was set early",
+		path:   path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40},
+		events: []incident{{3, longer(0)}, {12, longer(20_000)}},
+		length: 50,
+	},
+	{
+		name:   "longer way to A",
+		guards: "an asymmetry is kept",
+		path:   usual,
+		events: []incident{{60, longer(20_000)}},
+		length: 200,
+	},
+	{
+		name:   "longer way to A, and back",
+		guards: "an asymmetry ends where it began",
+		path:   usual,
+		events: []incident{{60, longer(20_000)}, {120, longer(0)}},
+		length: 180,
+	},
+	{
+		name:   "longer way to A fades",
+		guards: "an asymmetry decays, but slowly",
+		path:   usual,
+		events: []incident{{60, longer(20_000)}},
+		length: 500,
+	},
+	{
+		name:   "shorter way to A",
+		guards: "a shorter way moves the offset no more than it must",
+		path:   path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40},
+		events: []incident{{60, longer(0)}},
+		length: 160,
+	},
+	{
+		name:   "a longer way makes both equal",
+		guards: "no asymmetry is made up where both ways change",
+		path:   path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40},
+		events: []incident{{20, func(w *world) { w.delay, w.longer = 40_000, 0 }}},
+		length: 180,
+	},
+	{
+		name:   "a new A behind a queue, and the first report",
+		guards: "what is known after a Reset",
+		path:   path{delay: 20_000, jitter: 1000, ppm: 40, reports: 2, mute: true},
+		events: []incident{{60, func(w *world) { w.a.Reset(); w.mute, w.longer = false, 50_000 }}, {63, longer(0)}},
+	},
+	{
+		name:   "longer ways",
+		guards: "both floors rise, and no clock was set",
+		path:   usual,
+		events: []incident{{60, both(40_000)}},
+	},
+	{
+		name:   "shorter ways",
+		guards: "both floors fall, and no clock was set",
+		path:   path{delay: 40_000, jitter: 1000, ppm: 40},
+		events: []incident{{60, both(20_000)}},
+	},
+	{
+		name:   "B's clock set by 0.3 ms",
+		guards: "a step below all gates",
+		path:   path{delay: 20_000, jitter: 300, ppm: 40},
+		events: []incident{{60, setB(300)}},
+	},
+	{
+		name:   "B's clock set by 5 ms",
+		guards: "a step that makes the own datagrams early",
+		path:   usual,
+		events: []incident{{60, setB(5000)}},
+	},
+	{
+		name:   "B's clock set back by 5 ms",
+		guards: "a step that makes the own datagrams late",
+		path:   usual,
+		events: []incident{{60, setB(-5000)}},
+	},
+	{
+		name:   "A's clock set by 300 ms",
+		guards: "a large step, of the local clock",
+		path:   usual,
+		events: []incident{{60, setA(300_000)}},
+	},
+	{
+		name:   "A's clock set back by 300 ms",
+		guards: "receive times that go back",
+		path:   usual,
+		events: []incident{{60, setA(-300_000)}},
+	},
+	{
+		name:   "B's clock set by 40 s",
+		guards: "a step of more than half a ring",
+		path:   usual,
+		events: []incident{{60, setB(40e6)}},
+	},
+	{
+		name:   "B's clock set back by 2 s, and again",
+		guards: "another step before the first is learnt",
+		path:   usual,
+		events: []incident{{60, setB(-2e6)}, {62, setB(-2e6)}},
+	},
+	{
+		name:   "A's clock set by 11 days",
+		guards: "a local clock far from where it was",
+		path:   usual,
+		events: []incident{{60, setA(1.1e12)}},
+	},
+	{
+		name:   "A's clock set ahead by two hours",
+		guards: "what looks like a silence",
+		path:   usual,
+		events: []incident{{60, setA(100<<26 - 100_000)}},
+	},
+	{
+		name:   "B's clock set early",
+		guards: "a step in warm-up, where it looks like a queue",
+		path:   usual,
+		events: []incident{{4, setB(20_000)}},
+		length: 60,
+	},
+	{
+		name:   "B's clock set back early",
+		guards: "the same, late datagrams first",
+		path:   usual,
+		events: []incident{{4, setB(-20_000)}},
+		length: 60,
+	},
+	{
+		name:   "B's clock set in a queue",
+		guards: "a step that a queue hides",
+		path:   usual,
+		events: []incident{{60, longer(60_000)}, {62, setB(8000)}, {66, longer(0)}},
+	},
+	{
+		name:   "B's clock set back, one report in 5 s",
+		guards: "a step that is reported seconds later",
+		path:   path{delay: 20_000, jitter: 1000, reports: 100, ppm: 40},
+		events: []incident{{60, setB(-8000)}},
+	},
+	{name: "B's clock set without reports", guards: "a step that nobody reports", path: usual, events: []incident{
+		{60, func(w *world) { w.mute = true }},
+		{61, setB(8000)},
+		{90, func(w *world) { w.mute = false }},
+	}},
+	{
+		name:   "a new B whose clock was set, without reports",
+		guards: "what datagrams alone show",
+		path:   path{delay: 30_000},
+		events: []incident{{60, func(w *world) {
+			w.b.Reset()
+			w.mute = true
+			setB(5e6)(w)
+		}}, {105, longer(40_000)}, {150, longer(0)}},
+		length: 195,
+	},
+	{
+		name:   "B's clock slewed",
+		guards: "a slope that changes, datagrams become early",
+		path:   usual,
+		events: []incident{{60, rate(500)}, {80, rate(40)}},
+		length: 160,
+	},
+	{
+		name:   "B's clock slewed the other way",
+		guards: "a slope that changes, datagrams become late",
+		path:   usual,
+		events: []incident{{60, rate(-500)}, {80, rate(40)}},
+		length: 160,
+	},
+	{
+		name:   "another rate",
+		guards: "a clock that goes on at another rate",
+		path:   usual,
+		events: []incident{{60, rate(-40)}},
+		length: 200,
+	},
+	{
+		name:   "more jitter",
+		guards: "gates that follow a larger spread",
+		path:   path{delay: 20_000, jitter: 100, ppm: 40},
+		events: []incident{{60, func(w *world) { w.jitter = 5000 }}},
+		length: 160,
+	},
+	{
+		name:   "less jitter",
+		guards: "gates that follow a smaller spread",
+		path:   path{delay: 20_000, jitter: 5000, ppm: 40},
+		events: []incident{{60, func(w *world) { w.jitter = 100 }}},
+		length: 160,
+	},
 	{name: "silence for 5 min", guards: "old points after a silence", path: usual, events: []incident{{60, silence(300)}}},
-	{name: "silence, and B's clock set", guards: "a step during a silence", path: usual, events: []incident{{60, func(w *world) { silence(30)(w); setB(50_000)(w) }}}},
-	{name: "two early datagrams", guards: "two early datagrams change nothing", path: usual, events: []incident{{60, early(2, 1_000_000)}}},
-	{name: "three early datagrams", guards: "three do, and late ones undo it", path: usual, events: []incident{{60, early(3, 30_000)}}},
-	{name: "a new B", guards: "a peer that started anew", path: usual, events: []incident{{60, func(w *world) { w.b.Reset(); setB(7_654_321)(w) }}}},
-	{name: "a clock set without jitter", guards: "a step of ten times the rounding", path: path{delay: 20_000, ppm: -40}, events: []incident{{60, setB(-1300)}}},
-	{name: "B's clock set back at one a second", guards: "a step that few datagrams show, late ones", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20}, events: []incident{{120, setB(-5000)}}, length: 300},
-	{name: "B's clock set at one a second", guards: "a step that few datagrams show, early ones", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 2, ppm: 20}, events: []incident{{120, setB(5000)}}, length: 300},
-	{name: "B's clock set back on a short path", guards: "a step that would make the round trip negative", path: short, events: []incident{{60, setB(-40_000)}}},
-	{name: "A's clock set back on a short path, reports each 5 s", guards: "the same, reported seconds later", path: path{delay: 100, jitter: 20, reports: 100, ppm: 20}, events: []incident{{60, setA(-40_000)}}},
-	{name: "a peer whose rate wanders", guards: "a slope that is followed", path: path{delay: 200, jitter: 100, ppm: 20}, events: []incident{{40, rate(22)}, {60, rate(18)}, {80, rate(23)}, {100, rate(20)}}, length: 140},
-	{name: "a queue for 90 s at 100 ppm", guards: "the slope in a queue of which no datagram comes near", path: path{delay: 20_000, jitter: 1000, ppm: -100}, events: []incident{{30, longer(80_000)}, {120, longer(0)}}, length: 180},
-	{name: "B's clock much slower for a while", guards: "slews of the largest skew", path: usual, events: []incident{{40, rate(-900)}, {120, rate(40)}}, length: 220},
-	{name: "B's clock much faster for a while", guards: "the same, the other way", path: usual, events: []incident{{40, rate(900)}, {120, rate(40)}}, length: 220},
-	{name: "B's clock slewed in a queue on a short path", guards: "a slew that a queue hides", path: short, events: []incident{{60, longer(50_000)}, {60, rate(-400)}, {69, rate(20)}, {69, longer(0)}}},
-	{name: "B's clock slewed the other way in a queue there", guards: "the same, the other way", path: short, events: []incident{{60, longer(50_000)}, {60, rate(400)}, {69, rate(20)}, {69, longer(0)}}},
-	{name: "a wrong skew, and a queue on a short path", guards: "a skew that was learnt too early", path: path{delay: 100, jitter: 20, ppm: 400}, events: []incident{{5, longer(30_000)}, {5, rate(0)}, {14, longer(0)}}, length: 60},
-	{name: "little arrives", guards: "a path that loses nine of ten", path: path{delay: 20_000, jitter: 5000, lost: 0.9, reports: 2, ppm: 40}, length: 300},
-	{name: "a mixture", guards: "what no other course thought of", path: path{delay: 20_000, jitter: 1000, ppm: 30}, mixture: 20, length: 560},
-	{name: "a mixture on a short path", guards: "the same where bounds are narrow", path: path{delay: 300, jitter: 100, ppm: -30}, mixture: 20, length: 560},
-	{name: "another mixture on a short path", guards: "a slope that no line holds is forgotten", path: path{delay: 300, jitter: 100, ppm: -30}, mixture: 17, length: 485},
-	{name: "a mixture at 5 a second", guards: "the same with few datagrams", path: path{delay: 20_000, jitter: 2000, every: 200_000, reports: 5, ppm: 30}, mixture: 20, length: 560},
-	{name: "a mixture with an original", guards: "the same beside an original", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 30}, mixture: 20, length: 560},
-	{name: "a mixture from the start", guards: "the same in warm-up", path: path{delay: 20_000, jitter: 1000, lost: 0.1, ppm: 30}, mixture: 3, length: 60},
-	{name: "a new A", guards: "what is known after a Reset, without a queue", path: usual, events: []incident{{60, func(w *world) { w.a.Reset() }}}},
+	{
+		name:   "silence, and B's clock set",
+		guards: "a step during a silence",
+		path:   usual,
+		events: []incident{{60, func(w *world) { silence(30)(w); setB(50_000)(w) }}},
+	},
+	{
+		name:   "two early datagrams",
+		guards: "two early datagrams change nothing",
+		path:   usual,
+		events: []incident{{60, early(2, 1_000_000)}},
+	},
+	{
+		name:   "three early datagrams",
+		guards: "three do, and late ones undo it",
+		path:   usual,
+		events: []incident{{60, early(3, 30_000)}},
+	},
+	{
+		name:   "a new B",
+		guards: "a peer that started anew",
+		path:   usual,
+		events: []incident{{60, func(w *world) { w.b.Reset(); setB(7_654_321)(w) }}},
+	},
+	{
+		name:   "a clock set without jitter",
+		guards: "a step of ten times the rounding",
+		path:   path{delay: 20_000, ppm: -40},
+		events: []incident{{60, setB(-1300)}},
+	},
+	{
+		name:   "B's clock set back at one a second",
+		guards: "a step that few datagrams show, late ones",
+		path:   path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20},
+		events: []incident{{120, setB(-5000)}},
+		length: 300,
+	},
+	{
+		name:   "B's clock set at one a second",
+		guards: "a step that few datagrams show, early ones",
+		path:   path{delay: 20_000, jitter: 1000, every: 1e6, reports: 2, ppm: 20},
+		events: []incident{{120, setB(5000)}},
+		length: 300,
+	},
+	{
+		name:   "B's clock set back on a short path",
+		guards: "a step that would make the round trip negative",
+		path:   short,
+		events: []incident{{60, setB(-40_000)}},
+	},
+	{
+		name:   "A's clock set back on a short path, reports each 5 s",
+		guards: "the same, reported seconds later",
+		path:   path{delay: 100, jitter: 20, reports: 100, ppm: 20},
+		events: []incident{{60, setA(-40_000)}},
+	},
+	{
+		name:   "a peer whose rate wanders",
+		guards: "a slope that is followed",
+		path:   path{delay: 200, jitter: 100, ppm: 20},
+		events: []incident{{40, rate(22)}, {60, rate(18)}, {80, rate(23)}, {100, rate(20)}},
+		length: 140,
+	},
+	{
+		name:   "a queue for 90 s at 100 ppm",
+		guards: "the slope in a queue of which no datagram comes near",
+		path:   path{delay: 20_000, jitter: 1000, ppm: -100},
+		events: []incident{{30, longer(80_000)}, {120, longer(0)}},
+		length: 180,
+	},
+	{
+		name:   "B's clock much slower for a while",
+		guards: "slews of the largest skew",
+		path:   usual,
+		events: []incident{{40, rate(-900)}, {120, rate(40)}},
+		length: 220,
+	},
+	{
+		name:   "B's clock much faster for a while",
+		guards: "the same, the other way",
+		path:   usual,
+		events: []incident{{40, rate(900)}, {120, rate(40)}},
+		length: 220,
+	},
+	{
+		name:   "B's clock slewed in a queue on a short path",
+		guards: "a slew that a queue hides",
+		path:   short,
+		events: []incident{{60, longer(50_000)}, {60, rate(-400)}, {69, rate(20)}, {69, longer(0)}},
+	},
+	{
+		name:   "B's clock slewed the other way in a queue there",
+		guards: "the same, the other way",
+		path:   short,
+		events: []incident{{60, longer(50_000)}, {60, rate(400)}, {69, rate(20)}, {69, longer(0)}},
+	},
+	{
+		name:   "a wrong skew, and a queue on a short path",
+		guards: "a skew that was learnt too early",
+		path:   path{delay: 100, jitter: 20, ppm: 400},
+		events: []incident{{5, longer(30_000)}, {5, rate(0)}, {14, longer(0)}},
+		length: 60,
+	},
+	{
+		name:   "little arrives",
+		guards: "a path that loses nine of ten",
+		path:   path{delay: 20_000, jitter: 5000, lost: 0.9, reports: 2, ppm: 40},
+		length: 300,
+	},
+	{
+		name:    "a mixture",
+		guards:  "what no other course thought of",
+		path:    path{delay: 20_000, jitter: 1000, ppm: 30},
+		mixture: 20,
+		length:  560,
+	},
+	{
+		name:    "a mixture on a short path",
+		guards:  "the same where bounds are narrow",
+		path:    path{delay: 300, jitter: 100, ppm: -30},
+		mixture: 20,
+		length:  560,
+	},
+	{
+		name:    "another mixture on a short path",
+		guards:  "a slope that no line holds is forgotten",
+		path:    path{delay: 300, jitter: 100, ppm: -30},
+		mixture: 17,
+		length:  485,
+	},
+	{
+		name:    "a mixture at 5 a second",
+		guards:  "the same with few datagrams",
+		path:    path{delay: 20_000, jitter: 2000, every: 200_000, reports: 5, ppm: 30},
+		mixture: 20,
+		length:  560,
+	},
+	{
+		name:    "a mixture with an original",
+		guards:  "the same beside an original",
+		path:    path{delay: 20_000, jitter: 1000, original: true, ppm: 30},
+		mixture: 20,
+		length:  560,
+	},
+	{
+		name:    "a mixture from the start",
+		guards:  "the same in warm-up",
+		path:    path{delay: 20_000, jitter: 1000, lost: 0.1, ppm: 30},
+		mixture: 3,
+		length:  60,
+	},
+	{
+		name:   "a new A",
+		guards: "what is known after a Reset, without a queue",
+		path:   usual,
+		events: []incident{{60, func(w *world) { w.a.Reset() }}},
+	},
 }

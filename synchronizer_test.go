@@ -3,8 +3,8 @@
 // far off that may be, what clocks, paths and noise do to it, and what readers see meanwhile.
 //
 // In timesync's repository, not in a copy of this package, counters and stamps are proven in
-// internal/vectors, snapshots in internal/simtest, costs in internal/bench, accuracy on noisy links in
-// internal/sim.
+// internal/vectors, snapshots in internal/simtest, costs in internal/bench, accuracy on noisy
+// links in internal/sim.
 package timesync
 
 import (
@@ -26,8 +26,8 @@ import (
 
 // ---- The parts, each by itself ----
 
-// TestHull: the secant of the lower hull is that which the definition gives: at each time the hull is
-// the lowest line between any two points around it.
+// TestHull: the secant of the lower hull is that which the definition gives: at each time the hull
+// is the lowest line between any two points around it.
 func TestHull(t *testing.T) {
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 'h'))
@@ -56,8 +56,8 @@ func TestHull(t *testing.T) {
 	}
 }
 
-// TestSpansDouble: where there is no room for another point, of each two the faster one stays, as the
-// slope of the floor is.
+// TestSpansDouble: where there is no room for another point, of each two the faster one stays, as
+// the slope of the floor is.
 func TestSpansDouble(t *testing.T) {
 	const slope = 500e-6
 	rng := rand.New(rand.NewPCG(1, 'd'))
@@ -83,14 +83,15 @@ func TestSpansDouble(t *testing.T) {
 				a = b
 			}
 			if q.time != a {
-				t.Errorf("point %d is of %v s, want %v", i, float64(q.time)*keptTime/1e6, float64(a)*keptTime/1e6)
+				t.Errorf("point %d is of %v s, want %v",
+					i, float64(q.time)*keptTime/1e6, float64(a)*keptTime/1e6)
 			}
 		}
 	}
 }
 
-// TestSlope: what the points of a way say of the clock's rate is as wrong as its variance says: a little
-// more often far out than a Gaussian.
+// TestSlope: what the points of a way say of the clock's rate is as wrong as its variance says: a
+// little more often far out than a Gaussian.
 func TestSlope(t *testing.T) {
 	const worlds = 300
 	for _, jitter := range []float64{20, 300, 3000} {
@@ -120,14 +121,16 @@ func TestSlope(t *testing.T) {
 			tooFew := within[1] < worlds*60/100 || within[2] < worlds*90/100 || within[4] < worlds*98/100
 			tooMany := within[1] > worlds*999/1000
 			if tooFew || tooMany {
-				t.Errorf("jitter %v us, way %d, seeds 0 to %d: within 0 to 4 sigmas %v", jitter, d, worlds-1, within)
+				t.Errorf("jitter %v us, way %d, seeds 0 to %d: within 0 to 4 sigmas %v",
+					jitter, d, worlds-1, within)
 			}
 		}
 	}
 }
 
-// TestClockLearns: two ways that agree turn the clock; two that contradict each other leave it where it
-// was; what both say is believed though it is far from what was known; what one alone says is not.
+// TestClockLearns: two ways that agree turn the clock; two that contradict each other leave it
+// where it was; what both say is believed though it is far from what was known; what one alone
+// says is not.
 func TestClockLearns(t *testing.T) {
 	known := gaussian{20e-6, 1e-12}
 	says := func(ppm float64) gaussian { return gaussian{ppm * 1e-6, 4e-12} }
@@ -145,7 +148,8 @@ func TestClockLearns(t *testing.T) {
 	} {
 		k := clock{skew: known.mean, prior: known, sigma: 1e-6}
 		turn := k.learn(c.in, c.out)
-		if got := k.skew * 1e6; got < c.from-1e-9 || got > c.to || math.Abs(turn-(k.skew-known.mean)) > 1e-15 {
+		if got := k.skew * 1e6; got < c.from-1e-9 || got > c.to ||
+			math.Abs(turn-(k.skew-known.mean)) > 1e-15 {
 			t.Errorf("%s: %v ppm, turned by %v, want %v to %v", c.name, got, turn*1e6, c.from, c.to)
 		}
 	}
@@ -288,8 +292,8 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// TestGates: the spread is how late the fastest of the 20 datagrams of a bucket are on the average, as
-// long as most buckets come near the floor, and the gates follow it.
+// TestGates: the spread is how late the fastest of the 20 datagrams of a bucket are on the
+// average, as long as most buckets come near the floor, and the gates follow it.
 func TestGates(t *testing.T) {
 	for _, jitter := range []float64{100, 1000, 10_000} {
 		for seed := range uint64(20) {
@@ -311,8 +315,8 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// TestGrid: where deltas are multiples of a step, but for the unit of stamps, it is learnt, and none
-// where deltas are as they come.
+// TestGrid: where deltas are multiples of a step, but for the unit of stamps, it is learnt, and
+// none where deltas are as they come.
 func TestGrid(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 'g'))
 	for _, step := range []float64{200, 1000, 15_600} {
@@ -339,8 +343,8 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// TestPeerReports: a report with remainder 2 makes the peer an original until 64 others have come, of
-// which repeated ones do not count.
+// TestPeerReports: a report with remainder 2 makes the peer an original until 64 others have come,
+// of which repeated ones do not count.
 func TestPeerReports(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 'p'))
@@ -360,15 +364,16 @@ func TestPeerReports(t *testing.T) {
 				others++
 			}
 			if repeated := p.note(c); repeated != (c == last) || p.isOriginal() != (others < longRun) {
-				t.Fatalf("seed %d, report %d: repeated %v, original %v after %d others", seed, i, repeated, p.isOriginal(), others)
+				t.Fatalf("seed %d, report %d: repeated %v, original %v after %d others",
+					seed, i, repeated, p.isOriginal(), others)
 			}
 			last = c
 		}
 	}
 }
 
-// TestReports: a report is the least delta since the one before, as of its time. It is the same again
-// until another datagram counts, but for a second at most: then 0 says that nothing came. No
+// TestReports: a report is the least delta since the one before, as of its time. It is the same
+// again until another datagram counts, but for a second at most: then 0 says that nothing came. No
 // remainder is that of an original.
 func TestReports(t *testing.T) {
 	const delta, skew = 123_456, 100e-6
@@ -407,8 +412,8 @@ func TestReports(t *testing.T) {
 	told(delta + 90)
 }
 
-// TestReportAfterClockStep: after the local clock was set back, or ahead by hours, there is no report until a datagram
-// comes, since it would be carried on by a rate for a time that never was.
+// TestReportAfterClockStep: after the local clock was set back, or ahead by hours, there is no
+// report until a datagram comes, since it would be carried on by a rate for a time that never was.
 func TestReportAfterClockStep(t *testing.T) {
 	const hour, days = 3_600_000_000, 1 << 40 // us
 	steps := []int64{-1_300_000, -hour, hour + 1_000_000, days, -days}
@@ -431,8 +436,9 @@ func TestReportAfterClockStep(t *testing.T) {
 	}
 }
 
-// TestRepeatedReports: who reads reports more often than datagrams come, from whatever goroutine, and sends all of
-// them, tells the peer what one that reads each once does. A report that is lost takes its own interval with it only.
+// TestRepeatedReports: who reads reports more often than datagrams come, from whatever goroutine,
+// and sends all of them, tells the peer what one that reads each once does. A report that is lost
+// takes its own interval with it only.
 func TestRepeatedReports(t *testing.T) {
 	const runs = 20
 	var worst [3]time.Duration
@@ -463,7 +469,8 @@ func TestRepeatedReports(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("at most %v off; where each is read three times %v, where a third is lost %v", worst[0], worst[1], worst[2])
+	t.Logf("at most %v off; where each is read three times %v, where a third is lost %v",
+		worst[0], worst[1], worst[2])
 	for _, off := range worst[1:] {
 		if off > worst[0]*3/2+20*time.Microsecond {
 			t.Errorf("at most %v off, want about %v", off, worst[0])
@@ -518,8 +525,8 @@ func (r *trial) lasts(by float64) (s float64) {
 	return s
 }
 
-// TestArbiter: what becomes of the offset where a way is longer by some milliseconds, either way, or
-// a clock is set. Once it is learnt, after 15 s, the asymmetry expires, and the path counts as
+// TestArbiter: what becomes of the offset where a way is longer by some milliseconds, either way,
+// or a clock is set. Once it is learnt, after 15 s, the asymmetry expires, and the path counts as
 // symmetric: the offset is then off by half of that.
 func TestArbiter(t *testing.T) {
 	const ever = 1000
@@ -551,8 +558,10 @@ func TestArbiter(t *testing.T) {
 			if c.kept == ever {
 				want = 0
 			}
-			if before > few || then > few || kept < c.kept-10 || kept > c.kept+10 && c.kept < ever || math.Abs(end-want) > few {
-				t.Errorf("%s: seed %d, longer by %.0f us: off by at most %.0f us, then by %.0f, for %v s, and by %.0f in the end", c.name, seed, longer, before, then, kept, end)
+			if before > few || then > few || kept < c.kept-10 || kept > c.kept+10 && c.kept < ever ||
+				math.Abs(end-want) > few {
+				t.Errorf("%s: seed %d, longer by %.0f us: off by at most %.0f us, then by %.0f, for %v s, and by %.0f in the end",
+					c.name, seed, longer, before, then, kept, end)
 			}
 		}
 	}
@@ -560,7 +569,12 @@ func TestArbiter(t *testing.T) {
 
 // TestReference: a shorter round trip is taken at once in warm-up, later after 15 s.
 func TestReference(t *testing.T) {
-	for _, c := range []struct{ known, after, want float64 }{{3, 0.2, 36e3}, {10, 14, 40e3}, {10, 17, 36e3}} { // s, s, us
+	// s, s, us
+	for _, c := range []struct{ known, after, want float64 }{
+		{3, 0.2, 36e3},
+		{10, 14, 40e3},
+		{10, 17, 36e3},
+	} {
 		r := newTrial(1, c.known)
 		r.toHere, r.toPeer = r.toHere-2e3, r.toPeer-2e3
 		if r.run(c.after); math.Abs(r.reference-c.want) > 250 || r.warmingUp() != (c.known < warmUp/1e6) {
@@ -648,8 +662,8 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// span is an interval, and the truth: two clocks that run apart by less than the interval widens, and
-// delays of half a millisecond and more.
+// span is an interval, and the truth: two clocks that run apart by less than the interval widens,
+// and delays of half a millisecond and more.
 type span struct {
 	interval
 	rng           *rand.Rand
@@ -700,8 +714,8 @@ func (s *span) inside() bool {
 	return -off <= s.slack[in]+0.1 && off <= s.slack[out]+0.1
 }
 
-// TestInterval: the truth is inside, the interval is what all limits leave, and while no clock is set
-// none is said to have been.
+// TestInterval: the truth is inside, the interval is what all limits leave, and while no clock is
+// set none is said to have been.
 func TestInterval(t *testing.T) {
 	for seed := range uint64(100) {
 		s := newSpan(seed)
@@ -716,14 +730,16 @@ func TestInterval(t *testing.T) {
 				}
 			}
 			if !s.inside() || s.stepped() || s.bound() < math.Abs(s.truth-s.offset) {
-				t.Fatalf("seed %d, %.1f s: %v us from the truth, bound %v: %+v", seed, s.x/1e6, s.truth-s.offset, s.bound(), s.interval)
+				t.Fatalf("seed %d, %.1f s: %v us from the truth, bound %v: %+v",
+					seed, s.x/1e6, s.truth-s.offset, s.bound(), s.interval)
 			}
 		})
 	}
 }
 
-// TestNewRate: at another rate than the one at which a limit was proven, the side from which the offset leads away
-// widens by as much as the offset moves, until a datagram proves the limit anew. The ways may be changing places.
+// TestNewRate: at another rate than the one at which a limit was proven, the side from which the
+// offset leads away widens by as much as the offset moves, until a datagram proves the limit anew.
+// The ways may be changing places.
 func TestNewRate(t *testing.T) {
 	i := interval{event: -settledTime, slack: [2]float64{maxOffset, maxOffset}}
 	i.take(in, 0, 0, 900, 10e-6)
@@ -745,8 +761,8 @@ func TestNewRate(t *testing.T) {
 	}
 }
 
-// TestClockStep: what was known before a clock was set is not believed for long: after a bucket and a
-// report that began after it the truth is inside again, however small the step was.
+// TestClockStep: what was known before a clock was set is not believed for long: after a bucket
+// and a report that began after it the truth is inside again, however small the step was.
 func TestClockStep(t *testing.T) {
 	for seed := range uint64(300) {
 		s := newSpan(seed)
@@ -756,17 +772,19 @@ func TestClockStep(t *testing.T) {
 		set := s.x
 		s.run(30, func() {
 			if s.fresh[in] && s.fresh[out] && !s.inside() {
-				t.Errorf("seed %d: %.1f s after a step %v us from the truth: %+v", seed, (s.x-set)/1e6, s.truth-s.offset, s.interval)
+				t.Errorf("seed %d: %.1f s after a step %v us from the truth: %+v",
+					seed, (s.x-set)/1e6, s.truth-s.offset, s.interval)
 			}
 		})
 		if !s.stepped() || !s.inside() || s.undisturbed(s.x) > s.x-set {
-			t.Errorf("seed %d: %v us from the truth after 30 buckets: %+v", seed, s.truth-s.offset, s.interval)
+			t.Errorf("seed %d: %v us from the truth after 30 buckets: %+v",
+				seed, s.truth-s.offset, s.interval)
 		}
 	}
 }
 
-// TestContradiction: where no offset is left, a clock was set: it is said so after two reports, and the
-// truth is inside again.
+// TestContradiction: where no offset is left, a clock was set: it is said so after two reports,
+// and the truth is inside again.
 func TestContradiction(t *testing.T) {
 	for seed := range uint64(300) {
 		s := newSpan(seed)
@@ -775,17 +793,20 @@ func TestContradiction(t *testing.T) {
 		s.truth += 100e3 * float64(1-2*int(seed%2))
 		s.run(40, func() {
 			if s.stepped() && !s.inside() {
-				t.Errorf("seed %d: %.1f s after the step %v us from the truth: %+v", seed, (s.x-set)/1e6, s.truth-s.offset, s.interval)
+				t.Errorf("seed %d: %.1f s after the step %v us from the truth: %+v",
+					seed, (s.x-set)/1e6, s.truth-s.offset, s.interval)
 			}
 		})
 		if !s.stepped() || s.event < set || s.event > set+40e6 || !s.inside() {
-			t.Errorf("seed %d: a clock set at %.1f s, said so at %.1f; %v us from the truth: %+v", seed, set/1e6, s.event/1e6, s.truth-s.offset, s.interval)
+			t.Errorf("seed %d: a clock set at %.1f s, said so at %.1f; %v us from the truth: %+v",
+				seed, set/1e6, s.event/1e6, s.truth-s.offset, s.interval)
 		}
 	}
 }
 
-// TestSlewedClock: a clock that is slewed by 100 ppm for 20 s, as chronyd does, is followed on a LAN:
-// the offset is never off by more than a tenth of what the clock gained, and no clock counts as set.
+// TestSlewedClock: a clock that is slewed by 100 ppm for 20 s, as chronyd does, is followed on a
+// LAN: the offset is never off by more than a tenth of what the clock gained, and no clock counts
+// as set.
 func TestSlewedClock(t *testing.T) {
 	for seed := range uint64(10) {
 		for _, ppm := range []float64{-100, 100} {
@@ -835,7 +856,9 @@ func TestLateReport(t *testing.T) {
 // through hours of silence.
 func TestAnchor(t *testing.T) {
 	const ring = 1 << offsetBits
-	for _, offset := range []uint64{0, 1, 5_000_000, ring / 2, ring, 3 << 50, 1 << 63, math.MaxUint64, 1<<64 - ring/2, 1<<64 - 1<<40} {
+	for _, offset := range []uint64{
+		0, 1, 5_000_000, ring / 2, ring, 3 << 50, 1 << 63, math.MaxUint64, 1<<64 - ring/2, 1<<64 - 1<<40,
+	} {
 		for _, age := range []uint64{20_000, second, 16 * second} {
 			for _, late := range []bool{false, true} {
 				what := fmt.Sprintf("offset %#x, age %d us, late %v", offset, age, late)
@@ -919,7 +942,10 @@ func TestNeverAnew(t *testing.T) {
 func TestErrorBound(t *testing.T) {
 	for _, c := range []path{
 		{}, {delay: 1000, ppm: 50}, {delay: 30_000}, {delay: 30_000, ppm: -50}, {delay: 200_000, ppm: 300},
-		{delay: 30_000, longer: 20_000}, {longer: 50_000, ppm: 50}, {delay: 1000, longer: 200_000, ppm: -300}, {delay: 100, ppm: -300},
+		{delay: 30_000, longer: 20_000},
+		{longer: 50_000, ppm: 50},
+		{delay: 1000, longer: 200_000, ppm: -300},
+		{delay: 100, ppm: -300},
 	} {
 		w := newWorld(1<<40, 1<<33, 0)
 		w.path = c
@@ -931,7 +957,8 @@ func TestErrorBound(t *testing.T) {
 				bound, _ := end.s.ErrorBound(end.local)
 				half := time.Duration(c.longer/2) * time.Microsecond
 				if ok && (err.Abs() > bound || bound < half) {
-					t.Fatalf("%+v, %d s: error %v, half the asymmetry %v, bound %v", c, (w.now-w.start)/1e6, err, half, bound)
+					t.Fatalf("%+v, %d s: error %v, half the asymmetry %v, bound %v",
+						c, (w.now-w.start)/1e6, err, half, bound)
 				}
 				largest = max(largest, bound)
 			}
@@ -954,7 +981,8 @@ func TestErrorBound(t *testing.T) {
 		for silence := 50e3; silence < 3.6e12; silence *= 1.25 { // us
 			w.now = from + uint64(silence)
 			bound, _ := w.a.ErrorBound(w.now)
-			want := min(float64(snapshot.ErrorBound.Microseconds())+(snapshot.SkewError*1e-6+0.05e-12*silence)*silence, maxOffset)
+			want := min(float64(snapshot.ErrorBound.Microseconds())+
+				(snapshot.SkewError*1e-6+0.05e-12*silence)*silence, maxOffset)
 			if got := float64(bound.Microseconds()); got < want-1 || got > 1.02*want+2 {
 				t.Errorf("%+v: bound %v after %v us of silence, want %.0f us", c, bound, silence, want)
 			}
@@ -965,8 +993,8 @@ func TestErrorBound(t *testing.T) {
 	}
 }
 
-// TestSnapshot: a snapshot says what the other calls say, as known demands, and Reset forgets all but the steps. What
-// it counts TestCourses compares.
+// TestSnapshot: a snapshot says what the other calls say, as known demands, and Reset forgets all
+// but the steps. What it counts TestCourses compares.
 func TestSnapshot(t *testing.T) {
 	const datagrams = 600
 	w := newWorld(1<<40, 1<<24+12_345, 30_000)
@@ -994,8 +1022,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestLocalTime: it is the first local time at which RemoteTime reaches a reading, whatever
-// the view: it never goes back, and RemoteTime takes it back to within 1 us, or 2 where it runs fast.
+// TestLocalTime: it is the first local time at which RemoteTime reaches a reading, whatever the
+// view: it never goes back, and RemoteTime takes it back to within 1 us, or 2 where it runs fast.
 func TestLocalTime(t *testing.T) {
 	const seed = 20261123
 	rng := rand.New(rand.NewPCG(seed, 'l'))
@@ -1042,7 +1070,8 @@ func TestSilence(t *testing.T) {
 			if ppm != 0 {
 				calm = time.Millisecond // the windowed minimum lags behind
 			}
-			drift := time.Duration((math.Abs(ppm)+0.5)*float64(seconds)) * time.Microsecond // 5 s tell a rate to 0.5 ppm
+			// 5 s tell a rate to 0.5 ppm
+			drift := time.Duration((math.Abs(ppm)+0.5)*float64(seconds)) * time.Microsecond
 			w.run(5 * time.Second)
 			w.check(t, what+": before", calm)
 			silence(seconds)(w)
@@ -1071,18 +1100,21 @@ func TestShortSilence(t *testing.T) {
 				now := w.now + silence
 				w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(now-w.delay)-late), now)
 				if bound, _ := w.a.ErrorBound(now); bound < time.Duration(late)*time.Microsecond {
-					t.Errorf("%d us late after %d us of silence, %d s after the start: bound %v", late, silence, begin, bound)
+					t.Errorf("%d us late after %d us of silence, %d s after the start: bound %v",
+						late, silence, begin, bound)
 				}
 			}
 		}
 	}
 }
 
-// TestUnheardSteps: a clock that is set, which datagrams alone show, is noted soon. They come out the
-// same if the local clock is set by their ring; if all are late by more than a second, no queue
-// explains it, and the bound covers it.
+// TestUnheardSteps: a clock that is set, which datagrams alone show, is noted soon. They come out
+// the same if the local clock is set by their ring; if all are late by more than a second, no
+// queue explains it, and the bound covers it.
 func TestUnheardSteps(t *testing.T) {
-	for k, set := range []func(*world){setA(-1 << deltaBits), setB(-3e6), setA(-1 << deltaBits), setB(-3e6)} {
+	for k, set := range []func(*world){
+		setA(-1 << deltaBits), setB(-3e6), setA(-1 << deltaBits), setB(-3e6),
+	} {
 		w := newWorld(1<<40, 1<<33, 20_000)
 		w.rng, w.jitter = rand.New(rand.NewPCG(1, 2)), float64(k/2*1000)
 		w.run(60 * time.Second)
@@ -1091,14 +1123,15 @@ func TestUnheardSteps(t *testing.T) {
 		w.run(2 * time.Second)
 		off, _ := w.ends()[0].off()
 		off = off.Abs()
-		if s, _ := w.a.Snapshot(w.now); off > s.ErrorBound || off < time.Second && s.SinceStep > 3*time.Second {
+		if s, _ := w.a.Snapshot(w.now); off > s.ErrorBound ||
+			off < time.Second && s.SinceStep > 3*time.Second {
 			t.Errorf("%v off: %v", off, s)
 		}
 	}
 }
 
-// TestLongSilence: after a silence of days, for which the clocks drifted apart, no end says that a clock was set. Half a
-// minute later the time is right.
+// TestLongSilence: after a silence of days, for which the clocks drifted apart, no end says that a
+// clock was set. Half a minute later the time is right.
 func TestLongSilence(t *testing.T) {
 	const day = 86_400
 	for _, days := range []uint64{1, 11, 12, 13, 20, 100, 1000, 4000} {
@@ -1113,7 +1146,8 @@ func TestLongSilence(t *testing.T) {
 			for k, e := range w.ends() {
 				off, ok := e.off()
 				s, _ := e.s.Snapshot(e.local)
-				if !ok || off.Abs() > 500*time.Microsecond || s.StepSeen || s.Within(50*time.Millisecond) != nil {
+				if !ok || off.Abs() > 500*time.Microsecond || s.StepSeen ||
+					s.Within(50*time.Millisecond) != nil {
 					t.Errorf("%d days, seed %d, end %d: off by %v, ok %v: %v", days, seed, k, off, ok, s)
 				}
 			}
@@ -1121,9 +1155,9 @@ func TestLongSilence(t *testing.T) {
 	}
 }
 
-// TestRightAgain: whatever an end was told, in any order and with any times, a minute after it is told the truth its
-// bound holds, and after eight it is right: an asymmetry that lies showed is gone by then. So no state that public calls
-// can reach holds what is wrong for ever.
+// TestRightAgain: whatever an end was told, in any order and with any times, a minute after it is
+// told the truth its bound holds, and after eight it is right: an asymmetry that lies showed is
+// gone by then. So no state that public calls can reach holds what is wrong for ever.
 func TestRightAgain(t *testing.T) {
 	const seeds = 200
 	trusted := 0
@@ -1191,8 +1225,8 @@ func TestRightAgain(t *testing.T) {
 	}
 }
 
-// TestOneEndHears: an end that hears its peer and is not heard goes on for ever. Each report tells the delta of a
-// datagram that arrived since the one before, and nothing is counted anew.
+// TestOneEndHears: an end that hears its peer and is not heard goes on for ever. Each report tells
+// the delta of a datagram that arrived since the one before, and nothing is counted anew.
 func TestOneEndHears(t *testing.T) {
 	const delta, every = 20_000, 1_200_003
 	for _, ppm := range []int64{0, 50, -400} {
@@ -1204,8 +1238,10 @@ func TestOneEndHears(t *testing.T) {
 			s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(now-delta+uint64(drift)), now)
 			heard++
 			report, ok := s.MinDeltaTS24(now)
-			if d := wrap(uint64(report)<<ts24Shift-delta+uint64(drift), deltaBits); !ok || d < -13 || d > 21 {
-				t.Fatalf("%d ppm, datagram %d: a report of %v, %v: %d us more than was measured", ppm, heard, report, ok, d)
+			if d := wrap(uint64(report)<<ts24Shift-delta+uint64(drift), deltaBits); !ok || d < -13 ||
+				d > 21 {
+				t.Fatalf("%d ppm, datagram %d: a report of %v, %v: %d us more than was measured",
+					ppm, heard, report, ok, d)
 			}
 			if s := s.Stats(); s.Datagrams+1 < heard {
 				t.Fatalf("%d ppm: %d datagrams counted of %d", ppm, s.Datagrams, heard)
@@ -1233,7 +1269,11 @@ func TestSmallSteps(t *testing.T) {
 		var after []float64
 		for seed := range uint64(seeds) {
 			w := newWorld(seed*977, seed*7919, 20_000)
-			w.rng, w.jitter, w.every, w.reports, w.ppm = rand.New(rand.NewPCG(seed, 1)), c.jitter, 16_667, 60, 20
+			w.rng = rand.New(rand.NewPCG(seed, 1))
+			w.jitter = c.jitter
+			w.every = 16_667
+			w.reports = 60
+			w.ppm = 20
 			w.run(60*time.Second + time.Duration(seed)*37*time.Millisecond)
 			w.offset += c.step
 			last := 0.0
@@ -1398,7 +1438,8 @@ func TestPublishesChangesOnly(t *testing.T) {
 
 var twinPath = path{delay: 30_000, jitter: 1000, every: 16_667, reports: 120, ppm: 40}
 
-// twins are two worlds in which the same happens. In the second one no datagram takes the short path.
+// twins are two worlds in which the same happens. In the second one no datagram takes the short
+// path.
 type twins struct {
 	worlds     [2]*world
 	owds       [2][]time.Duration // of late, to A
@@ -1422,8 +1463,8 @@ func newTwins(seed uint64) *twins {
 	return p
 }
 
-// pass lets 50 ms pass and returns by how much the two then differ, in us: in one-way delays and in the
-// remote time at several times.
+// pass lets 50 ms pass and returns by how much the two then differ, in us: in one-way delays and
+// in the remote time at several times.
 func (p *twins) pass(t *testing.T) (owd, remote int64) {
 	for k, w := range p.worlds {
 		p.owds[k] = nil
@@ -1449,8 +1490,8 @@ func (p *twins) pass(t *testing.T) (owd, remote int64) {
 	return owd, remote
 }
 
-// calm is 10 minutes. In the second half of them the twins may differ by limit: in what pass returns, and in
-// nanoseconds of one-way delay on the average of all.
+// calm is 10 minutes. In the second half of them the twins may differ by limit: in what pass
+// returns, and in nanoseconds of one-way delay on the average of all.
 func (p *twins) calm(t *testing.T, what string, limit [3]int64) {
 	var most [3]int64
 	p.all, p.short, p.longer = 0, 0, 0
@@ -1462,18 +1503,19 @@ func (p *twins) calm(t *testing.T, what string, limit [3]int64) {
 	most[2] = int64(p.longer.Abs()) / int64(p.all)
 	for i, m := range most {
 		if m > limit[i] || p.short < p.all/2 {
-			t.Errorf("%s: %d of %d datagrams took the short path; differences %v, limits %v", what, p.short, p.all, most, limit)
+			t.Errorf("%s: %d of %d datagrams took the short path; differences %v, limits %v",
+				what, p.short, p.all, most, limit)
 		}
 	}
 }
 
-// TestShortPath: a synchronizer that may never take the short path comes to the same,
-// whatever happened to clocks and paths. The short path rounds the line and its
-// drift to whole microseconds, by up to 2 us together, and reports the fastest datagrams of whole
-// buckets only: in calm, one-way delays and remote times differ by 30 and 40 us. In trouble a microsecond
-// now and then decides whether a bucket is congested or a fit a surprise: then the twins
-// differ for a while. Bounds are not compared: a datagram that lowers the floor by half
-// a microsecond refreshes what readers see.
+// TestShortPath: a synchronizer that may never take the short path comes to the same, whatever
+// happened to clocks and paths. The short path rounds the line and its drift to whole
+// microseconds, by up to 2 us together, and reports the fastest datagrams of whole buckets only:
+// in calm, one-way delays and remote times differ by 30 and 40 us. In trouble a microsecond now
+// and then decides whether a bucket is congested or a fit a surprise: then the twins differ for a
+// while. Bounds are not compared: a datagram that lowers the floor by half a microsecond refreshes
+// what readers see.
 func TestShortPath(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation")
