@@ -51,13 +51,13 @@
 // All requests must reach the same machine. Behind a name server or a balancer each of them may meet
 // another one, with another clock. HandleReply then returns ManyServers: of the last 8 exchanges three
 // contradicted what was known. The time is that of the machine that answered last, never a mean, and
-// Within fails for 15 s after each change. Keep one connection, or address one machine. Machines whose clocks differ by less than
-// the error bound look like jitter.
+// Within fails for 15 s after each change. Keep one connection, or address one machine. Machines whose
+// clocks differ by less than the error bound look like jitter.
 //
 // # Accuracy
 //
-// TestWorlds has the figures; with -v it prints them. A clock step that is larger than the error bounds is followed
-// with the next reply. A smaller one takes some exchanges, which are then asked for at once.
+// TestWorlds has the figures; with -v it prints them. A clock step that is larger than the error bound
+// is followed with the next reply. A smaller one takes some exchanges, which are then asked for at once.
 //
 // # Sources
 //
@@ -75,7 +75,8 @@
 //
 // NTP (RFC 5905): PlainClock{Rule: MinDelay} is its clock filter, without what comes after that.
 //
-// netfox, NetworkTimeSynchronizer: SyncInterval, Samples, AdjustSteps and RecalibrateThreshold have the
-// meaning of its settings: PlainClock{Samples: 8, AdjustSteps: 8, RecalibrateThreshold: 8 * time.Second}. It
-// weights its samples, and the slowest exchanges most, which no Rule does.
+// netfox, NetworkTimeSynchronizer: PlainClock{Rule: Netfox, Samples: 8, AdjustSteps: 8,
+// RecalibrateThreshold: 8 * time.Second}. These fields and SyncInterval have the meaning of its
+// settings. It replaces samples by the rank of their round trips, not by age, so it is a little
+// further off.
 package ping

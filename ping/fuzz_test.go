@@ -57,7 +57,7 @@ func FuzzReplies(f *testing.F) {
 }
 
 // rules are all rules of the package.
-var rules = []Rule{Latest, SlotPercentile, Percentile, MinDelay}
+var rules = []Rule{Latest, SlotPercentile, Percentile, MinDelay, Netfox}
 
 // player does with a Clock what the fuzzer says.
 type player struct {

@@ -4,6 +4,7 @@ package ping
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -174,6 +175,27 @@ func Percentile(window []Sample) int {
 		level = percentile20(recent)
 	}
 	return acceptUnder(window, level)
+}
+
+// Netfox sets the clock by the exchange that is nearest to netfox's weighted mean of the window. The
+// weight is the logarithm of 1 plus the round trip in seconds, so the slowest exchanges count most.
+// (netfox, NetworkTimeSynchronizer, which takes the mean itself; use 8 Samples, 8 AdjustSteps and a
+// RecalibrateThreshold of 8 s.)
+func Netfox(window []Sample) int {
+	sum, weights := 0.0, 0.0
+	for _, s := range window {
+		weight := math.Log1p(max(s.RoundTrip, time.Microsecond).Seconds()) // 0 for all has no mean
+		sum += weight * s.Error.Seconds()
+		weights += weight
+	}
+	mean := sum / weights
+	best := 0
+	for i, s := range window {
+		if math.Abs(s.Error.Seconds()-mean) < math.Abs(window[best].Error.Seconds()-mean) {
+			best = i
+		}
+	}
+	return best
 }
 
 // acceptUnder returns the newest exchange if it was quick enough and the clock needs it.

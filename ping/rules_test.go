@@ -6,6 +6,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"timesync/internal/sim/rivals"
+	"timesync/internal/testkit"
 )
 
 // trips makes a window of round trips in ms, a second apart, whose newest exchange
@@ -78,5 +81,48 @@ func TestTolerance(t *testing.T) {
 				check(t, rule(w), len(w)-1, "%d samples, %v off", x.samples, newest.Error)
 			}
 		}
+	}
+}
+
+// TestNetfox: the exchange that is nearest to the mean is chosen, and slow ones weigh more. On the same exchanges the
+// clock is about as far off as netfox's own, which takes the mean itself.
+func TestNetfox(t *testing.T) {
+	off := func(exchanges ...[2]int) []Sample { // round trip and error, ms
+		var window []Sample
+		for _, x := range exchanges {
+			window = append(window, Sample{RoundTrip: time.Duration(x[0]) * ms, Error: time.Duration(x[1]) * ms})
+		}
+		return window
+	}
+	check(t, Netfox(off([2]int{40, 5})), 0, "only one")
+	check(t, Netfox(off([2]int{40, 0}, [2]int{40, 4}, [2]int{40, 9})), 1, "the middle one of equal round trips")
+	check(t, Netfox(off([2]int{40, 0}, [2]int{40, 4}, [2]int{400, 9})), 2, "a slow one weighs more")
+	check(t, Netfox(off([2]int{0, 0}, [2]int{0, 6}, [2]int{0, 7})), 1, "round trips of 0")
+
+	r := random(t)
+	var ours, theirs []int64
+	for range 20 {
+		w := newWorld(new(Clock))
+		w.up, w.down = exponential(r, 20*usMs, 3*usMs), exponential(r, 20*usMs, 3*usMs)
+		plain := &PlainClock{Rule: Netfox, Samples: 8, AdjustSteps: 8, RecalibrateThreshold: 8 * sec}
+		var fox rivals.Netfox
+		w.heard = func(x exchange) {
+			plain.OnExchange(x.Exchange)
+			fox.OnExchange(x.T1, x.T2, x.T3, x.T4)
+			if w.t < 30*usSec {
+				return
+			}
+			remote, _ := plain.RemoteTime(w.local())
+			ours = append(ours, int64(remote-w.remote()))
+			remote, _ = fox.RemoteTime(w.local(), 0)
+			theirs = append(theirs, int64(remote-w.remote()))
+		}
+		w.keepPinging()
+		w.run(2 * time.Minute)
+	}
+	p, q := testkit.SpreadOf(ours).P99, testkit.SpreadOf(theirs).P99
+	t.Logf("error p99: %d us, netfox itself %d us", p, q)
+	if p > q*3/2 || q > p*3/2 {
+		t.Error("they differ by more than half")
 	}
 }
