@@ -341,6 +341,42 @@ func tracePaths(folder string) []string {
 	})
 }
 
+// hasSilences reports whether a recorded series is one of bursts, with silences of minutes between.
+func hasSilences(path string) bool { return strings.Contains(path, "-bursts-") }
+
+// TestBursts replays recorded series of bursts with silences of minutes between: with -traces. What
+// counts is each answer within a second of a datagram. The error must not be above the original's,
+// and no answer beyond the bound. Both are missed: what the clocks drift apart in a silence passes
+// for a slewed clock, whose rate is then known from one burst alone.
+func TestBursts(t *testing.T) {
+	m := newMusts(t)
+	for _, path := range tracePaths(*traces) {
+		if !hasSilences(path) {
+			continue
+		}
+		sc := must(sim.Replay("", path))
+		pairs := scorePairs()
+		var heard [2]time.Duration // by side
+		var errs [2]errors         // by pair
+		beyond := 0
+		sim.Run(sc, *seedFirst+1, pairs, sim.Observer{
+			OWD: func(o *sim.Observation) { heard[o.Side] = o.At },
+			Poll: func(o *sim.Observation) {
+				isTraffic := heard[o.Side] > 0 && o.At-heard[o.Side] < sec
+				if o.At < sc.Warmup || !o.OK || !isTraffic {
+					return
+				}
+				errs[o.Pair] = append(errs[o.Pair], math.Abs(o.Excess()))
+				beyond += count(beyondBound(pairs, o))
+			},
+		})
+		name := strings.TrimSuffix(filepath.Base(path), ".csv.gz")
+		original := errs[0].p99()
+		m.misses(name+": p99 during traffic, us", errs[1].p99(), original, 7*original)
+		m.misses(name+": answers beyond the bound", float64(beyond), 0, 30)
+	}
+}
+
 // TestKernelCross replays recordings of a link near saturation: bursts of 1 to 20 packets of
 // 1,200 bytes, at random, fill 90 % of the rate each way. Most datagrams queue for 40 to 120 ms;
 // a queue may be empty several times a second and then for up to 25 s not once. In two, a queue
@@ -419,6 +455,7 @@ var slower = map[string]float64{
 // recordings are played always; -traces names a folder with more.
 func TestTracesAtOtherRates(t *testing.T) {
 	paths := append(tracePaths("../sim/testdata"), tracePaths(*traces)...)
+	paths = slices.DeleteFunc(paths, hasSilences) // hours, of which TestBursts plays what was sent
 	slices.SortStableFunc(paths, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
 	paths = slices.CompactFunc(paths, func(a, b string) bool { return filepath.Base(a) == filepath.Base(b) })
 	const seeds = 2 // for the clocks; the delays are always the same
