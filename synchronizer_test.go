@@ -609,8 +609,14 @@ func TestShorterIsBetter(t *testing.T) {
 		{-100, -66, -60, false},
 		{100, 60, 66, true},
 	} {
-		r := arbiter{reference: 40e3, symmetric: 40e3, expiry: minute, age: minute}
-		l := look{roundTrip: 40e3 + c.longer, deadBand: 250, pathBand: 125, original: c.original}
+		r := arbiter{
+			reference: 40e3,
+			symmetric: 40e3,
+			expiry:    minute,
+			age:       minute,
+			original:  c.original,
+		}
+		l := look{roundTrip: 40e3 + c.longer, deadBand: 250, pathBand: 125}
 		for range 50 { // 10 s
 			r.learn(bucketTime, l)
 		}
