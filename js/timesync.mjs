@@ -1165,10 +1165,11 @@ export class Synchronizer extends RemoteClock {
 		return this.#view.delay + (above ?? 0);
 	}
 
-	/** Begins another report if the last one was told. */
+	/** Begins another report if the last one was told. An original is told the minimum. */
 	#notice() {
-		if (this.#report.isTold) {
-			this.#both.outgoing.forget();
+		const {peer, outgoing} = this.#both;
+		if (this.#report.isTold || peer.isOriginal()) {
+			outgoing.forget();
 		}
 	}
 
