@@ -561,7 +561,7 @@ const mutations = [
 	},
 	{
 		rule: 'ping: no patience',
-		instead: 'Math.min(interval, Math.max(known / patience, fastInterval));',
+		instead: 'Math.min(interval, Math.max(first, known / laterPart));',
 		say: 'Math.min(interval, Infinity);',
 	},
 	{

@@ -4454,7 +4454,12 @@ class Ends {
 
 const groupSize = 8; // exchanges judge a path
 const fastInterval = 100_000; // us: other engines always ask this often
-const patience = 16; // the clock has been known for this many times the next interval
+// An interval is at most this part of the time for which the server's clock has been known. Less up
+// to a second, and the clocks drift apart before their rates are known. Above a second a rate takes
+// longer: this many exchanges at one pace show it.
+const firstPart = 16;
+const firstEnough = second;
+const laterPart = 64;
 const retryInterval = second; // while nothing was answered
 const retries = 60; // for a minute
 const quiet = 8 * second; // after this time without a request one exchange tells little
@@ -4511,7 +4516,8 @@ class Schedule {
 			interval = Math.min(interval, fastInterval);
 		} else if (this.#since !== null) {
 			const known = since(this.#last, this.#since);
-			interval = Math.min(interval, Math.max(known / patience, fastInterval));
+			const first = clamp(known / firstPart, fastInterval, firstEnough);
+			interval = Math.min(interval, Math.max(first, known / laterPart));
 		} else if (this.asked < groupSize + retries) {
 			interval = Math.min(interval, retryInterval);
 		}
