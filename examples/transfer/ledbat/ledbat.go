@@ -18,12 +18,12 @@
 //   - With so short a target the decrease of the draft overshoots by several times once
 //     the round-trip time is longer than the target. It is scaled by target / (2 round-trip
 //     times): half of the excess leaves in each round trip.
-//   - The path's own jitter is added to the target, else a transfer starves on Wi-Fi and LTE,
-//     whose delay wanders by more than the target. It is what the delay does during slowdowns,
-//     when nothing of ours is in the queue: at most the range of those delays, and only if they
-//     also rise within one slowdown and come back to near the base delay. A TCP queue does not.
-//     What the least delay of half a second has above the target is a queue all the same, so
-//     that the transfer yields on such a path, too.
+//   - The least delay of half a second is steered to the target, else a transfer starves on Wi-Fi
+//     and LTE, whose delay wanders by more than the target. A queue also stands while the path is
+//     at its shortest, so the transfer yields on such a path, too.
+//   - A quarter of the path's own jitter is added to the target. The jitter is what the delay does
+//     during slowdowns, when nothing of ours is in the queue, if it comes back to near the base
+//     delay. A TCP queue does not. What is far above the jitter counts as a queue at once.
 //   - A loss cuts the window in proportion to the queue that stands, at most by half. A radio
 //     loses datagrams without a queue. If over 0.5 % are lost, each loss counts.
 //   - Slow start ends at the target instead of 3/4 of it, and is paced less: a long path would
@@ -100,7 +100,7 @@ const (
 	lossMemory = 1024
 	// A loss ends slow start if it cuts the window by more: a queue of over 1 ms stands.
 	startCut = 0.1
-	unseen   = 1 << 62 // us: a delay that is longer than any
+	unseen   = int64(1) << 62 // us: a delay that is longer than any
 )
 
 // Controller decides how many bytes of one transfer may be under way. Times are readings
@@ -225,7 +225,7 @@ func (c *Controller) OnAck(nowUsec, sentUsec uint64, n int, d Delay) {
 	c.roundTrip(int64(nowUsec - sentUsec))
 	if ok {
 		c.steps = steps
-		c.current(nowUsec, sentUsec, owd.Microseconds())
+		c.current(nowUsec, owd.Microseconds())
 	}
 	c.clock(nowUsec)
 	switch {
@@ -253,9 +253,9 @@ func (c *Controller) roundTrip(rtt int64) {
 }
 
 // current takes a delay.
-func (c *Controller) current(nowUsec, sentUsec uint64, delay int64) {
+func (c *Controller) current(nowUsec uint64, delay int64) {
 	c.base.see(nowUsec, delay)
-	if c.phase == slow && after(sentUsec, c.slowFrom) {
+	if c.phase == slow {
 		c.jitter.see(delay)
 	}
 	copy(c.recent[1:], c.recent[:])
@@ -273,14 +273,18 @@ func (c *Controller) gain() float64 {
 	return 1 / float64(min((2*target+rtt-1)/rtt, maxGain))
 }
 
-// slowStart grows the window by what was acknowledged, times the gain.
+// slowStart grows the window by what was acknowledged, times the gain. After a slowdown, half of
+// the window from before makes no queue, whatever the delay says: else one long delay of a path
+// that wanders would end slow start at the least window.
 func (c *Controller) slowStart(nowUsec uint64, n float64, used bool) {
 	if used {
 		c.window += n * c.gain()
 	}
-	if c.window < c.threshold && c.queue <= c.target() {
+	isHalf := c.phase == ramping && c.window < c.threshold/2
+	if c.window < c.threshold && (isHalf || c.queue <= c.surelyQueue()) {
 		return
 	}
+	c.shortest = leastDelay{} // it remembers the slowdown
 	if c.phase == starting {
 		c.slowNext = nowUsec + uint64(2*c.srtt) // the initial slowdown
 	} else {
@@ -290,21 +294,28 @@ func (c *Controller) slowStart(nowUsec uint64, n float64, used bool) {
 	c.threshold, c.phase = c.window, steady
 }
 
-// steer moves the window so that the queueing delay comes to the target.
+// steer moves the window so that the least delay of half a second comes to the target.
+//
+// On a path that wanders any single delay may contain all of the jitter. The least of half a second
+// contains little of it, but all of a queue that stands: ours or that of others. It sees a queue
+// that grows half a second late, so what is missing, or is too much, goes within a second: with
+// more, the window would overshoot. A delay that no jitter explains counts at once. Without
+// jitter that stops the window soon enough, so it may grow faster.
 func (c *Controller) steer(n float64, used bool) {
 	grow := 0.0
 	if used {
 		grow = c.gain() * Segment * n / c.window
 	}
-	over, holds := c.over()
-	if over <= 0 {
-		if !holds {
-			c.window += grow
-		}
-		return
+	step := grow
+	lacks := c.leastTarget() - c.standing
+	if lacks < 0 || c.jitter.most > 0 {
+		step = min(step, n*float64(lacks)/float64(second))
 	}
-	excess := float64(over) / float64(target) * min(1, float64(target)/float64(2*c.srtt))
-	c.window += max(grow-n*excess, -n/2)
+	if over := c.queue - c.surelyQueue(); over > 0 {
+		excess := float64(over) / float64(target) * min(1, float64(target)/float64(2*c.srtt))
+		step = min(step, grow-n*excess)
+	}
+	c.window += max(step, -n/2)
 }
 
 // clock begins and ends slowdowns.
@@ -324,6 +335,9 @@ func (c *Controller) clock(nowUsec uint64) {
 		// If the link has room, slow start shall find out how much.
 		if !c.wasFull {
 			c.threshold = unlimited
+			if c.jitter.most > 0 { // slow start would end late, far above what the link carries
+				c.threshold = 2 * c.window
+			}
 		}
 		c.slowdown(nowUsec)
 	}
@@ -333,7 +347,8 @@ func (c *Controller) clock(nowUsec uint64) {
 // transfer makes a slowdown. A transfer then makes its own, which is due soon anyway: only
 // if all are quiet at the same time do all see the base delay.
 func (c *Controller) othersSlow(nowUsec uint64) bool {
-	if c.queue >= full+c.jitter.most {
+	const below = target - full
+	if c.standing >= c.leastTarget()-below || c.queue >= c.surelyQueue()-below {
 		c.fullAt, c.wasFull = nowUsec, true
 	}
 	fell := c.wasFull && c.queue <= fallen && int64(nowUsec-c.fullAt) <= 2*c.srtt
@@ -391,25 +406,12 @@ func (c *Controller) cut() float64 {
 	return clamp(float64(queue)/float64(target), 0, 1) / 2
 }
 
-// target returns the delay beyond the base delay to steer to: the path's own jitter is not
-// our queue.
-func (c *Controller) target() int64 { return target + c.jitter.most }
+// leastTarget returns where the least delay of half a second is steered to, beyond the base delay.
+func (c *Controller) leastTarget() int64 { return target + c.jitter.most/leastPart }
 
-// over returns how far the delay is above where it should be, in us, and whether the window
-// should stay as it is.
-//
-// On a path that wanders each delay may contain all of the jitter, and may still be a queue
-// that others keep. But their queue also stands while the path is at its shortest. So what the
-// least delay of half a second has above the target is a queue. A little of it may be wander
-// that has not come down in that time: up to twice the target the window stays.
-func (c *Controller) over() (over int64, holds bool) {
-	over = c.queue - c.target()
-	if c.jitter.most == 0 {
-		return over, false
-	}
-	standing := c.standing - target - c.jitter.most/leastPart
-	return max(over, standing-target), standing > 0
-}
+// surelyQueue returns a delay beyond the base delay that the path's own jitter does not explain, also
+// if the jitter is half as large again as the slowdowns have shown.
+func (c *Controller) surelyQueue() int64 { return target + c.jitter.most*3/2 }
 
 // Timeout returns how long to wait for an acknowledgement before all that is under way is
 // taken for lost, with OnTimeout. It doubles with each timeout until an acknowledgement comes: else a
@@ -438,23 +440,18 @@ func (c *Controller) OnTimeout(nowUsec uint64) {
 // ---- The path's own jitter ----
 
 const (
-	// So many slowdowns are remembered, more than a minute. Of n delays drawn evenly, the least and
-	// the largest are apart by (n-1)/(n+1) of the whole range, which is what counts.
+	// So many slowdowns are remembered, more than a minute.
 	jitterMemory = 24
-	// A rise within a slowdown proves jitter, and jitter is believed up to so many times the
-	// largest rise. Two round trips see only part of what a path does.
-	riseFactor = 6
-	// us: rises up to this are no jitter. So much the datagrams of four other transfers queue
-	// now and then during their own slowdowns.
-	smallRise = 2000
+	// us: less is no jitter. So much the datagrams of four other transfers queue now and then
+	// during their own slowdowns.
+	smallJitter = 2000
 	// us: with more, a transfer would fill the buffer of a home router to half.
 	mostJitter = 100_000
+	// The least delay of half a second is steered to the target and this part of the jitter. Of
+	// delays that change every 0.1 s, the least of five has a sixth of the range in the mean. A
+	// quarter also leaves 80 % of a link whose path wanders by twice its round trip.
+	leastPart = 4
 )
-
-// leastPart is which part of the jitter the least delay of half a second may have: of delays
-// that change every 0.1 s, the least of five has a sixth of the range in the mean, and seldom over
-// a quarter.
-const leastPart = 4
 
 // leastDelay is the least delay of the last half second, in parts of a sixteenth of a second.
 type leastDelay struct {
@@ -477,8 +474,8 @@ func (l *leastDelay) see(nowUsec uint64, delay int64) int64 {
 }
 
 // jitter is how much the path's delay wanders by itself. Slowdowns show it, because nothing
-// of this transfer is in the queue then. A queue that others keep is not jitter: it changes
-// slowly, or it does not come back to the base delay.
+// of this transfer is in the queue then. A delay counts that a later slowdown comes below: a path
+// that became longer stays longer, and the queue of CUBIC does not come back to the base delay.
 type jitter struct {
 	most  int64                     // us: the jitter; 0 while it is not known
 	seen  [jitterMemory]quietDelays // of the last slowdowns, newest first
@@ -489,20 +486,16 @@ type jitter struct {
 // quietDelays is what one slowdown showed. All are microseconds.
 type quietDelays struct {
 	low  int64 // the shortest delay; unseen: none yet
-	rise int64 // the largest rise above the shortest delay before it
-	high int64 // the delay at the end of that rise
+	last int64 // the last delay: our own queue has drained by then
 }
 
 // begin begins a slowdown.
 func (j *jitter) begin() { j.now = quietDelays{low: unseen} }
 
-// see takes the delay of a datagram that was sent during the slowdown. Only rises count: the
-// delay falls as the queue before the slowdown drains.
+// see takes a delay of the slowdown.
 func (j *jitter) see(delay int64) {
 	j.now.low = min(j.now.low, delay)
-	if rise := delay - j.now.low; rise >= j.now.rise {
-		j.now.rise, j.now.high = rise, delay
-	}
+	j.now.last = delay
 }
 
 // end ends the slowdown, and works out the jitter.
@@ -513,19 +506,21 @@ func (j *jitter) end(base int64) {
 	copy(j.seen[1:], j.seen[:])
 	j.seen[0] = j.now
 	j.shown = min(j.shown+1, jitterMemory)
-	all := j.now
-	for _, q := range j.seen[:j.shown] {
-		all.low = min(all.low, q.low)
-		all.rise = max(all.rise, q.rise)
-		all.high = max(all.high, q.high)
+	var heights [jitterMemory]int64
+	low := unseen
+	for i, q := range j.seen[:j.shown] {
+		low = min(low, q.low)
+		heights[i] = q.last - low
 	}
+	slices.Sort(heights[:j.shown])
+	// The largest of them are outliers. Of delays drawn evenly, four fifths are below four fifths
+	// of the range.
+	whole := heights[j.shown*4/5] * 5 / 4
 	j.most = 0
 	// The queue of CUBIC stays above 0.7 of its largest.
-	comesBack := 3*(all.low-base) < all.high-base
-	if comesBack && all.rise > smallRise {
-		n := int64(j.shown)
-		whole := (all.high - all.low) * (n + 1) / max(n-1, 1)
-		j.most = min(whole, riseFactor*(all.rise-smallRise), mostJitter)
+	comesBack := 2*(low-base) < whole
+	if comesBack && whole > smallJitter {
+		j.most = min(whole, mostJitter)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -30,6 +31,8 @@ const (
 	gateway = "10.78.1.1"           // of host a
 	delay   = 10 * time.Millisecond // each way
 	longer  = 20 * time.Millisecond // what one way becomes longer by
+	wander  = 20 * time.Millisecond // what one way wanders by
+	learned = 30 * time.Second      // a transfer knows by how much its path wanders
 
 	settle = 5 * time.Second  // flows start in it, and it counts for nothing
 	length = 40 * time.Second // of a run
@@ -61,6 +64,8 @@ type row struct {
 	// The last transfer comes late; half a minute is measured, a minute after that.
 	late   bool
 	longer bool // one way becomes longer
+	// The way to the receivers is longer by up to so much, drawn anew every 0.1 s.
+	wanders time.Duration
 }
 
 var rows = []row{
@@ -74,6 +79,12 @@ var rows = []row{
 	{name: "2 transfers, one late", transfers: 2, cc: "ledbat", late: true},
 	{name: "4 transfers, one late", transfers: 4, cc: "ledbat", late: true},
 	{name: "one transfer, one way longer by 20 ms", transfers: 1, cc: "ledbat", longer: true},
+	{name: "wanders by 20 ms: nothing", wanders: wander},
+	{name: "wanders by 20 ms: CUBIC", tcp: "cubic", wanders: wander},
+	{name: "wanders by 20 ms: BBR", tcp: "bbr", wanders: wander},
+	{name: "wanders by 20 ms: one transfer", transfers: 1, cc: "ledbat", wanders: wander},
+	{name: "wanders by 20 ms: and CUBIC", transfers: 1, cc: "ledbat", tcp: "cubic", wanders: wander},
+	{name: "wanders by 20 ms: and BBR", transfers: 1, cc: "ledbat", tcp: "bbr", wanders: wander},
 }
 
 // bench is what is measured on a bottleneck. This process is host a, which sends.
@@ -192,6 +203,7 @@ func (b *bench) run(r row, length time.Duration) (cells string) {
 	b.start, b.series = time.Now(), map[uint16][]point{}
 	b.mu.Unlock()
 	b.wire.Delay[0].Store(int64(delay))
+	defer b.wanders(r.wanders)()
 	if r.tcp != "" {
 		defer fill().Close()
 	}
@@ -213,8 +225,36 @@ func (b *bench) run(r row, length time.Duration) (cells string) {
 		from = time.Since(b.start)
 		b.wire.Delay[0].Add(int64(longer))
 	}
+	if r.wanders > 0 {
+		time.Sleep(learned)
+		from = time.Since(b.start)
+	}
 	b.watch(length)
 	return b.cells(r, from)
+}
+
+// wanders makes the way to host b longer by up to most, drawn anew every 0.1 s, until end.
+func (b *bench) wanders(most time.Duration) (end func()) {
+	if most == 0 {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			b.wire.Delay[0].Store(int64(delay) + rand.Int64N(int64(most)))
+			select {
+			case <-ended:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+	return func() {
+		close(ended)
+		<-stopped
+	}
 }
 
 // fill sends as much as TCP can.
