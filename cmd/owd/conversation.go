@@ -185,8 +185,10 @@ func (c *conversation) summary() report {
 
 func (c *conversation) report() report {
 	s, known := c.end.Link.Snapshot(c.clock.Now())
+	peer := c.end.Peer().Addr
 	return report{
-		peer:     c.end.Peer().Addr,
+		// A socket for IPv4 and IPv6 has IPv4 addresses as ::ffff:192.0.2.1.
+		peer:     netip.AddrPortFrom(peer.Addr().Unmap(), peer.Port()),
 		elapsed:  program.True() - c.begun,
 		sent:     c.number,
 		toShape:  c.told.Shape,

@@ -209,7 +209,7 @@ func (l *listener) second() (some bool) {
 		}
 		l.show.second(r)
 	}
-	if forged := l.forged.Swap(0); forged > 0 && len(all) == 0 {
+	if forged := l.forged.Swap(0); forged > 0 {
 		l.show.warn(fmt.Sprintf("%d datagrams were sealed with another key: set the same %s on both machines",
 			forged, program.KeyVariable))
 	}
