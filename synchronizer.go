@@ -1338,7 +1338,7 @@ func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 	if b.fastest == math.MaxInt32 {
 		return false // there were only early outliers
 	}
-	s := sample{
+	s := &sample{
 		from:  b.from,
 		to:    x,
 		since: b.from,
@@ -1358,7 +1358,7 @@ func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 }
 
 // take takes a sample of way d, and reports whether even its fastest datagram queued.
-func (a *association) take(d int, s sample) (congested bool) {
+func (a *association) take(d int, s *sample) (congested bool) {
 	w := &a.ways[d]
 	if int(a.awaited) == d+1 {
 		a.awaited = 0
@@ -1462,7 +1462,7 @@ func (a *association) forget(d int) {
 
 // limit limits the offset on the side of way d. The delay of the sample was not negative, so the
 // offset is wrong by at most that delay as it looks from here.
-func (a *association) limit(d int, s sample) {
+func (a *association) limit(d int, s *sample) {
 	if !a.peer.known {
 		return
 	}
@@ -1478,7 +1478,7 @@ func (a *association) limit(d int, s sample) {
 // followSlew raises the floor of way d by what the round trip lacks, if all its datagrams have
 // been late by as much for some time. A slew moves both floors in opposite directions. The falling
 // one is seen at once and shortens the round trip; the rising one just looks late.
-func (a *association) followSlew(d int, s sample) {
+func (a *association) followSlew(d int, s *sample) {
 	w := &a.ways[d]
 	lack := a.lack()
 	w.late.add(s, w.residual, lack, w.spread)
@@ -1503,7 +1503,7 @@ func (a *association) followSlew(d int, s sample) {
 
 // fit ends the span of way d if it is time: its fastest datagram becomes a point, and the clock
 // turns to the rate that the points of both ways show.
-func (a *association) fit(d int, s sample) {
+func (a *association) fit(d int, s *sample) {
 	w := &a.ways[d]
 	c := &a.clock
 	x := s.to
@@ -1653,7 +1653,7 @@ func (a *association) report(x float64, minDelta Counter24) {
 		a.dirty = true
 		y = 0
 	}
-	s := sample{
+	s := &sample{
 		from:  previous,
 		to:    sent,
 		since: since,
@@ -1678,7 +1678,7 @@ func (a *association) reportOfOriginal(x, y, dt float64) {
 	w.level += y
 	w.near(a.peer.sent)
 	a.dirty = true
-	a.limit(out, sample{
+	a.limit(out, &sample{
 		from:  a.peer.sent,
 		to:    a.peer.sent,
 		since: a.peer.sent - congestedTime - second,
@@ -1709,7 +1709,7 @@ func (a *association) firstReport(x float64, raw uint64) {
 	a.interval.slack = [2]float64{half, maxOffset}
 	a.interval.fresh = [2]bool{true, true} // there is nothing older to compare with
 	// The datagram that it tells may be as old as the session.
-	a.limit(out, sample{from: min(sent, 0), to: sent})
+	a.limit(out, &sample{from: min(sent, 0), to: sent})
 }
 
 // review lets the arbiter learn the round trip. It is called once a report, which was sent dt us
@@ -2290,7 +2290,8 @@ func (b *bucket) rise(d float64) {
 	}
 }
 
-// sample is the fastest datagram of a span of time.
+// sample is the fastest datagram of a span of time. It is passed by pointer: copying it from part to
+// part would make a datagram cost 2 to 3 ns more.
 type sample struct {
 	from  float64 // x at which the span begins
 	to    float64 // x at which it ends
@@ -2368,7 +2369,7 @@ type late struct {
 
 // add takes a sample that is residual us above the floor. A sample that is not late by most of what
 // the round trip lacks ends the run.
-func (l *late) add(s sample, residual, lack, spread float64) {
+func (l *late) add(s *sample, residual, lack, spread float64) {
 	if l.lasted == 0 || l.by < lateShare*lack {
 		*l = late{by: residual}
 	}
@@ -2562,7 +2563,7 @@ func (w *way) learnFirstSpread(b *bucket) {
 
 // take takes a sample, and returns by how many us the floor rises and whether even the fastest
 // datagram queued.
-func (w *way) take(s sample, gate float64) (by float64, congested bool) {
+func (w *way) take(s *sample, gate float64) (by float64, congested bool) {
 	before := w.residual
 	w.residual = s.least
 	w.leastOfTwo = min(s.least, before)
@@ -2577,7 +2578,7 @@ func (w *way) take(s sample, gate float64) (by float64, congested bool) {
 
 // congest takes a sample whose datagrams were all late. A path that became longer comes back to the
 // same height again and again; a queue hardly does, and it may last for 30 s.
-func (w *way) congest(s sample) (by float64, congested bool) {
+func (w *way) congest(s *sample) (by float64, congested bool) {
 	w.congestedFor += min(s.to-s.from, second)
 	if w.congestedFor < congestedTime/2 {
 		w.plateau = s.least
@@ -2607,7 +2608,7 @@ func (w *way) congest(s sample) (by float64, congested bool) {
 // fall does not count then; except where only one datagram is known, as there is nothing else to
 // learn from. A sample counts for little more than the mean so far, or a few that queued would
 // spoil it.
-func (w *way) learnSpread(s sample, fall float64) {
+func (w *way) learnSpread(s *sample, fall float64) {
 	spread := (s.next-s.least)/2 + max(fall, 0)
 	most := 1.5 * w.spread
 	if s.next == infinite {
