@@ -951,10 +951,6 @@ export type Look = {
      * us: and most of them by less than this
      */
     pathBand: number;
-    /**
-     * the peer is an original, which shows late that its floor rose
-     */
-    original: boolean;
 };
 /**
  * the fastest datagram of a span of time

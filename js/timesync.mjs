@@ -1595,7 +1595,6 @@ class Association {
 			correction: ring((i.level - o.level) / 2, offsetBits),
 			deadBand: this.deadBand(),
 			pathBand: this.band(pathScatters),
-			original: this.peer.isOriginal(),
 		};
 	}
 
@@ -2079,6 +2078,7 @@ class Association {
 		const w = this.ways[outward];
 		const wasOriginal = peer.isOriginal();
 		const repeated = peer.note(minDelta);
+		this.arbiter.original = peer.isOriginal();
 		if (peer.isOriginal() && !wasOriginal) {
 			// Its minima of ten seconds were taken for single datagrams.
 			w.points.restart(x);
@@ -2669,7 +2669,6 @@ const stepScatters = 4;
  * @property {number} correction us: offset minus midpoint
  * @property {number} deadBand us: two looks at the same round trip differ by less
  * @property {number} pathBand us: and most of them by less than this
- * @property {boolean} original the peer is an original, which shows late that its floor rose
  */
 
 /**
@@ -2684,6 +2683,7 @@ class Arbiter {
 	age = 0; // us: for how long the round trip has been the reference one
 	candidate = 0; // us: another round trip, which may become the reference
 	candidateAge = 0; // us: for how long the round trip has been that
+	original = false; // the peer is an original, which shows late that its floor rose
 	jumped = false; // the offset jumped, so what looks like an asymmetry may be a clock step
 
 	/**
@@ -2691,8 +2691,13 @@ class Arbiter {
 	 * @param {number} roundTrip
 	 */
 	restart(roundTrip) {
-		const {expiry} = this;
-		Object.assign(this, new Arbiter(), {reference: roundTrip, symmetric: roundTrip, expiry});
+		const {expiry, original} = this;
+		Object.assign(this, new Arbiter(), {
+			reference: roundTrip,
+			symmetric: roundTrip,
+			expiry,
+			original,
+		});
 	}
 
 	/**
@@ -2723,7 +2728,7 @@ class Arbiter {
 	 * @param {Look} look
 	 */
 	asymmetryBound(d, look) {
-		if (d < 0 && (this.warmingUp() || look.original)) {
+		if (d < 0 && (this.warmingUp() || this.original)) {
 			// The shorter round trip is the right one: there were queues, or an original told
 			// late.
 			return 0;
@@ -2770,7 +2775,7 @@ class Arbiter {
 			// Queues and noise make a round trip longer, so the shorter one is that of the path.
 			// An original tells late.
 			// rule: a shorter round trip is known better
-			const isDoubtful = d > 0 && !this.isEarly() && !look.original;
+			const isDoubtful = d > 0 && !this.isEarly() && !this.original;
 			const step = isDoubtful ? d / 10 : d;
 			this.reference += step * Math.min(dt / congestedTime, 1);
 			this.age += dt;
