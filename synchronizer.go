@@ -364,7 +364,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	var old view
 	known := s.published.load(&old)
 	since := int64(now - old.from)
-	slewTime := abs(old.slew()) >> 31 // us: at half the speed of time
+	slewTime := abs(old.slew())>>31 + 1 // us, rounded up: at half the speed of time
 	waits := known && since > -readerMargin && since < slewTime+readerMargin
 	from := now
 	if waits {
@@ -1677,6 +1677,7 @@ func (a *association) reportOfOriginal(x, y, dt float64) {
 	}
 	w.level += y
 	w.near(a.peer.sent)
+	w.touched = a.peer.sent
 	a.dirty = true
 	a.limit(out, &sample{
 		from:  a.peer.sent,

@@ -2153,6 +2153,7 @@ class Association {
 		}
 		w.level += y;
 		w.near(this.peer.sent);
+		w.touched = this.peer.sent;
 		this.dirty = true;
 		const {sent} = this.peer;
 		this.limit(outward, {from: sent, since: sent - congestedTime - second, least: 0});
