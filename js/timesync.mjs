@@ -1350,7 +1350,8 @@ export class Synchronizer extends RemoteClock {
 		both.dirty = false;
 		const old = this.#view;
 		const age = since(now, old.from);
-		const slewTime = 2 * Math.abs(old.slew); // us: at half the speed of time
+		// us, rounded up: at half the speed of time.
+		const slewTime = Math.floor(2 * Math.abs(old.slew)) + 1;
 		const waits = old.synced && age > -readerMargin && age < slewTime + readerMargin;
 		let from = now;
 		if (waits) {
@@ -2153,6 +2154,7 @@ class Association {
 		}
 		w.level += y;
 		w.near(this.peer.sent);
+		w.touched = this.peer.sent;
 		w.touched = this.peer.sent;
 		this.dirty = true;
 		const {sent} = this.peer;
