@@ -100,7 +100,7 @@ type TimeSynchronizer struct {
 	minimum   minimum // what an original is told
 	base      uint64  // local time, us, at which x is 0
 	published published
-	_         [8]byte // pads to whole cache lines, so that neighbours in a slice share none
+	_         [48]byte // pads to whole cache lines, so that neighbours in a slice share none
 }
 
 const (
@@ -1129,6 +1129,7 @@ type association struct {
 	fellAt       float64 // x of that fall
 	silenceEnd   float64 // x at which the last silence ended
 	silenceDrift float64 // us: how far the clocks may have drifted apart in it
+	longSilence  longSilence
 }
 
 // start begins with the level of the first datagram.
@@ -1515,6 +1516,9 @@ func (a *association) fit(d int, s *sample) {
 		if silence > longestWindow { // the points of the other way are as old
 			a.forget(1 - d)
 			a.ways[1-d].restart(x)
+			if d == in && a.peer.known {
+				a.longSilence = longSilence{from: s.from, to: x, offset: c.offset - c.skew*silence}
+			}
 		}
 		c.doubt(max(c.sigma, min(skewDrift*silence, priorSkew)))
 		return
@@ -1555,6 +1559,12 @@ func (a *association) fit(d int, s *sample) {
 		}
 		drift := 4 * skewDrift * wait
 		c.prior.variance += drift * drift
+	}
+	// A burst between two silences is short, and its points show hardly any rate.
+	// rule: a long silence measures the rate
+	if a.longSilence.teaches(x) && a.interval.event < a.longSilence.from && a.interval.checked() {
+		noise := max(a.band(1), a.interval.bound()/sigmas)
+		c.prior = a.longSilence.rate(x, c.offsetAt(x), noise)
 	}
 	change := c.learn(a.ways[in].rate, a.ways[out].rate)
 	for k := range a.ways {
@@ -1897,6 +1907,30 @@ const (
 	maxSkew    = 1000e-6        // no computer's clock is as far off
 	skewDrift  = 0.1e-6 / 1e6   // per us: temperature changes a skew this fast
 )
+
+// longSilence is the last silence that was longer than a rate is kept. If there was no clock step in
+// it, the offset changed by what the clocks drifted apart.
+type longSilence struct {
+	from   float64 // x at which it began
+	to     float64 // x at which it ended
+	offset float64 // us: at its beginning
+}
+
+// teaches reports whether the silence measures the rate at x: both ways have spoken for a while,
+// and not yet for as long as they were silent.
+func (l *longSilence) teaches(x float64) bool {
+	silence := l.to - l.from
+	mayWrap := maxSkew*silence > maxOffset
+	return x-l.to > warmUp && x-l.to < silence && !mayWrap
+}
+
+// rate returns the rate that the silence shows, where the offset at x is known to noise. It is a
+// mean, from which the rate of now may have walked away at random.
+func (l *longSilence) rate(x, offset, noise float64) gaussian {
+	t := x - l.from
+	walked := skewDrift * math.Sqrt(second*t)
+	return gaussian{(offset - l.offset) / t, noise*noise/(t*t) + walked*walked}
+}
 
 // gaussian is what is known of a rate. A variance of 0 means that nothing is known.
 type gaussian struct{ mean, variance float64 }

@@ -1161,6 +1161,34 @@ func TestLongSilence(t *testing.T) {
 	}
 }
 
+// TestBursts: who talks for half a minute every five minutes learns the rate from the silences. The
+// bursts are too short to show it through this jitter.
+func TestBursts(t *testing.T) {
+	const bursts = 12
+	sum := 0.0 // s: how far off the time is when a silence ends
+	for seed := range uint64(10) {
+		w := newWorld(1<<40, 1<<50, 30_000)
+		w.rng = rand.New(rand.NewPCG(seed, 'b'))
+		w.jitter = 20_000
+		w.every = 200_000
+		w.ppm = 40
+		for burst := range bursts {
+			w.run(30 * time.Second)
+			silence(300)(w)
+			for _, e := range w.ends() {
+				if off, _ := e.off(); burst >= 2 {
+					sum += off.Abs().Seconds()
+				}
+			}
+		}
+	}
+	mean := sum / (10 * (bursts - 2) * 2)
+	t.Logf("%.1f ms off after a silence, in the mean", mean*1e3)
+	if mean > 0.0025 {
+		t.Error("too much")
+	}
+}
+
 // TestRightAgain: whatever an end was told, in any order and with any times, a minute after it is
 // told the truth its bound holds, and after eight it is right: an asymmetry that lies showed is
 // gone by then. So no state that public calls can reach holds what is wrong for ever.

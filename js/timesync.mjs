@@ -1499,6 +1499,7 @@ class Association {
 	fellAt = 0; // x of that fall
 	silenceEnd = 0; // x at which the last silence ended
 	silenceDrift = 0; // us: how far the clocks may have drifted apart in it
+	longSilence = new LongSilence(0, 0, 0);
 
 	/**
 	 * Begins with the level of the first datagram.
@@ -1978,6 +1979,10 @@ class Association {
 			if (silence > longestWindow) { // the points of the other way are as old
 				this.forget(1 - way);
 				this.ways[1 - way].points.restart(x);
+				if (way === inward && this.peer.known) {
+					const offset = clock.offset - clock.skew * silence;
+					this.longSilence = new LongSilence(sample.from, x, offset);
+				}
 			}
 			clock.doubt(Math.max(clock.sigma, Math.min(skewDrift * silence, priorSkew)));
 			return;
@@ -2020,6 +2025,13 @@ class Association {
 			}
 			const drift = 4 * skewDrift * added.wait;
 			clock.prior = new Gaussian(clock.prior.mean, clock.prior.variance + drift * drift);
+		}
+		// A burst between two silences is short, and its points show hardly any rate.
+		// rule: a long silence measures the rate
+		const {interval, longSilence} = this;
+		if (longSilence.teaches(x) && interval.event < longSilence.from && interval.checked()) {
+			const noise = Math.max(this.band(1), interval.bound() / sigmas);
+			clock.prior = longSilence.rate(x, clock.offsetAt(x), noise);
 		}
 		const change = clock.learn(this.ways[inward].points.rate, this.ways[outward].points.rate);
 		for (const [k, one] of this.ways.entries()) {
@@ -2503,6 +2515,48 @@ class OwnReport {
 }
 
 // ---- The clock: offset, rate, and how well they are known ----
+
+/**
+ * LongSilence is the last silence that was longer than a rate is kept. If there was no clock step in
+ * it, the offset changed by what the clocks drifted apart.
+ */
+class LongSilence {
+	/**
+	 * @param {number} from x at which it began
+	 * @param {number} to x at which it ended
+	 * @param {number} offset us: at its beginning
+	 */
+	constructor(from, to, offset) {
+		this.from = from;
+		this.to = to;
+		this.offset = offset;
+	}
+
+	/**
+	 * Whether the silence measures the rate at x: both ways have spoken for a while, and not yet
+	 * for as long as they were silent.
+	 * @param {number} x
+	 */
+	teaches(x) {
+		const silence = this.to - this.from;
+		const mayWrap = maxSkew * silence > maxOffset;
+		return x - this.to > warmUp && x - this.to < silence && !mayWrap;
+	}
+
+	/**
+	 * Returns the rate that the silence shows, where the offset at x is known to noise. It is a
+	 * mean, from which the rate of now may have walked away at random.
+	 * @param {number} x
+	 * @param {number} offset us
+	 * @param {number} noise us
+	 */
+	rate(x, offset, noise) {
+		const t = x - this.from;
+		const walked = skewDrift * Math.sqrt(second * t);
+		const variance = noise * noise / (t * t) + walked * walked;
+		return new Gaussian((offset - this.offset) / t, variance);
+	}
+}
 
 /** Gaussian is what is known of a rate. A variance of 0 means that nothing is known. */
 class Gaussian {

@@ -56,6 +56,7 @@ var rules = []rule{
 	{name: "a slew is late by what lacks, a queue by more"},
 	{name: "a line that sinks starts anew"},
 	{name: "until its slope is known a floor is where it was seen"},
+	{name: "a long silence measures the rate"},
 	{"a clock that is set moves both floors", `:= .*`, `:= opens`},
 	{name: "a queue teaches no round trip"},
 	{name: "what lacks may be a clock's"},

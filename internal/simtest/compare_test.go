@@ -346,8 +346,8 @@ func hasSilences(path string) bool { return strings.Contains(path, "-bursts-") }
 
 // TestBursts replays recorded series of bursts with silences of minutes between: with -traces. What
 // counts is each answer within a second of a datagram. The error must not be above the original's,
-// and no answer beyond the bound. Both are missed: what the clocks drift apart in a silence passes
-// for a slewed clock, whose rate is then known from one burst alone.
+// and no answer beyond the bound. A few answers are, after the first silence: a first burst of half a
+// minute shows a rate that is more wrong than it looks.
 func TestBursts(t *testing.T) {
 	m := newMusts(t)
 	for _, path := range tracePaths(*traces) {
@@ -372,8 +372,8 @@ func TestBursts(t *testing.T) {
 		})
 		name := strings.TrimSuffix(filepath.Base(path), ".csv.gz")
 		original := errs[0].p99()
-		m.misses(name+": p99 during traffic, us", errs[1].p99(), original, 7*original)
-		m.misses(name+": answers beyond the bound", float64(beyond), 0, 30)
+		m.judge(name+": p99 during traffic, us", errs[1].p99(), original, 0.8*original)
+		m.misses(name+": answers beyond the bound", float64(beyond), 0, 12)
 	}
 }
 
