@@ -1124,6 +1124,7 @@ type association struct {
 	dirty        bool    // there is news for readers
 	awaited      uint8   // 1 + the way that has not shown the last clock step yet; 0: none
 	fellWay      uint8   // the way whose floor fell in warm-up
+	mayBeStep    bool    // the last silence may have been a clock step
 	awaitedTrip  float64 // us: the round trip before that step, which holds until the way shows it
 	fellFrom     float64 // us: the round trip before a floor fell in warm-up; 0: none fell
 	fellAt       float64 // x of that fall
@@ -1283,6 +1284,7 @@ func (a *association) endSilence(x, silence, above float64) {
 	}
 	a.silenceEnd = x
 	a.silenceDrift = a.dispersion() * silence
+	a.mayBeStep = above > second || silence > longestWindow
 	a.interval.slack[in] = max(a.interval.slack[in], a.delay(in)+above)
 	a.dirty = true
 }
@@ -1648,11 +1650,10 @@ func (a *association) report(x float64, minDelta Counter24) {
 		return // its least delta is from before the clock step
 	}
 	gate := w.lowerGate(sent, a.clock.sigma, a.resolution.joint())
-	// A clock that was set ahead looks like a silence. Datagrams that arrived before it, or were on
+	// A clock that was set looks like a silence. Datagrams that arrived before it, or were on
 	// their way then, do not show what it was, and no clock drifted for as long as it seems.
 	sentSince := previous - min(max(a.delay(out), 0), second)
-	endedSilence := a.silenceEnd > 0 && a.silenceEnd == a.interval.since
-	if endedSilence && sentSince < a.silenceEnd && y < 0 && y >= -gate {
+	if a.mayBeStep && sentSince < a.silenceEnd && y < 0 && y >= -gate {
 		return
 	}
 	if y < -gate {

@@ -1494,6 +1494,7 @@ class Association {
 	dirty = true; // there is news for readers
 	awaited = -1; // the way that has not shown the last clock step yet; -1: none
 	fellWay = inward; // the way whose floor fell in warm-up
+	mayBeStep = false; // the last silence may have been a clock step
 	awaitedTrip = 0; // us: the round trip before that step, which holds until the way shows it
 	fellFrom = 0; // us: the round trip before a floor fell in warm-up; 0: none fell
 	fellAt = 0; // x of that fall
@@ -1687,6 +1688,7 @@ class Association {
 		}
 		this.silenceEnd = x;
 		this.silenceDrift = this.dispersion() * silence;
+		this.mayBeStep = above > second || silence > longestWindow;
 		this.interval.atLeast(inward, this.delay(inward) + above);
 		this.dirty = true;
 	}
@@ -2123,12 +2125,10 @@ class Association {
 			return; // its least delta is from before the clock step
 		}
 		const gate = w.lowerGate(sent, this.clock.sigma, this.resolution.joint());
-		// A clock that was set ahead looks like a silence. Datagrams that arrived before it, or
-		// were on their way then, do not show what it was, and no clock drifted for as long as it
-		// seems.
+		// A clock that was set looks like a silence. Datagrams that arrived before it, or were on
+		// their way then, do not show what it was, and no clock drifted for as long as it seems.
 		const sentSince = previous - clamp(this.delay(outward), 0, second);
-		const endedSilence = this.silenceEnd > 0 && this.silenceEnd === interval.since;
-		if (endedSilence && sentSince < this.silenceEnd && y < 0 && y >= -gate) {
+		if (this.mayBeStep && sentSince < this.silenceEnd && y < 0 && y >= -gate) {
 			return;
 		}
 		if (y < -gate) {
