@@ -3215,8 +3215,6 @@ func rounded(level uint32) Counter24 {
 
 func join(high, low uint32) uint64 { return uint64(high)<<32 | uint64(low) }
 
-func split(word uint64) (high, low uint32) { return uint32(word >> 32), uint32(word) }
-
 func joinFloats(a, b float32) uint64 { return join(math.Float32bits(a), math.Float32bits(b)) }
 
 func splitFloats(word uint64) (a, b float32) {
