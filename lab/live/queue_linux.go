@@ -326,7 +326,11 @@ func (l *link) run(ctx context.Context, side sim.Side, script string, take func(
 	c.Dir, c.SysProcAttr = home, &unix.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return unix.Kill(-c.Process.Pid, unix.SIGKILL) }
 	out := must(c.StdoutPipe())
-	within(l.spaces[side], func() (any, error) { return nil, c.Start() })
+	// Where the program at the other host is not installed, ctx may be over by now.
+	failed := within(l.spaces[side], func() (error, error) { return c.Start(), nil })
+	if failed != nil {
+		return fmt.Errorf("it did not start: %w", failed)
+	}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		take(lines.Text())
 	}
