@@ -5,18 +5,10 @@
 //
 //	node js/client.mjs
 
+import {check, finish, generator} from './testing.mjs';
 import * as ts from './timesync.mjs';
 
-let checks = 0;
-let wrong = 0;
-function check(ok, ...what) {
-	checks++;
-	if (!ok) console.log('wrong:', ...what, wrong++);
-}
-
-// A generator of numbers from 0 to 1 that are the same in every run.
-let state = 1;
-const random = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
+const random = generator(1);
 const exp = mean => (mean === 0 ? 0 : -mean * Math.log(1 - random()));
 
 const AHEAD = 5_000_000_000; // us: the server's clock minus true time
@@ -581,5 +573,4 @@ const delayAfterHitch = tells => {
 const [told, untold] = [delayAfterHitch(true), delayAfterHitch(false)];
 check(told < 40_000 && untold > 100_000, 'a server that is behind', told, untold);
 
-console.log(`${checks} checks, ${wrong} wrong`);
-process.exitCode = wrong ? 1 : 0;
+finish();

@@ -5,24 +5,10 @@
 //
 //	node js/games.mjs
 
+import {check, finish, generator} from './testing.mjs';
 import {Link, TickClient, readWelcome, tickAt, tickStart} from './timesync.mjs';
 
-let checks = 0;
-let wrong = 0;
-function check(ok, ...what) {
-	checks++;
-	if (!ok) {
-		console.log('wrong:', ...what);
-		wrong++;
-	}
-}
-
-// A generator of numbers from 0 to 1 that are the same in every run.
-let state = 11;
-function random() {
-	state = Math.imul(state, 1664525) + 1013904223 >>> 0;
-	return state / 2 ** 32;
-}
+const random = generator(11);
 
 const rate = {num: 60, den: 1};
 const oneWay = 30_000; // us
@@ -337,5 +323,4 @@ for (const asleep of [60e6, 67e6, 100e6, 134e6]) {
 	check(off < 5000 && trusted === 0 && unknown <= 1, 'asleep', asleep, off, trusted, unknown);
 }
 
-console.log(`${checks} checks, ${wrong} wrong`);
-process.exitCode = wrong ? 1 : 0;
+finish();

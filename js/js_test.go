@@ -33,7 +33,7 @@ func node(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{
 		"timesync.mjs", "vectors.mjs", "mutations.mjs", "link.mjs", "client.mjs", "games.mjs", "page.mjs", "sleep.mjs",
-		"flood.mjs", "end.mjs", "stranger.mjs",
+		"flood.mjs", "end.mjs", "stranger.mjs", "testing.mjs",
 	} {
 		_, err := os.ReadFile(name)
 		testkit.Must(t, err)

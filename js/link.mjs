@@ -6,17 +6,8 @@
 //
 //	node js/link.mjs
 
+import {check, finish} from './testing.mjs';
 import {Link, since} from './timesync.mjs';
-
-let checks = 0;
-let wrong = 0;
-function check(ok, ...what) {
-	checks++;
-	if (!ok) {
-		console.log('wrong:', ...what);
-		wrong++;
-	}
-}
 
 const oneWay = 20_000n; // us
 const every = 50_000n; // us: time between two datagrams of an end
@@ -147,5 +138,4 @@ for (const [theirs, least, most] of [
 	check(s.error < 1000, 'three old anchors came within 2 us', s.error);
 }
 
-console.log(`${checks} checks, ${wrong} wrong`);
-process.exitCode = wrong ? 1 : 0;
+finish();

@@ -5,17 +5,8 @@
 //
 //	node js/page.mjs
 
+import {check, finish, generator} from './testing.mjs';
 import * as ts from './timesync.mjs';
-
-let checks = 0;
-let wrong = 0;
-function check(ok, ...what) {
-	checks++;
-	if (!ok) {
-		console.log('wrong:', ...what);
-		wrong++;
-	}
-}
 
 // ---- The step of the clock ----
 
@@ -141,12 +132,7 @@ class Page {
 
 // ---- Link and Ping after a sleep, and Ping on a page that was throttled ----
 
-// A generator of numbers from 0 to 1 that are the same in every run.
-let state = 3;
-function random() {
-	state = Math.imul(state, 1664525) + 1013904223 >>> 0;
-	return state / 2 ** 32;
-}
+const random = generator(3);
 
 /** A Ping, and a server 20 ms away with a clock 5000 s ahead and 20 ppm fast. Times are in us. */
 class Session {
@@ -250,5 +236,4 @@ for (const frozen of [false, true]) {
 	check(link.within(50_000, t - slept) === '' && Math.abs(off) < 10_000, 'link again', off);
 }
 
-console.log(`${checks} checks, ${wrong} wrong`);
-process.exitCode = wrong ? 1 : 0;
+finish();

@@ -5,6 +5,7 @@
 //
 //	node js/sleep.mjs
 
+import {generator} from './testing.mjs';
 import * as ts from './timesync.mjs';
 
 const awakeFor = 60e6; // us until the sleep
@@ -14,12 +15,7 @@ const step = 1000; // us of simulated time
 
 const usec = v => BigInt.asUintN(64, BigInt(Math.floor(v)));
 
-// A generator of numbers from 0 to 1 that are the same in every run.
-let state = 7;
-function random() {
-	state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-	return state / 2 ** 32;
-}
+const random = generator(7);
 
 /** One machine. */
 class Machine {

@@ -1815,7 +1815,7 @@ class Association {
 			this.interval.atLeast(way, this.delay(way) + w.leastOfTwo);
 			this.dirty = true;
 		}
-		this.dirty ||= w.unseenSlew() > 0;
+		this.dirty ||= w.mayBeSlewed() > 0; // readers' bound contains it at once
 		if (by > 0) {
 			this.shift(way, sample.to, by);
 		} else if (this.peer.known && !this.peer.isOriginal()) {
@@ -2032,6 +2032,8 @@ class Association {
 		// rule: a long silence measures the rate
 		const {interval, longSilence} = this;
 		if (longSilence.teaches(x) && interval.event < longSilence.from && interval.checked()) {
+			// Each floor is off by one scatter, and the offset is not better known than its bound
+			// says.
 			const noise = Math.max(this.band(1), interval.bound() / sigmas);
 			clock.prior = longSilence.rate(x, clock.offsetAt(x), noise);
 		}
@@ -2285,7 +2287,7 @@ class Association {
 		view.dispersion = this.dispersion();
 		// What the round trip lacks may be a slew that the late way has not shown yet.
 		const lack = Math.min(this.lack(), unseenSlew);
-		const wrong = Math.max(-this.roundTrip(), lack, this.ways[inward].unseenSlew(), 0);
+		const wrong = Math.max(-this.roundTrip(), lack, this.ways[inward].mayBeSlewed(), 0);
 		const ahead = view.dispersion * Math.max(x - readerMargin - this.clock.at, 0);
 		view.bound = this.interval.bound() + wrong + ahead;
 		return view;
@@ -3295,7 +3297,7 @@ class Way {
 	 * Returns by how many us a clock may have been slewed since the last report: even the fastest
 	 * datagrams are late by as much. No slew makes them later than that.
 	 */
-	unseenSlew() {
+	mayBeSlewed() {
 		const by = this.queue();
 		// rule: what is late may be a slew that no report has shown yet
 		return by > unseenSlew ? 0 : by;
