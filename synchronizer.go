@@ -1385,7 +1385,7 @@ func (a *association) take(d int, s *sample) (congested bool) {
 		a.interval.slack[d] = max(a.interval.slack[d], a.delay(d)+w.leastOfTwo)
 		a.dirty = true
 	}
-	a.dirty = a.dirty || w.unseenSlew() > 0
+	a.dirty = a.dirty || w.mayBeSlewed() > 0 // readers' bound contains it at once
 	if by > 0 {
 		a.shift(d, s.to, by)
 	} else if a.peer.known && !a.peer.isOriginal() {
@@ -1565,6 +1565,7 @@ func (a *association) fit(d int, s *sample) {
 	// A burst between two silences is short, and its points show hardly any rate.
 	// rule: a long silence measures the rate
 	if a.longSilence.teaches(x) && a.interval.event < a.longSilence.from && a.interval.checked() {
+		// Each floor is off by one scatter, and the offset is not better known than its bound says.
 		noise := max(a.band(1), a.interval.bound()/sigmas)
 		c.prior = a.longSilence.rate(x, c.offsetAt(x), noise)
 	}
@@ -1792,7 +1793,7 @@ func (a *association) view(v *view, x float64, near uint64) {
 	v.toPeer = float32(max(a.delay(out), 0))
 	dispersion := a.dispersion()
 	// What the round trip lacks may be a slew that the late way has not shown yet.
-	wrong := max(-a.roundTrip(), min(a.lack(), unseenSlew), a.ways[in].unseenSlew(), 0)
+	wrong := max(-a.roundTrip(), min(a.lack(), unseenSlew), a.ways[in].mayBeSlewed(), 0)
 	ahead := dispersion * max(x-readerMargin-a.clock.at, 0)
 	v.bound = float32(a.interval.bound() + wrong + ahead)
 	v.dispersion = float32(dispersion)
@@ -2512,9 +2513,9 @@ func (w *way) queue() float64 {
 	return w.residual
 }
 
-// unseenSlew returns by how many us a clock may have been slewed since the last report: even the
+// mayBeSlewed returns by how many us a clock may have been slewed since the last report: even the
 // fastest datagrams are late by as much. No slew makes them later than that.
-func (w *way) unseenSlew() float64 {
+func (w *way) mayBeSlewed() float64 {
 	by := w.queue()
 	// rule: what is late may be a slew that no report has shown yet
 	if by > unseenSlew {

@@ -166,9 +166,10 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestNext: 8 requests 100 ms apart, then one in a 16th of the time since the first reply, from a minute on in a 64th, down to
-// one per interval; while nothing is answered one a second, for a minute. The local clock may go back by
-// an interval, and nothing is asked twice; by more, it was set.
+// TestNext: 8 requests 100 ms apart, then one in a 16th of the time since the first reply, from a
+// minute on in a 64th, down to one per interval. While nothing is answered it is one a second, for a
+// minute. The local clock may go back by an interval, and nothing is asked twice; by more, it was
+// set.
 func TestNext(t *testing.T) {
 	const start, second = 1 << 40, 1_000_000
 	c := &Clock{conf: Config{SyncInterval: 5 * sec}}
@@ -192,7 +193,14 @@ func TestNext(t *testing.T) {
 	next(t, c, c.schedule.last-5_000_001, 0, 0)
 	next(t, c, c.schedule.last+1<<63, 0, 0)
 	c.schedule.start(c.schedule.last)
-	for known, want := range map[time.Duration]time.Duration{0: 100 * ms, 8 * sec: 500 * ms, 16 * sec: sec, 64 * sec: sec, 300 * sec: 300 * sec / 64, 330 * sec: 5 * sec} {
+	for known, want := range map[time.Duration]time.Duration{
+		0:         100 * ms,
+		8 * sec:   500 * ms,
+		16 * sec:  sec,
+		64 * sec:  sec,
+		300 * sec: 300 * sec / 64,
+		330 * sec: 5 * sec,
+	} {
 		c.schedule.since = c.schedule.last - uint64(known.Microseconds())
 		next(t, c, c.schedule.last, want, want)
 	}

@@ -23,7 +23,9 @@ const largestFile = 1_000_000
 // work. A letter, a dot or a closing bracket before it would make it part of a URL or of another
 // path.
 var machinePath = regexp.MustCompile(
-	`(?:^|[^\w.~/)}-])(?:/(?:home|Users)/[\w.]+/|/(?:work|root|tmp|private/tmp|var/folders)/\w|[A-Za-z]:\\Users\\)[\w./-]*`,
+	`(?:^|[^\w.~/)}-])` +
+		`(?:/(?:home|Users)/[\w.]+/|/(?:work|root|tmp|private/tmp|var/folders)/\w|[A-Za-z]:\\Users\\)` +
+		`[\w./-]*`,
 )
 
 // programs are the first bytes of what compilers and linkers write.

@@ -23,8 +23,13 @@ var coarseLimits = map[string][2]float64{"coarse-100us": {40, 25}, "coarse-1ms":
 // more than had arrived (TestCausalOracle): it does, but at some seeds. At 4 datagrams a second the
 // original is better, and where a clock is set by a third of its step, at some seeds.
 var coarseMisses = map[string][2]float64{
-	"coarse-15.6ms-4hz": {1900, 4500}, "coarse-15.6ms-clockstep": {3100, 3500}, "coarse-100us-both": {64, 80}, "coarse-1ms-both": {423, 450},
-	"coarse-15.6ms-both": {9530, 9530}, "coarse-1ms-both-still": {186, 350}, "coarse-1ms-instep": {6, 900},
+	"coarse-15.6ms-4hz":       {1900, 4500},
+	"coarse-15.6ms-clockstep": {3100, 3500},
+	"coarse-100us-both":       {64, 80},
+	"coarse-1ms-both":         {423, 450},
+	"coarse-15.6ms-both":      {9530, 9530},
+	"coarse-1ms-both-still":   {186, 350},
+	"coarse-1ms-instep":       {6, 900},
 }
 
 // TestCoarse plays the original and ours where clocks are coarse. The original has the same

@@ -270,7 +270,8 @@ var rivalPrograms = []rival{
 		server: ptpCommon +
 			"unicast_listen 1\ninhibit_multicast_service 1\nmasterOnly 1\n[eth0]' >conf && ptp4l -m -f conf",
 		client: ptpCommon +
-			"slaveOnly 1\nsummary_interval -6\n[unicast_master_table]\ntable_id 1\nlogQueryInterval 0\nUDPv4 " + linkHosts[1].String() +
+			"slaveOnly 1\nsummary_interval -6\n[unicast_master_table]\ntable_id 1\nlogQueryInterval 0\n" +
+			"UDPv4 " + linkHosts[1].String() +
 			"\n[eth0]\nunicast_master_table 1' >conf && ptp4l -m -f conf"},
 }
 
