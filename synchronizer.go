@@ -99,8 +99,7 @@ type TimeSynchronizer struct {
 	both      association
 	minimum   minimum // what an original is told
 	base      uint64  // local time, us, at which x is 0
-	published published
-	_         [48]byte // pads to whole cache lines, so that neighbours in a slice share none
+	published published // whole cache lines end here, so that neighbours in a slice share none
 }
 
 const (
@@ -1856,21 +1855,21 @@ func (o *outgoing) at(x, skew float64) float64 { return o.delta - skew*(x-o.x) }
 // candidates is the least delta since the one before.
 type minimum struct {
 	delta [3]Counter24 // 8 us
-	at    [3]uint64    // local time, us
+	at    [3]uint32    // local time, keptTime; it wraps after 12.7 days
 }
 
 // replace replaces the candidates from one on.
 func (m *minimum) replace(from int, delta Counter24, localUsec uint64) {
 	for i := from; i < len(m.delta); i++ {
 		m.delta[i] = delta
-		m.at[i] = localUsec
+		m.at[i] = uint32(localUsec / keptTime)
 	}
 }
 
 // take takes the delta of a datagram.
 func (m *minimum) take(delta Counter24, localUsec uint64) {
 	age := func(i int) int64 {
-		age := int64(localUsec - m.at[i])
+		age := int64(int32(uint32(localUsec/keptTime)-m.at[i])) * keptTime
 		if age < -second { // the local clock was set back
 			return math.MaxInt64
 		}
