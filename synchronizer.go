@@ -97,8 +97,8 @@ import (
 type TimeSynchronizer struct {
 	bucket    bucket // under way
 	both      association
-	minimum   minimum // what an original is told
-	base      uint64  // local time, us, at which x is 0
+	minimum   minimum   // what an original is told
+	base      uint64    // local time, us, at which x is 0
 	published published // whole cache lines end here, so that neighbours in a slice share none
 }
 
