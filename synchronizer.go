@@ -1255,12 +1255,14 @@ func (a *association) datagram(x float64, raw uint64, b *bucket) (y float64, bel
 	gate := w.lowerGate(x, a.clock.sigma, a.resolution.joint())
 	if y < -gate {
 		by, isFall := a.outliers.add(x, y, gate, x < warmUp)
+		a.dirty = a.dirty || a.outliers.mayBeStep()
 		if !isFall {
 			return 0, false
 		}
 		a.fall(in, x, by)
 		y -= by
 	}
+	a.dirty = a.dirty || a.outliers.mayBeStep() // it was none
 	a.outliers.row = 0
 	if y < 0 {
 		w.lower(x, -y)
@@ -1301,12 +1303,13 @@ func (a *association) heardAgain(d int, x, silence float64) {
 }
 
 // trustState returns the bits unchecked and ambiguous. What is known is checked once both ways have
-// told something since the last silence or clock step, and the anchor, too, if there is one. It is
+// told something since the last silence or clock step, and the anchor, too, if there is one. While
+// an outlier waits that only a clock step explains, nothing is. What is known is
 // ambiguous if the anchor disagrees or the round trip is not from -1 to 66 s. Round trips are known
 // modulo 134.2 s: a negative one is one of 67.1 s or longer, or there was a clock step.
 func (a *association) trustState() (state uint32) {
 	anchorIsOld := a.anchors.known && a.anchors.agreedAt < a.interval.since
-	if !a.interval.checked() || anchorIsOld {
+	if !a.interval.checked() || anchorIsOld || a.outliers.mayBeStep() {
 		state |= unchecked
 	}
 	roundTrip := a.roundTrip()
@@ -2385,6 +2388,10 @@ func (o *outliers) add(x, y, gate float64, first bool) (by float64, believed boo
 	*o = outliers{}
 	return by, true
 }
+
+// mayBeStep reports whether an outlier waits that only a clock step explains: receive times that are
+// swapped make no datagram early by more than a second.
+func (o *outliers) mayBeStep() bool { return o.row > 0 && o.y < -second }
 
 // endBucket counts buckets in a row that had outliers.
 func (o *outliers) endBucket() {

@@ -1136,6 +1136,26 @@ func TestUnheardSteps(t *testing.T) {
 	}
 }
 
+// TestSecondsEarly: no queue and no swapped receive times make a datagram seconds early, only a clock
+// step. So one such datagram ends trust at once, and one that is on time brings it back.
+func TestSecondsEarly(t *testing.T) {
+	w := newWorld(1<<40, 1<<33, 20_000)
+	w.run(60 * time.Second)
+	arrives := func(early uint64) error {
+		w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now-w.delay)+early), w.now)
+		s, _ := w.a.Snapshot(w.now)
+		return s.Within(time.Second)
+	}
+	for _, c := range []struct {
+		early uint64 // us
+		want  error
+	}{{0, nil}, {900_000, nil}, {0, nil}, {5_000_000, ErrUnchecked}, {0, nil}} {
+		if err := arrives(c.early); err != c.want {
+			t.Errorf("after a datagram that was %d us early: %v, want %v", c.early, err, c.want)
+		}
+	}
+}
+
 // TestLongSilence: after a silence of days, for which the clocks drifted apart, no end says that a
 // clock was set. Half a minute later the time is right.
 func TestLongSilence(t *testing.T) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // Two Links, one of whose machines sleeps, which stops its clock and its program: within() must
-// never say '' while the time is further off than the bound, and it must say '' again:
+// never say '' while the time is further off than the bound, and it must say '' again.
+//
+// A machine is judged from the first datagram after the sleep on, and from waking on where it slept
+// itself and a PageWatch says so. What came in the sleep is lost, or it waited in the socket:
 //
 //	node js/sleep.mjs
 
@@ -11,7 +14,8 @@ import * as ts from './timesync.mjs';
 const awakeFor = 60e6; // us until the sleep
 const watched = 35e6; // us after it
 const tolerable = 100e3; // us
-const step = 1000; // us of simulated time
+const step = 5000; // us of simulated time
+const fullSocket = 50; // datagrams
 
 const usec = v => BigInt.asUintN(64, BigInt(Math.floor(v)));
 
@@ -20,15 +24,53 @@ const random = generator(7);
 /** One machine. */
 class Machine {
 	link = new ts.Link();
+	t = 0; // us of simulated time
+	heard = false; // a datagram came after the sleep
 	wrong = 0; // ms for which it trusted a time that was beyond its bound
 	worst = 0; // us by which that was off
 	trusts = Infinity; // us after the sleep until it trusted a right time for good
 
-	constructor(ahead, ppm, sleeps, sleep) {
+	constructor({ahead, ppm, sleeps, sleep, watches}) {
 		this.ahead = ahead;
 		this.rate = 1 + ppm * 1e-6;
 		this.sleeps = sleeps;
 		this.sleep = sleep;
+		this.watch = watches ? this.newWatch() : null;
+	}
+
+	/** Returns a PageWatch as pages have, whose wall clock runs on in sleep. */
+	newWatch() {
+		return new ts.PageWatch({
+			clock: new ts.Clock(() => Number(this.clock(this.t)) / 1000, 0),
+			wall: () => this.t / 1000,
+			onAway: away => {
+				if (away.slept > 0) {
+					this.link.slept(this.clock(this.t));
+				}
+			},
+		});
+	}
+
+	/** Returns whether it can know of the sleep: by its watch, or by a datagram. */
+	knows() {
+		return this.sleeps && this.watch !== null || this.heard;
+	}
+
+	/** What pages do first whenever their code runs. */
+	wake(t) {
+		this.t = t;
+		this.watch?.check();
+	}
+
+	header(t) {
+		this.wake(t);
+		return this.link.header(this.clock(t));
+	}
+
+	open(bytes, t) {
+		this.wake(t);
+		this.link.open(bytes, this.clock(t));
+		this.heard ||= t >= awakeFor + this.sleep;
 	}
 
 	isAsleep(t) {
@@ -41,6 +83,7 @@ class Machine {
 	}
 
 	judge(peer, t) {
+		this.wake(t);
 		const now = this.clock(t);
 		const {within, off, bound} = {
 			within: this.link.within(tolerable, now),
@@ -59,28 +102,39 @@ class Machine {
 	}
 }
 
-/** Plays a sleep of one machine, and returns both. */
-function play({sleep, rate, jitter, mine}) {
-	const me = new Machine(3e12, 20, mine, sleep);
-	const peer = new Machine(5e12, -20, !mine, sleep);
+/**
+ * Plays a sleep of one machine, and returns both. Datagrams that come in the sleep wait in its
+ * socket if it keeps them.
+ */
+function play({sleep, rate, jitter, mine, watches, keeps}) {
+	const me = new Machine({ahead: 3e12, ppm: 20, sleeps: mine, sleep, watches});
+	const peer = new Machine({ahead: 5e12, ppm: -20, sleeps: !mine, sleep, watches});
 	const queue = []; // in flight, in the order of arrival
 	const send = (from, to, t) => {
-		if (from.isAsleep(t)) return;
+		if (from.isAsleep(t)) {
+			return;
+		}
 		const at = t + 20e3 - jitter * Math.log(1 - random());
 		const i = queue.findLastIndex(q => q.at <= at);
-		queue.splice(i + 1, 0, {at, to, bytes: from.link.header(from.clock(t))});
+		queue.splice(i + 1, 0, {at, to, bytes: from.header(t)});
 	};
 	const every = Math.round(1e6 / rate / step) * step;
 	const waiting = []; // in the socket of the machine that sleeps
 	for (let t = step; t < awakeFor + sleep + watched; t += step) {
 		for (const q of waiting.splice(0)) {
-			if (q.to.isAsleep(t)) waiting.push(q);
-			else if (waiting.length < 100) q.to.link.open(q.bytes, q.to.clock(t)); // a full socket
+			if (q.to.isAsleep(t)) {
+				waiting.push(q);
+			} else {
+				q.to.open(q.bytes, t);
+			}
 		}
 		while (queue.length > 0 && queue[0].at <= t) {
 			const q = queue.shift();
-			if (!q.to.isAsleep(t)) q.to.link.open(q.bytes, q.to.clock(t));
-			else if (waiting.length < 50) waiting.push(q);
+			if (!q.to.isAsleep(t)) {
+				q.to.open(q.bytes, t);
+			} else if (keeps && waiting.length < fullSocket) {
+				waiting.push(q);
+			}
 		}
 		if (t % every === 0) send(me, peer, t);
 		if (t % every === Math.floor(every / 3 / step) * step) send(peer, me, t);
@@ -89,9 +143,9 @@ function play({sleep, rate, jitter, mine}) {
 				[me, peer],
 				[peer, me],
 			]) {
-				// 0.1 s after waking: what has come by then can be known
-				if (!one.isAsleep(t) && (t < awakeFor || t > awakeFor + sleep + 100e3))
+				if (t < awakeFor || t >= awakeFor + sleep && one.knows()) {
 					one.judge(other, t);
+				}
 			}
 		}
 	}
@@ -107,22 +161,35 @@ function said(name, {wrong, worst, trusts}) {
 
 const lengths = [5, 20, 40, 67, 101, 134.218, 300, 640]; // s
 const patience = 30e6; // us: 15 s after a clock step, of which a sleep may look like two
+
+/** Returns all worlds: every way to combine what they differ in. */
+function worlds() {
+	let all = [{}];
+	for (const [name, values] of Object.entries({
+		rate: [20, 4],
+		jitter: [0, 3e3],
+		mine: [false, true],
+		watches: [true, false],
+		keeps: [true, false],
+		seconds: lengths,
+	})) {
+		all = all.flatMap(world => values.map(value => ({...world, [name]: value})));
+	}
+	return all;
+}
+
 let bad = 0;
-for (const rate of [20, 4]) {
-	for (const jitter of [0, 3e3]) {
-		for (const mine of [false, true]) {
-			for (const seconds of lengths) {
-				const {me, peer} = play({sleep: seconds * 1e6, rate, jitter, mine});
-				const who = mine ? 'I' : 'the peer';
-				const world = `${rate}/s, jitter ${jitter / 1e3} ms, ${who} slept ${seconds} s`;
-				console.log(`${world}; ${said('I', me)}; ${said('the peer', peer)}`);
-				for (const {wrong, trusts} of [me, peer]) {
-					if (wrong > 0 || trusts > patience) {
-						console.log('that is too bad');
-						bad++;
-					}
-				}
-			}
+for (const world of worlds()) {
+	const {rate, jitter, mine, watches, keeps, seconds} = world;
+	const {me, peer} = play({...world, sleep: seconds * 1e6});
+	const who = mine ? 'I' : 'the peer';
+	const notes = `${watches ? '' : ', unwatched'}${keeps ? '' : ', all lost'}`;
+	const what = `${rate}/s, jitter ${jitter / 1e3} ms, ${who} slept ${seconds} s${notes}`;
+	console.log(`${what}; ${said('I', me)}; ${said('the peer', peer)}`);
+	for (const {wrong, trusts} of [me, peer]) {
+		if (wrong > 0 || trusts > patience) {
+			console.log('that is too bad');
+			bad++;
 		}
 	}
 }

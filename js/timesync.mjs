@@ -1655,12 +1655,14 @@ class Association {
 		const gate = w.lowerGate(x, this.clock.sigma, this.resolution.joint());
 		if (y < -gate) {
 			const by = this.outliers.add(x, y, gate, x < warmUp);
+			this.dirty ||= this.outliers.mayBeStep();
 			if (by === null) {
 				return null;
 			}
 			this.fall(inward, x, by);
 			y -= by;
 		}
+		this.dirty ||= this.outliers.mayBeStep(); // it was none
 		this.outliers.row = 0;
 		if (y < 0) {
 			w.lower(x, -y);
@@ -1724,12 +1726,13 @@ class Association {
 
 	/**
 	 * Returns whether what is known must be checked. It is checked once both ways have told
-	 * something since the last silence or clock step, and the anchor, too, if there is one.
+	 * something since the last silence or clock step, and the anchor, too, if there is one. While
+	 * an outlier waits that only a clock step explains, nothing is.
 	 */
 	isUnchecked() {
 		const {anchors, interval} = this;
 		const anchorIsOld = anchors.known && anchors.agreedAt < interval.since;
-		return !interval.checked() || anchorIsOld;
+		return !interval.checked() || anchorIsOld || this.outliers.mayBeStep();
 	}
 
 	/**
@@ -3148,6 +3151,15 @@ class Outliers {
 		const by = this.least;
 		Object.assign(this, new Outliers());
 		return by;
+	}
+
+	/**
+	 * Returns whether an outlier waits that only a clock step explains: times of receipt that are
+	 * swapped make no datagram early by more than a second.
+	 * @returns {boolean}
+	 */
+	mayBeStep() {
+		return this.row > 0 && this.y < -second;
 	}
 
 	/** Counts buckets in a row that had outliers. */
