@@ -15,12 +15,14 @@ import (
 // twin is a Go end and a JavaScript end that are told the same. What the Go end sends is sent.
 type twin struct {
 	golang, javascript end
-	apart              []float64 // us, of the remote times that both know
-	bounds             []float64 // us, by which their bounds differ then
-	unlike             int       // times when only one of them knew the time
-	sent, headers      int       // headers, and those that were of another length
-	reports            []float64 // us, by which reports of the same datagram differ
-	now                uint64    // when it was last read
+	errs               [2][]float64 // us, of Go's and of JavaScript's remote time, from settles on
+	apart              []float64    // us, of the remote times that both know
+	bounds             []float64    // us, by which their bounds differ then
+	unlike             int          // times when only one of them knew the time
+	sent, headers      int          // headers, and those that were of another length
+	reports            []float64    // us, by which reports of the same datagram differ
+	now                uint64       // when it was last read
+	other              uint64       // JavaScript's remote time then
 }
 
 func (e *twin) anew() {
@@ -51,6 +53,7 @@ func (e *twin) read(now uint64) (remote uint64, bound float64, ok bool) {
 	e.now = now
 	remote, bound, ok = e.golang.read(now)
 	other, otherBound, otherOK := e.javascript.read(now)
+	e.other = other
 	switch {
 	case ok != otherOK:
 		e.unlike++
@@ -81,6 +84,37 @@ func (e *twin) session(seed uint64, rate float64, c course) (said string, alike 
 		rate, c.name, seed, median, p97, testkit.Quantile(e.apart, 1), bounds, e.headers, e.sent, e.unlike)
 	isNear := median <= usual && p97 <= most && bounds <= mostOfBounds
 	return said, isNear && e.unlike == 0 && e.headers <= e.sent/50
+}
+
+// judge adds how far both were off when they were last read, where the truth is a remote time.
+func (e *twin) judge(remote, truth uint64) {
+	for i, said := range []uint64{remote, e.other} {
+		e.errs[i] = append(e.errs[i], math.Abs(float64(int64(said-truth))))
+	}
+}
+
+// TestAccuracyLikeGo: told the same datagrams, JavaScript knows the time as exactly as Go. That is judged on the calm
+// path, from 15 s after the start on. Both count in whole microseconds, so a microsecond is no difference.
+func TestAccuracyLikeGo(t *testing.T) {
+	javascript := newJSEnd(t)
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 4
+	}
+	for _, rate := range []float64{60, 4} {
+		e := &twin{golang: &goEnd{}, javascript: javascript}
+		for seed := *first; seed < *first+seeds; seed++ {
+			session(seed, rate, course{}, [2]end{e, &goEnd{}}, [2]*outcome{{}, {}})
+		}
+		for _, share := range []float64{.5, .99} {
+			golang, javascript := testkit.Quantile(e.errs[0], share), testkit.Quantile(e.errs[1], share)
+			const format = "%g/s, %d seeds from %d, quantile %g of errors: Go %.0f us, JavaScript %.0f us"
+			t.Logf(format, rate, seeds, *first, share, golang, javascript)
+			if javascript > 1.02*golang+1 {
+				t.Error("JavaScript is less exact")
+			}
+		}
+	}
 }
 
 // TestLikeGo: told the same datagrams, a JavaScript end knows the same as a Go end. Go counts in whole microseconds

@@ -219,6 +219,9 @@ func (w *world) ask() {
 		if at < w.last+settles {
 			continue
 		}
+		if both, ok := e.(*twin); ok {
+			both.judge(remote, w.nodes[1-side].NowUsec())
+		}
 		o.errs, o.bounds = append(o.errs, err), append(o.bounds, bound)
 		if !ok || err > bound {
 			o.wrong++
