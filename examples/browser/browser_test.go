@@ -620,6 +620,7 @@ func TestScreenshots(t *testing.T) {
 		w.do(chromedp.EmulateViewport(shot.width, shot.height))
 		w.wait("it goes up", `(({times}) => Object.values(times).map(t => demo.game.platform(t))
 			.every((l, i, all) => l > 0.5 && l < 2.5 && (i === 0 || l > all[i - 1])))(demo.view)`, patience)
+		eval[bool](w, "(scrollTo(0, 0), true)") // the click had scrolled down
 		png, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
 		testkit.Must(t, err)
 		name := strings.TrimSuffix(*screenshots, "/") + "/browser-" + shot.name + ".png"
