@@ -1122,11 +1122,8 @@ type association struct {
 	resolution   resolution
 	dirty        bool    // there is news for readers
 	awaited      uint8   // 1 + the way that has not shown the last clock step yet; 0: none
-	fellWay      uint8   // the way whose floor fell in warm-up
 	mayBeStep    bool    // the last silence may have been a clock step
 	awaitedTrip  float64 // us: the round trip before that step, which holds until the way shows it
-	fellFrom     float64 // us: the round trip before a floor fell in warm-up; 0: none fell
-	fellAt       float64 // x of that fall
 	silenceEnd   float64 // x at which the last silence ended
 	silenceDrift float64 // us: how far the clocks may have drifted apart in it
 	longSilence  longSilence
@@ -1254,7 +1251,7 @@ func (a *association) datagram(x float64, raw uint64, b *bucket) (y float64, bel
 	y = around(raw, a.delta(in, x))
 	gate := w.lowerGate(x, a.clock.sigma, a.resolution.joint())
 	if y < -gate {
-		by, isFall := a.outliers.add(x, y, gate, x < warmUp)
+		by, isFall := a.outliers.add(x, y, x < warmUp)
 		a.dirty = a.dirty || a.outliers.mayBeStep()
 		if !isFall {
 			return 0, false
@@ -1371,23 +1368,11 @@ func (a *association) take(d int, s *sample) (congested bool) {
 	a.limit(d, s)
 	unwatched := s.to-s.from > congestedTime
 	a.arbiter.jumped = a.arbiter.jumped || unwatched
-	fellBy := a.fellFrom - a.roundTrip()
-	sentAfter := s.from > a.fellAt+a.fellFrom // the fall, however the round trip is shared
-	if d != int(a.fellWay) && sentAfter && s.least < lateShare*fellBy {
-		a.fellFrom = 0 // it was the path: a clock step would have made this way late
-	}
 	by, congested := w.take(s, w.upperGate(s.to, a.clock.sigma, a.resolution.joint()))
 	if !congested {
 		w.points.add(point{s.at, a.delta(d, s.at) + s.least}, sign(d)*a.clock.skew)
 	}
-	// A suspended or stepped clock makes every datagram late by seconds; a queue rarely does. Until
-	// it is clear which it is, the bound contains both.
-	// rule: what makes all datagrams so late is a clock
-	if w.leastOfTwo > second {
-		a.interval.slack[d] = max(a.interval.slack[d], a.delay(d)+w.leastOfTwo)
-		a.dirty = true
-	}
-	a.dirty = a.dirty || w.mayBeSlewed() > 0 // readers' bound contains it at once
+	a.dirty = a.dirty || w.mayBeClock() > 0 // readers' bound contains it at once
 	if by > 0 {
 		a.shift(d, s.to, by)
 	} else if a.peer.known && !a.peer.isOriginal() {
@@ -1409,14 +1394,6 @@ func (a *association) fall(d int, x, by float64) {
 	isPossible := roundTrip+by > -dead
 	wasNegative := a.arbiter.reference < -dead
 	if !a.peer.known || isPossible || wasNegative {
-		// In warm-up both floors may still be those of a queue, so a clock step hides in it.
-		// matchStep finds out when the other way becomes late.
-		// rule: what passes for a shorter path may be a clock
-		if by < -dead && a.arbiter.warmingUp() {
-			a.fellFrom = roundTrip
-			a.fellAt = x
-			a.fellWay = uint8(d)
-		}
 		a.shift(d, x, by)
 		return
 	}
@@ -1599,12 +1576,11 @@ func (a *association) matchStep(x float64) {
 		}
 		// A path changes one way only, or both in the same direction.
 		// rule: a clock that is set moves both floors
-		isStep := opens || a.arbiter.matches(by, a.arbiter.reference, l, w)
-		fellLately := a.fellFrom > 0 && x-a.fellAt < settledTime
-		isWarmUpStep := fellLately && a.arbiter.matches(by, a.fellFrom, l, w)
-		if !isStep && !isWarmUpStep {
+		isStep := opens || a.arbiter.matches(by, l, w)
+		if !isStep {
 			continue
 		}
+		isWarmUpStep := !opens && a.arbiter.warmingUp()
 		a.ways[1-d].level += by // what fell was no path
 		a.interval.slack[1-d] += by
 		a.stepClock(d, x, by)
@@ -1612,7 +1588,6 @@ func (a *association) matchStep(x float64) {
 		if isWarmUpStep {
 			a.arbiter.restart(a.roundTrip())
 		}
-		a.fellFrom = 0
 	}
 }
 
@@ -1754,7 +1729,7 @@ func (a *association) review(dt float64) {
 		a.arbiter.age += dt
 		return
 	}
-	a.arbiter.learn(dt, l)
+	a.arbiter.learn(a.clock.at, dt, l)
 	a.follow()
 }
 
@@ -1795,7 +1770,8 @@ func (a *association) view(v *view, x float64, near uint64) {
 	v.toPeer = float32(max(a.delay(out), 0))
 	dispersion := a.dispersion()
 	// What the round trip lacks may be a slew that the late way has not shown yet.
-	wrong := max(-a.roundTrip(), min(a.lack(), unseenSlew), a.ways[in].mayBeSlewed(), 0)
+	late := max(a.ways[in].mayBeClock(), a.ways[out].mayBeClock())
+	wrong := max(-a.roundTrip(), min(a.lack(), unseenSlew), late, 0)
 	ahead := dispersion * max(x-readerMargin-a.clock.at, 0)
 	v.bound = float32(a.interval.bound() + wrong + ahead)
 	v.dispersion = float32(dispersion)
@@ -2055,6 +2031,7 @@ type arbiter struct {
 	age          float64 // us: for how long the round trip has been the reference one
 	candidate    float64 // us: another round trip, which may become the reference
 	candidateAge float64 // us: for how long the round trip has been that
+	fellAt       float64 // x at which the reference fell from the candidate in warm-up
 	original     bool    // the peer is an original, which shows late that its floor rose
 	jumped       bool    // the offset jumped, so what looks like an asymmetry may be a clock step
 }
@@ -2092,6 +2069,14 @@ func (r *arbiter) warmingUp() bool { return r.age < warmUp }
 // isEarly reports whether the round trip is not known well yet.
 func (r *arbiter) isEarly() bool { return r.age < 2*settledTime }
 
+// isLonger reports whether a round trip that is d longer is another one, however small d is: a long
+// time has shown the shortest. An original tells late that its floor fell.
+func (r *arbiter) isLonger(d float64) bool {
+	// Queues and noise make a round trip longer, so the shorter one is that of the path.
+	// rule: a round trip that is well known is not a little longer
+	return d > 0 && !r.isEarly() && !r.original
+}
+
 // asymmetryBound returns by how much the asymmetry may have changed when the round trip became d
 // longer: by half of d, if one way took all of it.
 func (r *arbiter) asymmetryBound(d float64, l look) float64 {
@@ -2099,8 +2084,7 @@ func (r *arbiter) asymmetryBound(d float64, l look) float64 {
 	case d < 0 && (r.warmingUp() || r.original):
 		// The shorter round trip is the right one: there were queues, or an original told late.
 		return 0
-	// A long time has shown the shortest round trip, so a slightly longer one is another path.
-	case d > 0 && !r.isEarly(): // rule: a round trip that is well known is not a little longer
+	case r.isLonger(d):
 	case -l.deadBand < d && d < l.pathBand:
 		return 0
 	}
@@ -2116,8 +2100,8 @@ func (r *arbiter) correct(l look) float64 {
 	return min(max(c, -d), d)
 }
 
-// learn learns the reference round trip from one that lasted for dt.
-func (r *arbiter) learn(dt float64, l look) {
+// learn learns the reference round trip at x, from one that lasted for dt.
+func (r *arbiter) learn(x, dt float64, l look) {
 	d := l.roundTrip - r.reference
 	switch {
 	case l.roundTrip < -l.deadBand:
@@ -2128,12 +2112,13 @@ func (r *arbiter) learn(dt float64, l look) {
 			r.age += dt
 			r.candidateAge = 0
 		}
+		if d <= -l.deadBand { // a clock may have been set; matches finds out
+			r.candidate = r.reference
+			r.fellAt = x
+		}
 		r.reference = l.roundTrip
 	case -l.deadBand < d && d < l.pathBand: // what is shorter may be a clock's
-		// Queues and noise make a round trip longer, so the shorter one is that of the path. An
-		// original tells late.
-		// rule: a shorter round trip is known better
-		if d > 0 && !r.isEarly() && !r.original {
+		if r.isLonger(d) {
 			d /= 10
 		}
 		r.reference += d * min(dt/congestedTime, 1)
@@ -2170,15 +2155,20 @@ func (r *arbiter) learn(dt float64, l look) {
 
 // matches reports whether the round trip would be as before if the floor of w were higher by rise,
 // which is how a clock step looks. In warm-up a queue may have ended as another one came, so it
-// asks for more.
-func (r *arbiter) matches(rise, before float64, l look, w *way) bool {
+// asks for more. The round trip before may then be one that has been taken for a queue's, unless w
+// has been near its floor since.
+func (r *arbiter) matches(rise float64, l look, w *way) bool {
 	most := rise / 2
+	before := r.reference
 	if r.warmingUp() {
 		most = rise / 4
 		maybeAlwaysQueued := w.spreads == 0
 		isRepeated := w.hits >= 2 // a queue reaches the same height once, by chance
 		if maybeAlwaysQueued || w.congestedFor < 5*second || !isRepeated {
 			return false
+		}
+		if w.lastNear <= r.fellAt {
+			before = max(before, r.candidate)
 		}
 	}
 	lack := before - l.roundTrip
@@ -2358,18 +2348,13 @@ type outliers struct {
 const apart = 5e3
 
 // add takes an early outlier that arrived at x, y us above the floor, and returns by how much the
-// floor fell if it is believed. gate is how far apart, in us, outliers of one level may be. At
-// first is the session so young that nobody relies on it; then datagrams of one moment count each.
-func (o *outliers) add(x, y, gate float64, first bool) (by float64, believed bool) {
-	wait := x - o.x
+// floor fell if it is believed. At first is the session so young that nobody relies on it; then
+// datagrams of one moment count each.
+func (o *outliers) add(x, y float64, first bool) (by float64, believed bool) {
 	switch {
-	// Datagrams that a stall held up all arrive at its end, each earlier than the last by the time
-	// between their stamps. They say nothing new about the floor.
-	case y < o.y-wait-gate: // rule: what was held up and arrives at once proves nothing
-		o.row = 0
 	case y > o.y+second: // no jitter is that large: the ones before had another cause
 		o.row = 0
-	case o.row > 0 && wait < apart && !first:
+	case o.row > 0 && x-o.x < apart && !first:
 		return 0, false
 	}
 	o.row++
@@ -2519,12 +2504,16 @@ func (w *way) queue() float64 {
 	return w.residual
 }
 
-// mayBeSlewed returns by how many us a clock may have been slewed since the last report: even the
-// fastest datagrams are late by as much. No slew makes them later than that.
-func (w *way) mayBeSlewed() float64 {
+// mayBeClock returns by how many us a clock may have been set or slewed: even the fastest datagrams
+// are late by as much.
+func (w *way) mayBeClock() float64 {
 	by := w.queue()
-	// rule: what is late may be a slew that no report has shown yet
-	if by > unseenSlew {
+	isMoreThanSlew := by > unseenSlew
+	isLessThanSleep := w.leastOfTwo <= second
+	// A slew moves a clock by little before a report shows it. A suspended clock makes every
+	// datagram late by seconds, which a queue rarely does. What is between the two is a queue.
+	// rule: what is late may be a clock that no report has shown yet
+	if isMoreThanSlew && isLessThanSleep {
 		return 0
 	}
 	return by

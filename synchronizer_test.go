@@ -509,7 +509,7 @@ func (r *trial) look() look {
 func (r *trial) run(s float64) (worst float64) {
 	for range int(5 * s) {
 		r.pass(bucketTime)
-		r.learn(bucketTime, r.look())
+		r.learn(0, bucketTime, r.look())
 		l := r.look()
 		r.off += r.correct(l) - l.correction
 		worst = max(worst, math.Abs(r.off))
@@ -618,7 +618,7 @@ func TestShorterIsBetter(t *testing.T) {
 		}
 		l := look{roundTrip: 40e3 + c.longer, deadBand: 250, pathBand: 125}
 		for range 50 { // 10 s
-			r.learn(bucketTime, l)
+			r.learn(0, bucketTime, l)
 		}
 		if got := r.reference - 40e3; got < c.least || got > c.most {
 			t.Errorf("longer by %v us: the reference moves by %v us", c.longer, got)
@@ -654,15 +654,15 @@ func TestMatches(t *testing.T) {
 		r := newTrial(1, c.known)
 		l := look{roundTrip: r.reference - c.lack, deadBand: 250}
 		w := way{spread: 10, spreads: 1, hits: 2, congestedFor: c.congested}
-		if got := r.matches(c.rise, r.reference, l, &w); got != c.want {
+		if got := r.matches(c.rise, l, &w); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 		w.spreads = 0
-		if r.warmingUp() && r.matches(c.rise, r.reference, l, &w) {
+		if r.warmingUp() && r.matches(c.rise, l, &w) {
 			t.Errorf("%s: the way may have queued since the start", c.name)
 		}
 		w.spreads, w.hits = 1, 1
-		if r.warmingUp() && r.matches(c.rise, r.reference, l, &w) {
+		if r.warmingUp() && r.matches(c.rise, l, &w) {
 			t.Errorf("%s: it was as late only once", c.name)
 		}
 	}
