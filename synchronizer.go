@@ -1397,11 +1397,6 @@ func (a *association) fall(d int, x, by float64) {
 		a.shift(d, x, by)
 		return
 	}
-	// A daemon that slews a clock moves it on and on; a step happens once.
-	// rule: what is set again and again is slewed
-	if a.interval.stepped() && a.interval.undisturbed(x) < settledTime {
-		a.clock.doubt(slewSkew)
-	}
 	// No datagram arrives before it was sent.
 	a.stepClock(d, x, by) // rule: a round trip shorter than nothing is a clock's
 	a.awaited = uint8(2 - d)
@@ -1425,6 +1420,7 @@ func (a *association) stepClock(d int, x, by float64) {
 	for k := range a.ways {
 		a.shift(k, x, 0)
 	}
+	a.clock.doubt(slewSkew) // it may go on as a slew
 	// Clocks go on drifting apart while nobody is heard.
 	// rule: what clocks drift apart in a silence is no step
 	if x-a.silenceEnd > warmUp || abs(by) > a.silenceDrift {
@@ -1584,7 +1580,6 @@ func (a *association) matchStep(x float64) {
 		a.ways[1-d].level += by // what fell was no path
 		a.interval.slack[1-d] += by
 		a.stepClock(d, x, by)
-		a.clock.doubt(slewSkew) // it may go on as a slew
 		if isWarmUpStep {
 			a.arbiter.restart(a.roundTrip())
 		}
