@@ -1117,8 +1117,8 @@ type association struct {
 	interval     interval
 	anchors      anchors
 	peer         peer
-	outgoing     outgoing
 	outliers     outliers
+	outgoing     outgoing
 	resolution   resolution
 	dirty        bool    // there is news for readers
 	awaited      uint8   // 1 + the way that has not shown the last clock step yet; 0: none
@@ -1460,10 +1460,11 @@ func (a *association) followSlew(d int, s *sample) {
 	w := &a.ways[d]
 	lack := a.lack()
 	w.late.add(s, w.residual, lack, w.spread)
-	by := min(w.late.by, lack)
-	slewTime := max(w.late.lasted, 2*second)
+	by := min(float64(w.late.by), lack)
+	lasted := float64(w.late.lasted)
+	slewTime := max(lasted, 2*second)
 	isTooSmall := lack < leastSlew+2*a.resolution.joint()
-	isTooFast := by > slewSkew*w.late.lasted // no daemon slews like that
+	isTooFast := by > slewSkew*lasted // no daemon slews like that
 	switch {
 	case isTooSmall, isTooFast, a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
 		return
@@ -1808,20 +1809,23 @@ func (p *peer) note(minDelta Counter24) (repeated bool) {
 
 // outgoing is the least delta since the last report was read.
 type outgoing struct {
-	delta float64 // us, as of x
-	x     float64
+	least keptPoint
 	some  bool // there is one
 }
 
 // note takes the delta of a datagram, as of x.
 func (o *outgoing) note(delta, x, skew float64) {
-	if !o.some || delta < o.at(x, skew) {
-		*o = outgoing{delta, x, true}
+	p := point{x, delta}.kept()
+	if !o.some || p.above(o.least, -skew) < 0 {
+		*o = outgoing{p, true}
 	}
 }
 
-// at returns the least delta as of x. The clocks have run apart since it was measured.
-func (o *outgoing) at(x, skew float64) float64 { return o.delta - skew*(x-o.x) }
+// at returns the least delta as of x, as keptPoint has it. The clocks have run apart since it was
+// measured.
+func (o *outgoing) at(x, skew float64) uint32 {
+	return o.least.delta - ringDelta(skew*o.least.age(x))
+}
 
 // minimum is what an original reports: the least delta of ten seconds. It is found as an original
 // finds it (Kathleen Nichols' minimum of a window), so that an original learns from us just what
@@ -2385,19 +2389,19 @@ func (o *outliers) endBucket() {
 
 // late is a run of samples of one way that were all above the floor.
 type late struct {
-	by     float64 // us: by at least this much
-	lasted float64 // us: for how long
-	queued float64 // us: for how long of it the samples were later than a slew makes them
+	by     float32 // us: by at least this much
+	lasted float32 // us: for how long
+	queued float32 // us: for how long of it the samples were later than a slew makes them
 }
 
 // add takes a sample that is residual us above the floor. A sample that is not late by most of what
 // the round trip lacks ends the run.
 func (l *late) add(s *sample, residual, lack, spread float64) {
-	if l.lasted == 0 || l.by < lateShare*lack {
-		*l = late{by: residual}
+	if l.lasted == 0 || float64(l.by) < lateShare*lack {
+		*l = late{by: float32(residual)}
 	}
-	span := s.to - s.from
-	l.by = min(l.by, residual)
+	span := float32(s.to - s.from)
+	l.by = min(l.by, float32(residual))
 	l.lasted += span
 	// A queue has nothing to do with what the round trip lacks.
 	// rule: a slew is late by what lacks, a queue by more
@@ -2432,9 +2436,9 @@ type way struct {
 
 // typical is how far above the floor the fastest datagrams usually are.
 type typical struct {
-	height  float64 // us: mean height of the points above the floor
-	spacing float64 // us: time between the points
-	depth   float64 // us*us: height times spacing. In twice the time the fastest is half as high
+	height  float32 // us: mean height of the points above the floor
+	spacing float32 // us: time between the points
+	depth   float32 // us*us: height times spacing. In twice the time the fastest is half as high
 }
 
 // start begins with a datagram at x.
@@ -2517,13 +2521,13 @@ func (w *way) mayBeClock() float64 {
 // isLate reports whether the run of late samples is late by most of what the round trip lacks, and
 // by depths times more than is usual over such a time. A run that mostly queued says nothing.
 func (w *way) isLate(lack, depths float64) bool {
-	by := min(w.late.by, lack)
-	t := w.late.lasted
-	if by <= lateShare*lack || w.late.queued > t/2 {
+	by := min(float64(w.late.by), lack)
+	if by <= lateShare*lack || w.late.queued > w.late.lasted/2 {
 		return false
 	}
-	usualHeight := w.typical.height * min(w.typical.spacing/t, 1)
-	return by*t > depths*w.typical.depth && by > usualHeight
+	t := float64(w.late.lasted)
+	usualHeight := float64(w.typical.height) * min(float64(w.typical.spacing)/t, 1)
+	return by*t > depths*float64(w.typical.depth) && by > usualHeight
 }
 
 // shift moves the floor by d us to another level at x.
@@ -2576,7 +2580,7 @@ func (w *way) lower(x, d float64) {
 func (w *way) lay(d float64) {
 	w.level += d
 	w.residual -= d
-	w.late.by -= d
+	w.late.by -= float32(d)
 }
 
 // learnFirstSpread takes a first spread from the bucket under way.
@@ -2850,13 +2854,14 @@ func (w *way) learnTypical(d int, c *clock) {
 	var room [maxPoints]point
 	heights := w.heights(d, c, &room)
 	_, _, w.meanResidual = residuals(heights, 0)
-	if w.late.by >= 2*w.meanResidual {
+	if float64(w.late.by) >= 2*w.meanResidual {
 		return
 	}
-	w.typical.height = min(w.meanResidual, 2*wobble(heights))
-	w.typical.spacing = -heights[0].x / float64(w.n-1)
-	if w.n >= maxPoints*2/3 && (w.typical.spacing < 2.5*second || w.spacing < w.typical.spacing/2) {
-		w.typical.depth = w.typical.height * w.typical.spacing
+	t := &w.typical
+	t.height = float32(min(w.meanResidual, 2*wobble(heights)))
+	t.spacing = float32(-heights[0].x / float64(w.n-1))
+	if w.n >= maxPoints*2/3 && (t.spacing < 2.5*second || float32(w.spacing) < t.spacing/2) {
+		t.depth = t.height * t.spacing
 	}
 }
 
@@ -3134,9 +3139,9 @@ const (
 	reportNone  = 4 // whatever arrived was measured before a level shift
 )
 
-// set sets the delta, in us, as of localUsec. isNew says that a datagram arrived since the last one
-// was read.
-func (r *ownReport) set(delta float64, localUsec uint64, isNew bool) {
+// set sets the delta, as keptPoint has it, as of localUsec. isNew says that a datagram arrived since
+// the last one was read.
+func (r *ownReport) set(delta uint32, localUsec uint64, isNew bool) {
 	kind := uint64(reportOnce)
 	if !isNew {
 		if r.isTold() {
@@ -3144,8 +3149,7 @@ func (r *ownReport) set(delta float64, localUsec uint64, isNew bool) {
 		}
 		kind = reportNone
 	}
-	fine := uint32(int64(ring(delta, deltaBits) * (1 << (32 - deltaBits))))
-	r.word.Store(uint64(fine)<<32 | uint64(uint32(localUsec>>reportUnit)<<3) | kind)
+	r.word.Store(uint64(delta)<<32 | uint64(uint32(localUsec>>reportUnit)<<3) | kind)
 }
 
 // setMinimum sets what an original is told.
