@@ -449,7 +449,7 @@ const mutations = [
 	// The estimator.
 	{
 		rule: 'a clock that is set is not seen',
-		instead: 'const isStep = opens || arbiter.matches(by, arbiter.reference, look, w);',
+		instead: 'const isStep = opens || arbiter.matches(by, look, w);',
 		say: 'const isStep = false;',
 	},
 	{

@@ -1493,11 +1493,8 @@ class Association {
 	begun = false; // a datagram has arrived
 	dirty = true; // there is news for readers
 	awaited = -1; // the way that has not shown the last clock step yet; -1: none
-	fellWay = inward; // the way whose floor fell in warm-up
 	mayBeStep = false; // the last silence may have been a clock step
 	awaitedTrip = 0; // us: the round trip before that step, which holds until the way shows it
-	fellFrom = 0; // us: the round trip before a floor fell in warm-up; 0: none fell
-	fellAt = 0; // x of that fall
 	silenceEnd = 0; // x at which the last silence ended
 	silenceDrift = 0; // us: how far the clocks may have drifted apart in it
 	longSilence = new LongSilence(0, 0, 0);
@@ -1654,7 +1651,7 @@ class Association {
 		let y = around(raw, this.delta(inward, x));
 		const gate = w.lowerGate(x, this.clock.sigma, this.resolution.joint());
 		if (y < -gate) {
-			const by = this.outliers.add(x, y, gate, x < warmUp);
+			const by = this.outliers.add(x, y, x < warmUp);
 			this.dirty ||= this.outliers.mayBeStep();
 			if (by === null) {
 				return null;
@@ -1799,26 +1796,13 @@ class Association {
 		this.limit(way, sample);
 		const unwatched = sample.to - sample.from > congestedTime;
 		this.arbiter.jumped ||= unwatched;
-		const fellBy = this.fellFrom - this.roundTrip();
-		const fallReached = this.fellAt + this.fellFrom; // however the round trip is shared
-		const sentAfter = sample.from > fallReached;
-		if (way !== this.fellWay && sentAfter && sample.least < lateShare * fellBy) {
-			this.fellFrom = 0; // it was the path: a clock step would have made this way late
-		}
 		const gate = w.upperGate(sample.to, this.clock.sigma, this.resolution.joint());
 		const {by, congested} = w.take(sample, gate);
 		if (!congested) {
 			const delta = this.delta(way, sample.at) + sample.least;
 			w.points.add({x: sample.at, delta}, signOf(way) * this.clock.skew);
 		}
-		// A suspended or stepped clock makes every datagram late by seconds; a queue rarely does.
-		// Until it is clear which it is, the bound contains both.
-		// rule: what makes all datagrams so late is a clock
-		if (w.leastOfTwo > second) {
-			this.interval.atLeast(way, this.delay(way) + w.leastOfTwo);
-			this.dirty = true;
-		}
-		this.dirty ||= w.mayBeSlewed() > 0; // readers' bound contains it at once
+		this.dirty ||= w.mayBeClock() > 0; // readers' bound contains it at once
 		if (by > 0) {
 			this.shift(way, sample.to, by);
 		} else if (this.peer.known && !this.peer.isOriginal()) {
@@ -1845,21 +1829,8 @@ class Association {
 		const isPossible = roundTrip + by > -dead;
 		const wasNegative = this.arbiter.reference < -dead;
 		if (!this.peer.known || isPossible || wasNegative) {
-			// In warm-up both floors may still be those of a queue, so a clock step hides in it.
-			// matchStep finds out when the other way becomes late.
-			// rule: what passes for a shorter path may be a clock
-			if (by < -dead && this.arbiter.warmingUp()) {
-				this.fellFrom = roundTrip;
-				this.fellAt = x;
-				this.fellWay = way;
-			}
 			this.shift(way, x, by);
 			return;
-		}
-		// A daemon that slews a clock moves it on and on; a step happens once.
-		// rule: what is set again and again is slewed
-		if (this.interval.stepped() && this.interval.undisturbed(x) < settledTime) {
-			this.clock.doubt(slewSkew);
 		}
 		// No datagram arrives before it was sent.
 		this.stepClock(way, x, by); // rule: a round trip shorter than nothing is a clock's
@@ -1892,6 +1863,7 @@ class Association {
 		this.clock.offset += signOf(way) * by;
 		this.shift(inward, x, 0);
 		this.shift(outward, x, 0);
+		this.clock.doubt(slewSkew); // it may go on as a slew
 		// Clocks go on drifting apart while nobody is heard.
 		// rule: what clocks drift apart in a silence is no step
 		if (x - this.silenceEnd > warmUp || Math.abs(by) > this.silenceDrift) {
@@ -2070,20 +2042,17 @@ class Association {
 			}
 			// A path changes one way only, or both in the same direction.
 			// rule: a clock that is set moves both floors
-			const isStep = opens || arbiter.matches(by, arbiter.reference, look, w);
-			const fellLately = this.fellFrom > 0 && x - this.fellAt < settledTime;
-			const isWarmUpStep = fellLately && arbiter.matches(by, this.fellFrom, look, w);
-			if (!isStep && !isWarmUpStep) {
+			const isStep = opens || arbiter.matches(by, look, w);
+			if (!isStep) {
 				continue;
 			}
+			const isWarmUpStep = !opens && arbiter.warmingUp();
 			this.ways[1 - way].level += by; // what fell was no path
 			this.interval.slack[1 - way] += by;
 			this.stepClock(way, x, by);
-			this.clock.doubt(slewSkew); // it may go on as a slew
 			if (isWarmUpStep) {
 				arbiter.restart(this.roundTrip());
 			}
-			this.fellFrom = 0;
 		}
 	}
 
@@ -2237,7 +2206,7 @@ class Association {
 			arbiter.age += dt;
 			return;
 		}
-		arbiter.learn(dt, look);
+		arbiter.learn(this.clock.at, dt, look);
 		this.follow();
 	}
 
@@ -2290,7 +2259,8 @@ class Association {
 		view.dispersion = this.dispersion();
 		// What the round trip lacks may be a slew that the late way has not shown yet.
 		const lack = Math.min(this.lack(), unseenSlew);
-		const wrong = Math.max(-this.roundTrip(), lack, this.ways[inward].mayBeSlewed(), 0);
+		const late = this.ways.map((w) => w.mayBeClock());
+		const wrong = Math.max(-this.roundTrip(), lack, ...late, 0);
 		const ahead = view.dispersion * Math.max(x - readerMargin - this.clock.at, 0);
 		view.bound = this.interval.bound() + wrong + ahead;
 		return view;
@@ -2745,6 +2715,7 @@ class Arbiter {
 	age = 0; // us: for how long the round trip has been the reference one
 	candidate = 0; // us: another round trip, which may become the reference
 	candidateAge = 0; // us: for how long the round trip has been that
+	fellAt = 0; // x at which the reference fell from the candidate in warm-up
 	original = false; // the peer is an original, which shows late that its floor rose
 	jumped = false; // the offset jumped, so what looks like an asymmetry may be a clock step
 
@@ -2784,6 +2755,17 @@ class Arbiter {
 	}
 
 	/**
+	 * Returns whether a round trip that is d longer is another one, however small d is: a long
+	 * time has shown the shortest. An original tells late that its floor fell.
+	 * @param {number} d us
+	 */
+	isLonger(d) {
+		// Queues and noise make a round trip longer, so the shorter one is that of the path.
+		// rule: a round trip that is well known is not a little longer
+		return d > 0 && !this.isEarly() && !this.original;
+	}
+
+	/**
 	 * Returns by how much the asymmetry may have changed when the round trip became d longer: by
 	 * half of d, if one way took all of it.
 	 * @param {number} d us
@@ -2795,10 +2777,7 @@ class Arbiter {
 			// late.
 			return 0;
 		}
-		// A long time has shown the shortest round trip, so a slightly longer one is another path.
-		// rule: a round trip that is well known is not a little longer
-		const isAnotherPath = d > 0 && !this.isEarly();
-		if (!isAnotherPath && -look.deadBand < d && d < look.pathBand) {
+		if (!this.isLonger(d) && -look.deadBand < d && d < look.pathBand) {
 			return 0;
 		}
 		return Math.abs(d) / 2;
@@ -2817,11 +2796,12 @@ class Arbiter {
 	}
 
 	/**
-	 * Learns the reference round trip from one that lasted for dt.
+	 * Learns the reference round trip at x, from one that lasted for dt.
+	 * @param {number} x
 	 * @param {number} dt us
 	 * @param {Look} look
 	 */
-	learn(dt, look) {
+	learn(x, dt, look) {
 		const d = look.roundTrip - this.reference;
 		if (look.roundTrip < -look.deadBand) {
 			// There was a clock step, and one way has not shown it yet.
@@ -2832,13 +2812,13 @@ class Arbiter {
 				this.age += dt;
 				this.candidateAge = 0;
 			}
+			if (d <= -look.deadBand) { // a clock may have been set; matches finds out
+				this.candidate = this.reference;
+				this.fellAt = x;
+			}
 			this.reference = look.roundTrip;
 		} else if (-look.deadBand < d && d < look.pathBand) { // what is shorter may be a clock's
-			// Queues and noise make a round trip longer, so the shorter one is that of the path.
-			// An original tells late.
-			// rule: a shorter round trip is known better
-			const isDoubtful = d > 0 && !this.isEarly() && !this.original;
-			const step = isDoubtful ? d / 10 : d;
+			const step = this.isLonger(d) ? d / 10 : d;
 			this.reference += step * Math.min(dt / congestedTime, 1);
 			this.age += dt;
 			this.candidateAge = 0;
@@ -2876,20 +2856,24 @@ class Arbiter {
 	/**
 	 * Returns whether the round trip would be as before if the floor of w were higher by rise,
 	 * which is how a clock step looks. In warm-up a queue may have ended as another one came, so
-	 * it asks for more.
+	 * it asks for more. The round trip before may then be one that has been taken for a queue's,
+	 * unless w has been near its floor since.
 	 * @param {number} rise us
-	 * @param {number} before us
 	 * @param {Look} look
 	 * @param {Way} w
 	 */
-	matches(rise, before, look, w) {
+	matches(rise, look, w) {
 		let most = rise / 2;
+		let before = this.reference;
 		if (this.warmingUp()) {
 			most = rise / 4;
 			const maybeAlwaysQueued = w.spreads === 0;
 			const isRepeated = w.hits >= 2; // a queue reaches the same height once, by chance
 			if (maybeAlwaysQueued || w.congestedFor < 5 * second || !isRepeated) {
 				return false;
+			}
+			if (w.lastNear <= this.fellAt) {
+				before = Math.max(before, this.candidate);
 			}
 		}
 		const lack = before - look.roundTrip;
@@ -3114,25 +3098,17 @@ class Outliers {
 
 	/**
 	 * Adds an early outlier that arrived at x, y us above the floor, and returns by how much the
-	 * floor fell, or null while that is not believed. gate is how far apart, in us, outliers of
-	 * one level may be. At first is the session so young that nobody relies on it; then datagrams
-	 * of one moment count each.
+	 * floor fell, or null while that is not believed. At first is the session so young that
+	 * nobody relies on it; then datagrams of one moment count each.
 	 * @param {number} x
 	 * @param {number} y
-	 * @param {number} gate
 	 * @param {boolean} first
 	 * @returns {number | null}
 	 */
-	add(x, y, gate, first) {
-		const wait = x - this.x;
-		// Datagrams that a stall held up all arrive at its end, each earlier than the last by the
-		// time between their stamps. They say nothing new about the floor.
-		// rule: what was held up and arrives at once proves nothing
-		if (y < this.y - wait - gate) {
+	add(x, y, first) {
+		if (y > this.y + second) { // more than jitter: the ones before had another cause
 			this.row = 0;
-		} else if (y > this.y + second) { // more than jitter: the ones before had another cause
-			this.row = 0;
-		} else if (this.row > 0 && wait < apart && !first) {
+		} else if (this.row > 0 && x - this.x < apart && !first) {
 			return null;
 		}
 		this.row++;
@@ -3306,13 +3282,17 @@ class Way {
 	}
 
 	/**
-	 * Returns by how many us a clock may have been slewed since the last report: even the fastest
-	 * datagrams are late by as much. No slew makes them later than that.
+	 * Returns by how many us a clock may have been set or slewed: even the fastest datagrams are
+	 * late by as much.
 	 */
-	mayBeSlewed() {
+	mayBeClock() {
 		const by = this.queue();
-		// rule: what is late may be a slew that no report has shown yet
-		return by > unseenSlew ? 0 : by;
+		const isMoreThanSlew = by > unseenSlew;
+		const isLessThanSleep = this.leastOfTwo <= second;
+		// A slew moves a clock by little before a report shows it. A suspended clock makes every
+		// datagram late by seconds, which a queue rarely does. What is between the two is a queue.
+		// rule: what is late may be a clock that no report has shown yet
+		return isMoreThanSlew && isLessThanSleep ? 0 : by;
 	}
 
 	/**
