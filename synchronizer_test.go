@@ -668,6 +668,32 @@ func TestMatches(t *testing.T) {
 	}
 }
 
+// TestMatchesAfterFall: in warm-up a clock that was set is first taken for the end of a queue. It
+// shows when the other way is late by as much, unless that way has been near its floor since.
+func TestMatchesAfterFall(t *testing.T) {
+	const s = second
+	r := newTrial(1, 3)
+	before := r.reference
+	r.learn(4*s, bucketTime, look{roundTrip: before - 5000, deadBand: 250})
+	if got := r.reference; got != before-5000 {
+		t.Fatalf("the reference is %v us shorter, not 5000", before-got)
+	}
+	l := look{roundTrip: r.reference, deadBand: 250}
+	for _, c := range []struct {
+		rise, lastNear float64 // us
+		want           bool
+	}{
+		{5000, 3 * s, true},
+		{4600, 3 * s, false}, // by another amount
+		{5000, 5 * s, false}, // a datagram has come through fast
+	} {
+		w := way{spread: 10, spreads: 1, hits: 2, congestedFor: 5 * s, lastNear: c.lastNear}
+		if got := r.matches(c.rise, l, &w); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
 // span is an interval, and the truth: two clocks that run apart by less than the interval widens,
 // and delays of half a millisecond and more.
 type span struct {

@@ -213,8 +213,8 @@ func TestInlined(t *testing.T) {
 // together, and the words that readers need are apart from them.
 func TestSize(t *testing.T) {
 	size := reflect.TypeFor[timesync.TimeSynchronizer]().Size()
-	if size > 1152 {
-		t.Errorf("%d bytes, more than 1152", size)
+	if size > 1088 {
+		t.Errorf("%d bytes, more than 1088", size)
 	}
 	if bits.UintSize < 64 {
 		return
