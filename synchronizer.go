@@ -122,8 +122,8 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 	y := wrap(dx*uint64(b.rate)>>31-uint64(remoteSendTS24)<<ts24Shift-b.origin, deltaBits)
 	b.count++
 	if dx < uint64(b.span) && uint64(y) < maxDelta {
-		b.add(int32(y))
-		b.untold = min(b.untold, int32(y))
+		b.fresh.add(int32(y))
+		b.measureJitter(int32(y))
 		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 	}
 	return s.slowPath(remoteSendTS24, localRecvUsec)
@@ -167,11 +167,13 @@ func (s *TimeSynchronizer) notice(x float64, localUsec uint64) {
 		s.both.outgoing = outgoing{}
 	}
 	b := &s.bucket
-	if b.untold < math.MaxInt32 {
-		delta := s.both.delta(in, x) + float64(b.untold)
+	if b.fresh.first < none {
+		delta := s.both.delta(in, x) + float64(b.fresh.first)
 		s.both.outgoing.note(delta, x, s.both.clock.skew)
 		s.minimum.take(NewCounter24(uint64(int64(delta))>>ts24Shift), localUsec)
-		b.untold = math.MaxInt32
+		b.two.add(b.fresh.first)
+		b.two.add(b.fresh.second)
+		b.fresh = noneYet
 	}
 }
 
@@ -1337,7 +1339,7 @@ func (a *association) learnResolution(d float64) {
 func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 	a.advance(x)
 	a.outliers.endBucket()
-	if b.fastest == math.MaxInt32 {
+	if b.two.first == none {
 		return false // there were only early outliers
 	}
 	s := &sample{
@@ -1345,11 +1347,11 @@ func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 		to:    x,
 		since: b.from,
 		at:    b.from + bucketTime/2,
-		least: float64(b.fastest),
+		least: float64(b.two.first),
 		next:  infinite,
 	}
 	if !b.single() {
-		s.next = float64(b.runnerUp)
+		s.next = float64(b.two.second)
 	}
 	congested = a.take(in, s)
 	if !congested && b.many() {
@@ -2268,18 +2270,32 @@ const (
 // bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch only this
 // cache line.
 type bucket struct {
-	at       uint64  // local time, us: dx later a datagram is rate*dx - stamp - origin above the floor
-	origin   uint64  // us: the floor at that time, on the ring of deltas, minus that time
-	from     float64 // x at which the bucket began
-	rate     uint32  // 2^-31: 1 minus the slope of the floor
-	fastest  int32   // us: height of the fastest datagram above the floor
-	runnerUp int32   // us: height of the second fastest
-	untold   int32   // us: height of the fastest one that the outgoing report does not contain yet
-	span     uint32  // us: time from at to the end of the bucket; 0: the fast path is closed
-	delay    int32   // us: minimum one-way delay
-	count    uint32  // datagrams
-	last     int32   // us: height of the last datagram
-	jitter   int32   // 2^-jitterBits us: mean difference of two successive datagrams
+	at     uint64  // local time, us: dx later a datagram is rate*dx - stamp - origin above the floor
+	origin uint64  // us: the floor at that time, on the ring of deltas, minus that time
+	from   float64 // x at which the bucket began
+	rate   uint32  // 2^-31: 1 minus the slope of the floor
+	fresh  fastest // of the datagrams since the slow path looked last
+	two    fastest // of all before them
+	span   uint32  // us: time from at to the end of the bucket; 0: the fast path is closed
+	delay  int32   // us: minimum one-way delay
+	count  uint32  // datagrams
+	last   int32   // us: height of the last datagram
+	jitter int32   // 2^-jitterBits us: mean difference of two successive datagrams
+}
+
+// fastest are the heights, in us, of the two fastest datagrams above the floor; none where there is
+// no such datagram.
+type fastest struct{ first, second int32 }
+
+const none = math.MaxInt32
+
+var noneYet = fastest{none, none}
+
+// add adds a datagram that is y us above the floor.
+func (f *fastest) add(y int32) {
+	first := f.first
+	f.first = min(first, y)
+	f.second = min(f.second, max(first, y))
 }
 
 const jitterBits = 4 // RFC 3550: the jitter moves by a sixteenth of each difference
@@ -2287,22 +2303,24 @@ const jitterBits = 4 // RFC 3550: the jitter moves by a sixteenth of each differ
 // begin begins a bucket at x.
 func (b *bucket) begin(x float64) {
 	b.from = x
-	b.fastest = math.MaxInt32
-	b.runnerUp = math.MaxInt32
-	b.untold = math.MaxInt32
+	b.fresh = noneYet
+	b.two = noneYet
 }
 
-// add adds a datagram that is y us above the floor.
+// add adds a datagram that the slow path took, y us above the floor.
 func (b *bucket) add(y int32) {
-	first := b.fastest
-	b.fastest = min(first, y)
-	b.runnerUp = min(b.runnerUp, max(first, y))
+	b.two.add(y)
+	b.measureJitter(y)
+}
+
+// measureJitter takes the height of the next datagram above the floor.
+func (b *bucket) measureJitter(y int32) {
 	b.jitter += min(abs(y-b.last), second) - (b.jitter+1<<(jitterBits-1))>>jitterBits
 	b.last = y
 }
 
 // single reports whether fewer than two datagrams arrived.
-func (b *bucket) single() bool { return b.runnerUp == math.MaxInt32 }
+func (b *bucket) single() bool { return b.two.second == none }
 
 // many reports whether enough datagrams arrived that the two fastest differ little, even where a
 // path flaps.
@@ -2311,9 +2329,9 @@ func (b *bucket) many() bool { return b.count > fitPoints+1 }
 // rise says that the floor rose by d us.
 func (b *bucket) rise(d float64) {
 	b.last = int32(min(max(float64(b.last)-d, math.MinInt32/2), math.MaxInt32/2))
-	for _, y := range []*int32{&b.fastest, &b.runnerUp, &b.untold} {
-		if *y < math.MaxInt32 {
-			*y = int32(min(max(float64(*y)-d, 0), math.MaxInt32-1))
+	for _, y := range []*int32{&b.two.first, &b.two.second} {
+		if *y < none {
+			*y = int32(min(max(float64(*y)-d, 0), none-1))
 		}
 	}
 }
@@ -2588,7 +2606,7 @@ func (w *way) learnFirstSpread(b *bucket) {
 	// Until there is a spread the gates are too wide to see a clock step.
 	// rule: the first bucket need not be over
 	if w.spreads == 0 && b.count >= fitPoints {
-		w.spread = min(float64(b.runnerUp-b.fastest), second/2)
+		w.spread = min(float64(b.two.second-b.two.first), second/2)
 	}
 }
 
