@@ -54,24 +54,25 @@ func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
 	return c, nil
 }
 
-func (c *Client) begin() {
-	c.welcomes, c.buffers, c.heard, c.frozen = welcomes{}, buffers{}, vitals{}, false
-	c.wide = vitals{}
+func (g *Client) begin() {
+	g.welcomes, g.buffers, g.heard, g.frozen = welcomes{}, buffers{}, vitals{}, false
+	g.wide = vitals{}
 }
 
 // paused notes a Pause or a Resume.
-func (c *Client) paused() {
-	c.frozen, c.buffers.rebase = false, true
-	clear(c.buffers.sent) // the first of them came in the pause, of which the server tells nothing
-	c.welcomes.resumed, c.welcomes.resumeAt = true, reading{c.remote.near.at(c.atUsec), c.atUsec}
+func (g *Client) paused() {
+	g.frozen, g.buffers.rebase = false, true
+	clear(g.buffers.sent) // the first of them came in the pause, of which the server tells nothing
+	g.welcomes.resumed, g.welcomes.resumeAt = true, reading{g.remote.near.at(g.atUsec), g.atUsec}
 }
 
-func (c *Client) setBack(byUsec uint64) {
+func (g *Client) setBack(byUsec uint64) {
 	for _, at := range []*uint64{
-		&c.welcomes.last.atUsec, &c.welcomes.earlier.atUsec, &c.welcomes.resumeAt.atUsec,
-		&c.remote.near.atUsec, &c.remote.said.atUsec,
-		&c.buffers.refAt, &c.buffers.ahead.atUsec, &c.buffers.behind.atUsec, &c.buffers.hitch.began, &c.buffers.hitch.ended,
-		&c.heard.atUsec, &c.entered, &c.steered, &c.counts, &c.wide.atUsec,
+		&g.welcomes.last.atUsec, &g.welcomes.earlier.atUsec, &g.welcomes.resumeAt.atUsec,
+		&g.remote.near.atUsec, &g.remote.said.atUsec,
+		&g.buffers.refAt, &g.buffers.ahead.atUsec, &g.buffers.behind.atUsec,
+		&g.buffers.hitch.began, &g.buffers.hitch.ended,
+		&g.heard.atUsec, &g.entered, &g.steered, &g.counts, &g.wide.atUsec,
 	} {
 		*at -= byUsec
 	}
@@ -81,29 +82,29 @@ func (c *Client) setBack(byUsec uint64) {
 // to the same server or to another. The clocks run on until the first Welcome of that server. If
 // its epoch is the present one, they are corrected as after any silence. Any other epoch, later or
 // earlier, replaces the present one. The error says that remote is nil.
-func (c *Client) Follow(remote RemoteClock) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.remote.follow(remote); err != nil {
+func (g *Client) Follow(remote RemoteClock) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.remote.follow(remote); err != nil {
 		return err
 	}
 	// until track knows the other clock, nothing counts
-	c.buffers = buffers{rebase: true}
-	c.welcomes.last.ok, c.welcomes.earlier.ok = false, false // but which epochs are over is known
+	g.buffers = buffers{rebase: true}
+	g.welcomes.last.ok, g.welcomes.earlier.ok = false, false // but which epochs are over is known
 	return nil
 }
 
 // SetBuffers changes the buffers, for instance for another platform; see ClientConfig. A small
 // change is slewed, a large one is a step. A clock that is within DeadBand of its new place stays.
 // The error says that a buffer is longer than an hour.
-func (c *Client) SetBuffers(client, server time.Duration) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	conf := c.conf
+func (g *Client) SetBuffers(client, server time.Duration) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	conf := g.conf
 	conf.ClientBuffer, conf.ServerBuffer = client, server
 	err := conf.complete()
 	if err == nil {
-		c.conf = conf
+		g.conf = conf
 	}
 	return err
 }
@@ -118,94 +119,94 @@ func (c *Client) SetBuffers(client, server time.Duration) error {
 // has come for 3 s. A later Advance may still believe an earlier epoch in which the client never
 // was. While very many events wait for an Advance, a Welcome that would add to them is ignored,
 // and counted in Stats.EventsLost; the server repeats it.
-func (c *Client) OnWelcome(w Welcome, nowUsec uint64) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (g *Client) OnWelcome(w Welcome, nowUsec uint64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if !w.plausible() {
 		return ErrMessage
 	}
-	if !c.started {
-		c.early.Add(1)
+	if !g.started {
+		g.early.Add(1)
 		return ErrEpoch
 	}
-	c.hear(&c.heard, 0, nowUsec)
+	g.hear(&g.heard, 0, nowUsec)
 	came := arrived{w, true, nowUsec}
-	if c.welcomes.refuses(came) {
-		c.oldEpoch.Add(1)
+	if g.welcomes.refuses(came) {
+		g.oldEpoch.Add(1)
 		return ErrEpoch
 	}
 	// which are two events
-	if len(c.events) >= maxEvents-1 && (w.Epoch != c.now.epoch || !w.Rate.equal(c.now.rate)) {
-		c.stats.EventsLost++
+	if len(g.events) >= maxEvents-1 && (w.Epoch != g.now.epoch || !w.Rate.equal(g.now.rate)) {
+		g.stats.EventsLost++
 		return nil
 	}
-	c.believe(came)
+	g.believe(came)
 	return nil
 }
 
 // believe takes a Welcome.
-func (c *Client) believe(w arrived) {
-	if c.now.epoch != 0 && w.Epoch != c.now.epoch {
-		c.leave(w.Epoch)
+func (g *Client) believe(w arrived) {
+	if g.now.epoch != 0 && w.Epoch != g.now.epoch {
+		g.leave(w.Epoch)
 	}
-	told := w.Epoch == c.welcomes.last.Epoch && w.Rate.equal(c.welcomes.last.Rate)
-	if !c.buffers.rebase && c.welcomes.overlooked(w.Welcome, c.conf.HardThreshold) {
+	told := w.Epoch == g.welcomes.last.Epoch && w.Rate.equal(g.welcomes.last.Rate)
+	if !g.buffers.rebase && g.welcomes.overlooked(w.Welcome, g.conf.HardThreshold) {
 		// states since then came late, but no path is longer
-		c.buffers.behind, c.buffers.rebase = follower{}, true
+		g.buffers.behind, g.buffers.rebase = follower{}, true
 	}
-	c.welcomes.repeated = c.welcomes.last.ok && w.Epoch == c.welcomes.last.Epoch
-	c.welcomes.last, c.welcomes.earlier = w, arrived{}
-	c.now.epoch, c.remote.near = w.Epoch, w.reading()
-	c.buffers.hitch.told(w.Welcome, w.atUsec)
-	if w.inputs.ticks > 0 && c.now.known {
-		c.buffers.inputsArrived(&w.inputs, c.atUsec)
+	g.welcomes.repeated = g.welcomes.last.ok && w.Epoch == g.welcomes.last.Epoch
+	g.welcomes.last, g.welcomes.earlier = w, arrived{}
+	g.now.epoch, g.remote.near = w.Epoch, w.reading()
+	g.buffers.hitch.told(w.Welcome, w.atUsec)
+	if w.inputs.ticks > 0 && g.now.known {
+		g.buffers.inputsArrived(&w.inputs, g.atUsec)
 	}
-	if !told && !w.Rate.equal(c.now.rate) {
-		c.meetRate(w.Rate)
+	if !told && !w.Rate.equal(g.now.rate) {
+		g.meetRate(w.Rate)
 	}
-	if c.frozen && !w.Paused {
-		c.frozen = false
-		c.setPaused(w.atUsec, false)
+	if g.frozen && !w.Paused {
+		g.frozen = false
+		g.setPaused(w.atUsec, false)
 	}
 }
 
 // leave ends the present epoch.
-func (c *Client) leave(next uint64) {
-	c.report(Event{Kind: EventEpochChanged, Epoch: next})
-	c.welcomes.leave(c.now.epoch)
-	c.buffers = buffers{}
-	c.now.known, c.now.paused, c.frozen = false, false, false
-	c.unsync()
-	c.snap.Store(&snapshot{})
+func (g *Client) leave(next uint64) {
+	g.report(Event{Kind: EventEpochChanged, Epoch: next})
+	g.welcomes.leave(g.now.epoch)
+	g.buffers = buffers{}
+	g.now.known, g.now.paused, g.frozen = false, false, false
+	g.unsync()
+	g.snap.Store(&snapshot{})
 }
 
 // meetRate reports that the server has another rate, and takes it if that is configured: the time
 // stays, the ticks are counted anew.
-func (c *Client) meetRate(r Rate) {
+func (g *Client) meetRate(r Rate) {
 	e := Event{Kind: EventRateMismatch, Rate: r, Last: -1}
-	if c.conf.OnMismatch != MismatchAdjust || r.above(c.cfg.MaxRate) {
-		c.report(e)
+	if g.conf.OnMismatch != MismatchAdjust || r.above(g.cfg.MaxRate) {
+		g.report(e)
 		return
 	}
-	c.now.rate = r
+	g.now.rate = r
 	// they are of other ticks
-	c.buffers.sent, c.buffers.states, c.buffers.hitch = nil, arrivals{}, hitch{}
-	if c.now.known {
-		c.publish()
+	g.buffers.sent, g.buffers.states, g.buffers.hitch = nil, arrivals{}, hitch{}
+	if g.now.known {
+		g.publish()
 	}
-	if c.stats.Ticks == 0 { // so none is left out
-		c.setNextTick(c.firstTick())
+	if g.stats.Ticks == 0 { // so none is left out
+		g.setNextTick(g.firstTick())
 	}
-	c.renumber(c.firstTick(), e)
+	g.renumber(g.firstTick(), e)
 }
 
 // Hello returns the message to send to the server. ok is false before the client is
 // synchronized, and when the server's Welcome says that it has heard it. Send it with
 // each datagram, or some times a second, while ok is true.
-func (c *Client) Hello() (h Hello, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return Hello{c.now.epoch, c.now.rate}, c.synced && !(c.welcomes.last.ok && c.welcomes.last.Heard)
+func (g *Client) Hello() (h Hello, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return Hello{g.now.epoch, g.now.rate}, g.synced && !(g.welcomes.last.ok && g.welcomes.last.Heard)
 }
 
 // AcceptState is Accept for the state of tick n. If ClientBuffer is zero, it also learns when
@@ -215,160 +216,160 @@ func (c *Client) Hello() (h Hello, ok bool) {
 //
 // A state that comes 0.25 s or more after the last Advance, or within 0.25 s of such a late
 // Advance, says nothing of the path: it may have waited on this machine while the program hung.
-func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.Accept(epoch, n, nowUsec) {
+func (g *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.Accept(epoch, n, nowUsec) {
 		return false
 	}
-	c.hear(&c.heard, 0, nowUsec)
-	if !c.now.paused {
-		waited := elapsed(c.steered, nowUsec) > hang || int64(nowUsec-c.counts) < 0
-		c.buffers.stateArrived(n, c.now.rate.Duration(n), c.now.read(server, nowUsec), waited, nowUsec)
+	g.hear(&g.heard, 0, nowUsec)
+	if !g.now.paused {
+		waited := elapsed(g.steered, nowUsec) > hang || int64(nowUsec-g.counts) < 0
+		g.buffers.stateArrived(n, g.now.rate.Duration(n), g.now.read(server, nowUsec), waited, nowUsec)
 	}
 	return true
 }
 
 // ran notes when the input for a tick is sent.
-func (c *Client) ran(n Tick) { c.buffers.inputSent(n, c.now.rate.Duration(n), c.atUsec) }
+func (g *Client) ran(n Tick) { g.buffers.inputSent(n, g.now.rate.Duration(n), g.atUsec) }
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
-func (c *Client) steer() {
-	if c.now.known && elapsed(c.steered, c.atUsec) > hang {
-		c.counts = c.atUsec + uint64(hang.Microseconds())
+func (g *Client) steer() {
+	if g.now.known && elapsed(g.steered, g.atUsec) > hang {
+		g.counts = g.atUsec + uint64(hang.Microseconds())
 	}
-	c.steered = c.atUsec
-	c.watch(&c.heard, 0)
-	c.reconsider()
-	known := c.aim()
+	g.steered = g.atUsec
+	g.watch(&g.heard, 0)
+	g.reconsider()
+	known := g.aim()
 	switch {
-	case !known && c.synced:
-		c.unsync()
-		c.stats.Losses++
-		c.report(Event{Kind: EventLost})
-	case known && !c.synced:
-		if !c.now.known {
-			c.enter()
+	case !known && g.synced:
+		g.unsync()
+		g.stats.Losses++
+		g.report(Event{Kind: EventLost})
+	case known && !g.synced:
+		if !g.now.known {
+			g.enter()
 		}
-		c.sync()
+		g.sync()
 	}
-	if known && c.welcomes.tells(c.atUsec) {
-		c.drive()
-		c.buffers.driven(c.nextTick())
+	if known && g.welcomes.tells(g.atUsec) {
+		g.drive()
+		g.buffers.driven(g.nextTick())
 	}
 }
 
 // reconsider believes a Welcome of an earlier epoch when those of the present one have
 // stopped and the remote clock agrees with it: the server was started again after its
 // wall clock had been set back.
-func (c *Client) reconsider() {
-	now, w := c.atUsec, c.welcomes.earlier
-	if !w.ok || elapsed(c.welcomes.last.atUsec, now) < welcomeGap {
+func (g *Client) reconsider() {
+	now, w := g.atUsec, g.welcomes.earlier
+	if !w.ok || elapsed(g.welcomes.last.atUsec, now) < welcomeGap {
 		return
 	}
-	delay, _ := c.remote.clock.MinimumOneWayDelay()
-	if r, ok := c.remote.read(w.reading(), now); ok && w.fits(r, delay, 0) {
-		c.believe(w)
+	delay, _ := g.remote.clock.MinimumOneWayDelay()
+	if r, ok := g.remote.read(w.reading(), now); ok && w.fits(r, delay, 0) {
+		g.believe(w)
 	}
 }
 
 // aim finds where the clocks should be, the targets in steering. known says whether it has.
-func (c *Client) aim() (known bool) {
-	w, now := &c.welcomes, c.atUsec
+func (g *Client) aim() (known bool) {
+	w, now := &g.welcomes, g.atUsec
 	if !w.last.ok {
 		return false
 	}
-	r, ok := c.remote.read(c.remote.near, now)
-	from, to, okDelays := c.remote.delays()
-	game, most := int64(r.usec-w.last.OriginUsec), c.conf.SyncBound
-	bound, bounded := c.remote.clock.ErrorBound(now)
-	if c.synced {
+	r, ok := g.remote.read(g.remote.near, now)
+	from, to, okDelays := g.remote.delays()
+	game, most := int64(r.usec-w.last.OriginUsec), g.conf.SyncBound
+	bound, bounded := g.remote.clock.ErrorBound(now)
+	if g.synced {
 		most = satAdd(most, most)
 	}
 	if !ok || !okDelays || game < -maxAhead || game > maxAhead ||
-		!w.agrees(r, from, c.now.known, c.stats.Ticks == 0) {
+		!w.agrees(r, from, g.now.known, g.stats.Ticks == 0) {
 		return false
 	}
 	if most > 0 && !(bounded && bound <= most) {
-		c.tooWide(bound)
+		g.tooWide(bound)
 		return false
 	}
-	if by, updated := c.remote.note(r); updated && c.on.AfterSync != nil {
-		c.report(Event{Kind: eventUpdated, By: by})
+	if by, updated := g.remote.note(r); updated && g.on.AfterSync != nil {
+		g.report(Event{Kind: eventUpdated, By: by})
 	}
-	if c.now.known && !w.tells(now) {
-		c.buffers.rebase = true // where game time will go on, nobody knows
+	if g.now.known && !w.tells(now) {
+		g.buffers.rebase = true // where game time will go on, nobody knows
 		return true
 	}
 	at := time.Duration(game) * time.Microsecond
 	if w.last.Paused {
 		at = w.last.Rate.Duration(w.last.Tick)
 	}
-	c.target(at, at-from, at+to)
+	g.target(at, at-from, at+to)
 	return true
 }
 
 // tooWide reports once, after silence, that the error bound is all that is missing.
-func (c *Client) tooWide(bound time.Duration) {
-	if c.now.known || c.wide.silent {
+func (g *Client) tooWide(bound time.Duration) {
+	if g.now.known || g.wide.silent {
 		return
 	}
-	if !c.wide.known {
-		c.wide.known, c.wide.atUsec = true, c.atUsec
+	if !g.wide.known {
+		g.wide.known, g.wide.atUsec = true, g.atUsec
 	}
-	if elapsed(c.wide.atUsec, c.atUsec) >= silence && len(c.events) < maxEvents {
-		c.wide.silent = true
-		c.report(Event{Kind: EventTooWide, By: bound, Last: -1})
+	if elapsed(g.wide.atUsec, g.atUsec) >= silence && len(g.events) < maxEvents {
+		g.wide.silent = true
+		g.report(Event{Kind: EventTooWide, By: bound, Last: -1})
 	}
 }
 
 // target sets the targets, given the shared clock, and the times of which the fastest datagrams
 // arrive from the server, and at it.
-func (c *Client) target(at, early, late time.Duration) {
-	b, s, now, skew := &c.buffers, &c.steering, c.atUsec, c.remote.ppb
-	if c.conf.HardOnly {
+func (g *Client) target(at, early, late time.Duration) {
+	b, s, now, skew := &g.buffers, &g.steering, g.atUsec, g.remote.ppb
+	if g.conf.HardOnly {
 		skew = 0
 	}
-	b.track(at, skew, c.conf.HardThreshold, now)
-	s.Age = elapsed(c.entered, now)
+	b.track(at, skew, g.conf.HardThreshold, now)
+	s.Age = elapsed(g.entered, now)
 	s.SharedTime = Steered{Target: at}
-	s.ServerTime = Steered{Target: early - max(c.conf.ClientBuffer, 0)}
-	s.PredictedTime = Steered{Target: late + max(c.conf.ServerBuffer, 0)}
-	share, rate := c.conf.LateShare/2, c.now.rate // with room for what is not known yet
-	if c.conf.ClientBuffer == 0 {
+	s.ServerTime = Steered{Target: early - max(g.conf.ClientBuffer, 0)}
+	s.PredictedTime = Steered{Target: late + max(g.conf.ServerBuffer, 0)}
+	share, rate := g.conf.LateShare/2, g.now.rate // with room for what is not known yet
+	if g.conf.ClientBuffer == 0 {
 		behind := b.behind.distance(b.ref-early, rate.Duration(1), b.every, share, now)
 		s.ServerTime = Steered{Target: b.ref - behind, Measured: b.behind.tally.all > 0}
-		s.ServerTime.Late = b.behind.jumps(c.latest(server) - s.ServerTime.Target)
+		s.ServerTime.Late = b.behind.jumps(g.latest(server) - s.ServerTime.Target)
 	}
-	if c.conf.ServerBuffer == 0 {
+	if g.conf.ServerBuffer == 0 {
 		// A tick is played by the frame after its start, and of more than MaxTicks the oldest are
 		// skipped.
-		frame := min(c.frames.usual(), rate.Duration(Tick(c.cfg.MaxTicks)))
+		frame := min(g.frames.usual(), rate.Duration(Tick(g.cfg.MaxTicks)))
 		ahead := b.ahead.distance(late-b.ref, rate.Duration(2), frame, share, now)
 		s.PredictedTime = Steered{Target: b.ref + ahead, Measured: b.ahead.tally.all > 0}
-		s.PredictedTime.Late = b.ahead.jumps(s.PredictedTime.Target - c.latest(predicted))
+		s.PredictedTime.Late = b.ahead.jumps(s.PredictedTime.Target - g.latest(predicted))
 	}
 	for _, k := range s.clocks() {
 		k.At, k.Pace.SkewPPB = k.Target, skew
 	}
-	c.goal, c.fastestFrom, c.fastestTo = s.PredictedTime.Target, early, late
+	g.goal, g.fastestFrom, g.fastestTo = s.PredictedTime.Target, early, late
 }
 
 // enter starts the clocks of an epoch. Ticks that have run in the one before make it
 // a step.
-func (c *Client) enter() {
-	old, s := c.latest(predicted), c.steering // a copy: drive needs it as it is
-	c.now.courses = [3]course{}               // the past was another time
-	c.frozen, c.now.paused = c.welcomes.last.Paused, c.welcomes.last.Paused
-	c.cfg.Provider.InitializeClient(&s)
+func (g *Client) enter() {
+	old, s := g.latest(predicted), g.steering // a copy: drive needs it as it is
+	g.now.courses = [3]course{}               // the past was another time
+	g.frozen, g.now.paused = g.welcomes.last.Paused, g.welcomes.last.Paused
+	g.cfg.Provider.InitializeClient(&s)
 	for i, k := range s.clocks() {
-		c.set(i, within(k.At), k.Pace.limited())
+		g.set(i, within(k.At), k.Pace.limited())
 	}
-	c.now.known, c.entered, c.counts = true, c.atUsec, c.atUsec
-	if c.stats.Ticks > 0 {
-		c.step(old, false)
+	g.now.known, g.entered, g.counts = true, g.atUsec, g.atUsec
+	if g.stats.Ticks > 0 {
+		g.step(old, false)
 	} else {
-		c.setNextTick(c.firstTick())
+		g.setNextTick(g.firstTick())
 	}
 }
 
@@ -400,19 +401,19 @@ type Timing struct {
 
 // Timing returns how the clocks are set, as of the last Advance. ok is false while they are not
 // known.
-func (c *Client) Timing() (t Timing, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.now.known {
+func (g *Client) Timing() (t Timing, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.now.known {
 		return Timing{}, false
 	}
 	return Timing{
-		Lead: c.latest(predicted) - c.latest(shared), Delay: c.latest(shared) - c.latest(server),
-		ServerBuffer: c.latest(predicted) - c.fastestTo, ClientBuffer: c.fastestFrom - c.latest(server),
-		Error:      c.goal - c.latest(predicted),
-		LateInputs: c.buffers.ahead.tally.share(), LateStates: c.buffers.behind.tally.share(),
-		ServerDebt: c.welcomes.last.Debt,
-		HeardUsec:  c.heard.atUsec,
-		Silent:     c.heard.silent,
+		Lead: g.latest(predicted) - g.latest(shared), Delay: g.latest(shared) - g.latest(server),
+		ServerBuffer: g.latest(predicted) - g.fastestTo, ClientBuffer: g.fastestFrom - g.latest(server),
+		Error:      g.goal - g.latest(predicted),
+		LateInputs: g.buffers.ahead.tally.share(), LateStates: g.buffers.behind.tally.share(),
+		ServerDebt: g.welcomes.last.Debt,
+		HeardUsec:  g.heard.atUsec,
+		Silent:     g.heard.silent,
 	}, true
 }

@@ -26,7 +26,8 @@ const setBack = time.Second
 const sleptLong = time.Second
 
 // loop is what a Server and a Client have in common: a life from Start to Stop, the clocks and
-// the ticks.
+// the ticks. Receivers are called g, for game, here and in readers, Client and Server: go doc
+// lists the methods of all four under Client and Server.
 type loop struct {
 	role      role
 	reads     *readers // what readers see of it
@@ -61,83 +62,83 @@ type role interface {
 	setBack(byUsec uint64) // the local clock was set back
 }
 
-func (l *loop) init(r role, reads *readers, cfg Config, on Handlers) {
-	l.role, l.reads, l.cfg, l.on = r, reads, cfg, on
-	l.reads.behind, l.reads.ahead = cfg.AcceptBehind, cfg.AcceptAhead
-	l.isSynced = make(chan struct{})
-	l.now.rate = cfg.Rate.orDefault()
-	l.reads.snap.Store(&snapshot{})
+func (g *loop) init(r role, reads *readers, cfg Config, on Handlers) {
+	g.role, g.reads, g.cfg, g.on = r, reads, cfg, on
+	g.reads.behind, g.reads.ahead = cfg.AcceptBehind, cfg.AcceptAhead
+	g.isSynced = make(chan struct{})
+	g.now.rate = cfg.Rate.orDefault()
+	g.reads.snap.Store(&snapshot{})
 }
 
 // Start starts the clocks and the ticks: on a server at once, at FirstTick, on a
 // client when the first Welcome and the remote clock are there; the first tick is
 // then the next one that begins, whatever went before. It does nothing if started.
-func (l *loop) Start(nowUsec uint64) { l.start(nowUsec) }
+func (g *loop) Start(nowUsec uint64) { g.start(nowUsec) }
 
-func (l *loop) start(nowUsec uint64) (life int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.started {
-		l.started, l.stats, l.atUsec, l.frames = true, Stats{}, nowUsec, frameTimes{}
-		l.reads.refused.Store(0)
-		l.reads.oldEpoch.Store(0)
-		l.reads.early.Store(0)
-		l.role.begin()
+func (g *loop) start(nowUsec uint64) (life int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.started {
+		g.started, g.stats, g.atUsec, g.frames = true, Stats{}, nowUsec, frameTimes{}
+		g.reads.refused.Store(0)
+		g.reads.oldEpoch.Store(0)
+		g.reads.early.Store(0)
+		g.role.begin()
 	}
-	return l.life.Load()
+	return g.life.Load()
 }
 
 // Stop stops the ticks and the clocks at once, also from inside of a handler, and
 // forgets the other side: the server, or the peers. No handler is called after it; only one
 // that another goroutine is just about to call may still begin. It does nothing if stopped.
-func (l *loop) Stop() { l.stop(l.life.Load()) }
+func (g *loop) Stop() { g.stop(g.life.Load()) }
 
 // stop ends a life, unless that is over.
-func (l *loop) stop(life int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.started || l.life.Load() != life {
+func (g *loop) stop(life int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.started || g.life.Load() != life {
 		return
 	}
-	l.life.Add(1)
-	l.started, l.events = false, nil
-	l.now = snapshot{rate: l.cfg.Rate.orDefault()}
-	l.unsync()
-	l.reads.snap.Store(&snapshot{})
+	g.life.Add(1)
+	g.started, g.events = false, nil
+	g.now = snapshot{rate: g.cfg.Rate.orDefault()}
+	g.unsync()
+	g.reads.snap.Store(&snapshot{})
 }
 
 // Pause stops the ticks at once, and the clocks 20 ms after nowUsec: no reader that is so far
 // ahead sees them go back. All peers should pause at the same time, or the others step
 // when this one resumes.
-func (l *loop) Pause(nowUsec uint64) { l.pause(nowUsec, true) }
+func (g *loop) Pause(nowUsec uint64) { g.pause(nowUsec, true) }
 
 // Resume ends a pause: the ticks may run at once, and 20 ms after nowUsec the clocks go on
 // where they were. A client then goes on by its own until a Welcome says that the
 // server does, too. If the server paused for equally long, that changes nothing, and
 // otherwise the client steps.
-func (l *loop) Resume(nowUsec uint64) { l.pause(nowUsec, false) }
+func (g *loop) Resume(nowUsec uint64) { g.pause(nowUsec, false) }
 
-func (l *loop) pause(nowUsec uint64, paused bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.now.known && l.now.paused != paused {
-		l.setPaused(nowUsec, paused)
-		l.role.paused()
+func (g *loop) pause(nowUsec uint64, paused bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.now.known && g.now.paused != paused {
+		g.setPaused(nowUsec, paused)
+		g.role.paused()
 	}
 }
 
-func (l *loop) setPaused(nowUsec uint64, paused bool) {
-	l.reach(nowUsec)
-	l.now.paused = paused
-	for i := range l.now.courses {
-		c := &l.now.courses[i]
+func (g *loop) setPaused(nowUsec uint64, paused bool) {
+	g.reach(nowUsec)
+	g.now.paused = paused
+	for i := range g.now.courses {
+		c := &g.now.courses[i]
 		c.turn(piece{
-			from:  l.atUsec + readerMargin,
+			from:  g.atUsec + readerMargin,
 			pace:  Pace{SkewPPB: c.last().pace.SkewPPB},
 			still: paused,
 		})
 	}
-	l.publish()
+	g.publish()
 }
 
 // Run starts, advances by Config.Clock until ctx ends or Stop is called, and stops.
@@ -146,23 +147,23 @@ func (l *loop) setPaused(nowUsec uint64, paused bool) {
 // after Stop. A run ends only what it started or found started: after a Stop another
 // Run may follow at once, and begins when the handlers of the old one have returned.
 // If the machine slept, Run reports EventSlept.
-func (l *loop) Run(ctx context.Context) error {
-	life := l.start(l.cfg.Clock())
-	defer l.stop(life)
-	l.cfg.Slept() // what was before
+func (g *loop) Run(ctx context.Context) error {
+	life := g.start(g.cfg.Clock())
+	defer g.stop(life)
+	g.cfg.Slept() // what was before
 	for ctx.Err() == nil {
-		if slept := l.cfg.Slept(); slept > sleptLong {
-			l.mu.Lock()
-			l.report(Event{Kind: EventSlept, By: slept, Last: -1})
-			l.mu.Unlock()
+		if slept := g.cfg.Slept(); slept > sleptLong {
+			g.mu.Lock()
+			g.report(Event{Kind: EventSlept, By: slept, Last: -1})
+			g.mu.Unlock()
 		}
-		l.Advance(l.cfg.Clock())
-		if l.life.Load() != life {
+		g.Advance(g.cfg.Clock())
+		if g.life.Load() != life {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(l.wait(l.cfg.Clock())):
+		case <-time.After(g.wait(g.cfg.Clock())):
 		}
 	}
 	return ctx.Err()
@@ -171,9 +172,9 @@ func (l *loop) Run(ctx context.Context) error {
 // wait returns how long Run waits: until the next tick starts, but not long while nobody knows
 // when that will be: in a pause, while the handlers of another Advance run, or while the clocks
 // are not known.
-func (l *loop) wait(nowUsec uint64) time.Duration {
-	if s := l.reads.snap.Load(); s.known && !s.paused && !l.busy.Load() {
-		until := s.rate.Duration(l.reads.nextTick()) - s.read(predicted, nowUsec)
+func (g *loop) wait(nowUsec uint64) time.Duration {
+	if s := g.reads.snap.Load(); s.known && !s.paused && !g.busy.Load() {
+		until := s.rate.Duration(g.reads.nextTick()) - s.read(predicted, nowUsec)
 		return min(max(until+time.Microsecond, 0), maxWait)
 	}
 	return maxWait / 10
@@ -187,183 +188,183 @@ func (l *loop) wait(nowUsec uint64) time.Duration {
 //	if client.WasAway(clock.Now()) {
 //		continue // with the next datagram
 //	}
-func (l *loop) WasAway(nowUsec uint64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (g *loop) WasAway(nowUsec uint64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	longest := time.Second
-	if l.cfg.StallThreshold > 0 {
-		longest = l.cfg.StallThreshold
+	if g.cfg.StallThreshold > 0 {
+		longest = g.cfg.StallThreshold
 	}
-	return l.now.known && elapsed(l.atUsec, nowUsec) > longest
+	return g.now.known && elapsed(g.atUsec, nowUsec) > longest
 }
 
 // Advance advances the clocks to nowUsec and runs the ticks that have become due:
 // those that start at or before predicted time, each once and in order, see
 // Config.MaxTicks. It returns how many. Call it in every frame. It does nothing while
 // another Advance runs, as when a handler calls it.
-func (l *loop) Advance(nowUsec uint64) (ticks int) { return l.advance(nowUsec, false) }
+func (g *loop) Advance(nowUsec uint64) (ticks int) { return g.advance(nowUsec, false) }
 
 // AdvanceOne is Advance for a physics engine that steps at the tick rate by a clock of its
 // own: call it in every physics step instead. It runs one tick, also if that is early
 // by less than a tick; none if it is earlier; and if the loop is a tick or more
 // behind, those ticks too.
-func (l *loop) AdvanceOne(nowUsec uint64) (ticks int) { return l.advance(nowUsec, true) }
+func (g *loop) AdvanceOne(nowUsec uint64) (ticks int) { return g.advance(nowUsec, true) }
 
 // advance is Advance or, with a single tick if possible, AdvanceOne.
-func (l *loop) advance(nowUsec uint64, single bool) (ticks int) {
-	if !l.busy.CompareAndSwap(false, true) {
+func (g *loop) advance(nowUsec uint64, single bool) (ticks int) {
+	if !g.busy.CompareAndSwap(false, true) {
 		return 0
 	}
-	defer l.busy.Store(false)
-	l.mu.Lock()
-	due, life, events := l.due(nowUsec, single), l.life.Load(), l.events
-	l.events = nil
-	l.mu.Unlock()
+	defer g.busy.Store(false)
+	g.mu.Lock()
+	due, life, events := g.due(nowUsec, single), g.life.Load(), g.events
+	g.events = nil
+	g.mu.Unlock()
 	for _, e := range events {
 		if e.Kind == eventUpdated {
-			call(l, life, l.on.AfterSync, e.By)
+			call(g, life, g.on.AfterSync, e.By)
 			continue
 		}
-		if e.Kind == EventRateMismatch && l.cfg.OnMismatch == MismatchWarn && l.life.Load() == life {
-			own := l.cfg.Rate.orDefault()
-			l.cfg.Logger.Warn("tick: another tick rate",
+		if e.Kind == EventRateMismatch && g.cfg.OnMismatch == MismatchWarn && g.life.Load() == life {
+			own := g.cfg.Rate.orDefault()
+			g.cfg.Logger.Warn("tick: another tick rate",
 				"peer", e.Peer, "rate", e.Rate.String(), "own", own.String())
 		}
-		call(l, life, l.on.Event, e)
+		call(g, life, g.on.Event, e)
 	}
-	return l.runTicks(due, life)
+	return g.runTicks(due, life)
 }
 
 // due advances the clocks and returns how many ticks to run.
-func (l *loop) due(nowUsec uint64, single bool) int {
-	if !l.started {
+func (g *loop) due(nowUsec uint64, single bool) int {
+	if !g.started {
 		return 0
 	}
-	if int64(nowUsec-l.atUsec) < 0 {
-		l.stats.Backwards++
-		l.clockSetBack(nowUsec)
+	if int64(nowUsec-g.atUsec) < 0 {
+		g.stats.Backwards++
+		g.clockSetBack(nowUsec)
 	}
-	gap := elapsed(l.atUsec, nowUsec)
-	if !l.now.known {
+	gap := elapsed(g.atUsec, nowUsec)
+	if !g.now.known {
 		gap = 0 // waiting for the first synchronization is not a stall
 	}
-	l.reach(nowUsec)
-	if l.now.paused {
+	g.reach(nowUsec)
+	if g.now.paused {
 		return 0
 	}
-	if l.now.known {
-		l.frames.add(gap)
+	if g.now.known {
+		g.frames.add(gap)
 	}
-	if l.role.steer(); !l.now.known {
+	if g.role.steer(); !g.now.known {
 		return 0
 	}
-	if l.publish(); l.now.paused { // the role has just found a pause
+	if g.publish(); g.now.paused { // the role has just found a pause
 		return 0
 	}
-	return l.plan(gap, single)
+	return g.plan(gap, single)
 }
 
 // clockSetBack lets the clocks and ticks go on where they are if the local clock has been set
 // back, so that a time is earlier than the last one by more than a late reading can be.
-func (l *loop) clockSetBack(nowUsec uint64) {
-	back := -elapsed(l.atUsec, nowUsec)
+func (g *loop) clockSetBack(nowUsec uint64) {
+	back := -elapsed(g.atUsec, nowUsec)
 	if back <= setBack {
 		return
 	}
-	by := l.atUsec - nowUsec
-	for i, c := range l.now.courses {
+	by := g.atUsec - nowUsec
+	for i, c := range g.now.courses {
 		moved := make(course, len(c)) // readers may have the old one
 		for k, p := range c {
 			p.from -= by
 			moved[k] = p
 		}
-		l.now.courses[i] = moved
+		g.now.courses[i] = moved
 	}
-	l.atUsec = nowUsec
-	l.role.setBack(by)
-	l.publish()
-	l.report(Event{Kind: EventClockSet, By: -back, Last: -1})
+	g.atUsec = nowUsec
+	g.role.setBack(by)
+	g.publish()
+	g.report(Event{Kind: EventClockSet, By: -back, Last: -1})
 }
 
 // plan applies the policies and returns how many ticks to run.
-func (l *loop) plan(gap time.Duration, single bool) int {
-	next, last := l.reads.nextTick(), l.now.rate.Ticks(l.latest(predicted))
+func (g *loop) plan(gap time.Duration, single bool) int {
+	next, last := g.reads.nextTick(), g.now.rate.Ticks(g.latest(predicted))
 	if single && next == last+1 {
 		last = next
 	}
-	due, most, stall := max(last-next+1, 0), Tick(l.cfg.MaxTicks), l.cfg.StallThreshold
+	due, most, stall := max(last-next+1, 0), Tick(g.cfg.MaxTicks), g.cfg.StallThreshold
 	keep, e := due, Event{Kind: EventSkipped}
 	switch {
 	case stall > 0 && gap > stall:
-		l.stats.Stalls++
+		g.stats.Stalls++
 		keep, e = min(due, 1), Event{Kind: EventStalled, By: gap}
-	case l.cfg.CatchUp == CatchUpRunAll:
+	case g.cfg.CatchUp == CatchUpRunAll:
 		most = runAllMost
 		keep = min(due, most)
 	case due <= most:
-	case l.cfg.CatchUp == CatchUpJump:
+	case g.cfg.CatchUp == CatchUpJump:
 		keep = 1
-	case l.cfg.CatchUp == CatchUpDrop || l.now.rate.Ticks(l.frames.usual()) >= most:
+	case g.cfg.CatchUp == CatchUpDrop || g.now.rate.Ticks(g.frames.usual()) >= most:
 		keep = most // frames that are too long make up for nothing
 	case stall > 0:
-		keep = max(min(due, l.now.rate.Ticks(stall)), most)
+		keep = max(min(due, g.now.rate.Ticks(stall)), most)
 	}
 	if keep < due || e.Kind == EventStalled {
-		l.renumber(next+due-keep, e)
+		g.renumber(next+due-keep, e)
 	}
 	return int(min(keep, most))
 }
 
 // firstTick returns the first tick that starts at predicted time or later.
-func (l *loop) firstTick() Tick { return l.now.rate.Ticks(l.latest(predicted)-1) + 1 }
+func (g *loop) firstTick() Tick { return g.now.rate.Ticks(g.latest(predicted)-1) + 1 }
 
 // step reports that predicted time was set from old to what it is, and goes on with the tick that
 // is running now, or after it if that is run already. With all, the ticks between are run, if an
 // Advance may run so many.
-func (l *loop) step(old time.Duration, all bool) {
-	l.stats.Steps++
-	e := Event{Kind: EventStepped, By: satAdd(l.latest(predicted), -old)}
-	next, running := l.reads.nextTick(), l.now.rate.Ticks(l.latest(predicted))
-	switch most := Tick(l.cfg.MaxTicks); {
+func (g *loop) step(old time.Duration, all bool) {
+	g.stats.Steps++
+	e := Event{Kind: EventStepped, By: satAdd(g.latest(predicted), -old)}
+	next, running := g.reads.nextTick(), g.now.rate.Ticks(g.latest(predicted))
+	switch most := Tick(g.cfg.MaxTicks); {
 	case e.By < 0 && running < next-1:
 		next = running + 1
 	case running > next && !(all && running-next < most):
 		next = running
 	}
-	l.renumber(next, e)
+	g.renumber(next, e)
 }
 
 // renumber goes on with another tick, and reports in e which are left out for that, or come again.
-func (l *loop) renumber(next Tick, e Event) {
-	old := l.reads.nextTick()
-	l.reads.setNextTick(next)
+func (g *loop) renumber(next Tick, e Event) {
+	old := g.reads.nextTick()
+	g.reads.setNextTick(next)
 	if e.First, e.Last, e.Again = min(old, next), max(old, next)-1, next < old; !e.Again {
-		l.stats.Skipped += uint64(next - old)
+		g.stats.Skipped += uint64(next - old)
 	}
-	l.report(e)
+	g.report(e)
 }
 
 // runTicks runs the ticks that are due, until a handler stops or pauses the loop.
-func (l *loop) runTicks(due int, life int64) (ticks int) {
+func (g *loop) runTicks(due int, life int64) (ticks int) {
 	if due == 0 {
 		return 0
 	}
 	bracket := func(handler func()) {
-		if handler != nil && l.life.Load() == life {
+		if handler != nil && g.life.Load() == life {
 			handler()
 		}
 	}
-	bracket(l.on.BeforeLoop)
+	bracket(g.on.BeforeLoop)
 	for ; ticks < due; ticks++ {
-		t, ok := l.take(life)
+		t, ok := g.take(life)
 		if !ok {
 			break
 		}
-		call(l, life, l.on.BeforeTick, t)
-		call(l, life, l.on.Tick, t)
-		call(l, life, l.on.AfterTick, t)
+		call(g, life, g.on.BeforeTick, t)
+		call(g, life, g.on.Tick, t)
+		call(g, life, g.on.AfterTick, t)
 	}
-	bracket(l.on.AfterLoop)
+	bracket(g.on.AfterLoop)
 	return ticks
 }
 
@@ -375,19 +376,19 @@ func call[T any](l *loop, life int64, handler func(T), arg T) {
 }
 
 // take takes the next tick, unless a handler has stopped or paused the loop.
-func (l *loop) take(life int64) (Update, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.life.Load() != life || !l.now.known || l.now.paused {
+func (g *loop) take(life int64) (Update, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.life.Load() != life || !g.now.known || g.now.paused {
 		return Update{}, false
 	}
-	r, n := l.now.rate, l.reads.nextTick()
-	l.reads.setNextTick(n + 1)
-	l.stats.Ticks++
+	r, n := g.now.rate, g.reads.nextTick()
+	g.reads.setNextTick(n + 1)
+	g.stats.Ticks++
 	start := r.At(n, 0)
-	back := l.latest(predicted) - r.Duration(n)
-	l.role.ran(n)
-	clocks := Clocks{Time{r, l.pinned(shared, back)}, Time{r, l.pinned(server, back)}, start}
+	back := g.latest(predicted) - r.Duration(n)
+	g.role.ran(n)
+	clocks := Clocks{Time{r, g.pinned(shared, back)}, Time{r, g.pinned(server, back)}, start}
 	return Update{n, start.length(), clocks}, true
 }
 
@@ -395,21 +396,21 @@ func (l *loop) take(life int64) (Update, bool) {
 // last frame both moved evenly, and before it they are taken to go alike, but not so
 // that a tick would see less than the one before. (The Network Time System takes them
 // to go alike always, and in whole ticks.)
-func (l *loop) pinned(i int, back time.Duration) time.Duration {
-	if frame := l.moved[predicted]; 0 < back && back < frame {
-		back = time.Duration(float64(l.moved[i]) * (float64(back) / float64(frame)))
+func (g *loop) pinned(i int, back time.Duration) time.Duration {
+	if frame := g.moved[predicted]; 0 < back && back < frame {
+		back = time.Duration(float64(g.moved[i]) * (float64(back) / float64(frame)))
 	}
-	l.pins[i] = max(l.latest(i)-back, l.pins[i])
-	return l.pins[i]
+	g.pins[i] = max(g.latest(i)-back, g.pins[i])
+	return g.pins[i]
 }
 
 // WaitSynced waits until a client is synchronized with its server, a server until it
 // is started, or returns the error of ctx. Another goroutine must advance it: a handler must not
 // call it, since it would wait for itself.
-func (l *loop) WaitSynced(ctx context.Context) error {
-	l.mu.Lock()
-	done := l.isSynced
-	l.mu.Unlock()
+func (g *loop) WaitSynced(ctx context.Context) error {
+	g.mu.Lock()
+	done := g.isSynced
+	g.mu.Unlock()
 	select {
 	case <-done:
 		return nil
@@ -419,71 +420,71 @@ func (l *loop) WaitSynced(ctx context.Context) error {
 }
 
 // Stats returns the counts.
-func (l *loop) Stats() Stats {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.stats
-	s.Refused = l.reads.refused.Load()
-	s.OldEpoch = l.reads.oldEpoch.Load()
-	s.Early = l.reads.early.Load()
-	if l.now.known {
-		s.Debt = max(l.now.rate.Ticks(l.latest(predicted))-l.reads.nextTick()+1, 0)
+func (g *loop) Stats() Stats {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.stats
+	s.Refused = g.reads.refused.Load()
+	s.OldEpoch = g.reads.oldEpoch.Load()
+	s.Early = g.reads.early.Load()
+	if g.now.known {
+		s.Debt = max(g.now.rate.Ticks(g.latest(predicted))-g.reads.nextTick()+1, 0)
 	}
 	return s
 }
 
 // debt returns how many ticks are due at nowUsec beyond those of a frame as most are.
-func (l *loop) debt(nowUsec uint64) Tick {
-	if !l.now.known || l.now.paused {
+func (g *loop) debt(nowUsec uint64) Tick {
+	if !g.now.known || g.now.paused {
 		return 0
 	}
-	due := l.now.rate.Ticks(l.now.read(predicted, nowUsec)) - l.reads.nextTick() + 1
-	frame := l.now.rate.Ticks(l.frames.median()) + 1
+	due := g.now.rate.Ticks(g.now.read(predicted, nowUsec)) - g.reads.nextTick() + 1
+	frame := g.now.rate.Ticks(g.frames.median()) + 1
 	return max(due-frame, 0)
 }
 
 // reach moves the last input to nowUsec, unless that is past.
-func (l *loop) reach(nowUsec uint64) {
-	if int64(nowUsec-l.atUsec) <= 0 {
+func (g *loop) reach(nowUsec uint64) {
+	if int64(nowUsec-g.atUsec) <= 0 {
 		return
 	}
-	for i := range l.moved {
-		l.moved[i] = l.now.read(i, nowUsec) - l.latest(i)
+	for i := range g.moved {
+		g.moved[i] = g.now.read(i, nowUsec) - g.latest(i)
 	}
-	l.atUsec = nowUsec
+	g.atUsec = nowUsec
 }
 
 // latest returns what clock i reads at the last input.
-func (l *loop) latest(i int) time.Duration { return l.now.read(i, l.atUsec) }
+func (g *loop) latest(i int) time.Duration { return g.now.read(i, g.atUsec) }
 
 // set sets clock i, which makes the last frame useless for pinned.
-func (l *loop) set(i int, t time.Duration, p Pace) {
-	l.pins[i] = math.MinInt64
-	l.now.courses[i].set(piece{from: l.atUsec, base: t, pace: p, still: l.now.paused})
-	l.moved = [3]time.Duration{}
+func (g *loop) set(i int, t time.Duration, p Pace) {
+	g.pins[i] = math.MinInt64
+	g.now.courses[i].set(piece{from: g.atUsec, base: t, pace: p, still: g.now.paused})
+	g.moved = [3]time.Duration{}
 }
 
 // drive lets the provider set the pace, or the clocks. The targets in steering are of the last
 // input.
-func (l *loop) drive() {
-	s := &l.steering
+func (g *loop) drive() {
+	s := &g.steering
 	for i, c := range s.clocks() {
-		c.At, c.Target = l.now.read(i, l.atUsec+readerMargin), c.Target+l.marginAt(c.Pace)
+		c.At, c.Target = g.now.read(i, g.atUsec+readerMargin), c.Target+g.marginAt(c.Pace)
 	}
-	ok, old, set := l.cfg.Provider.AdvanceTime(s), l.latest(predicted), false
+	ok, old, set := g.cfg.Provider.AdvanceTime(s), g.latest(predicted), false
 	for i, c := range s.clocks() {
-		p, was := c.Pace.limited(), l.now.read(i, l.atUsec+readerMargin)
-		at := within(satAdd(c.At, -l.marginAt(p)))
+		p, was := c.Pace.limited(), g.now.read(i, g.atUsec+readerMargin)
+		at := within(satAdd(c.At, -g.marginAt(p)))
 		// With NeverBack no reader that is ahead may see it go back either.
-		if ok || c.At == was || l.neverBack && at < was {
-			l.now.courses[i].change(l.atUsec, p)
+		if ok || c.At == was || g.neverBack && at < was {
+			g.now.courses[i].change(g.atUsec, p)
 		} else {
-			l.set(i, at, p)
+			g.set(i, at, p)
 			set = true
 		}
 	}
 	if set {
-		l.step(old, s.PredictedTime.Late)
+		g.step(old, s.PredictedTime.Late)
 	}
 }
 
@@ -492,29 +493,29 @@ func (*loop) marginAt(p Pace) time.Duration {
 	return time.Duration(readerMargin*1000 + parts(readerMargin*1000, p.SkewPPB))
 }
 
-func (l *loop) sync() {
-	l.synced = true
-	close(l.isSynced)
-	l.report(Event{Kind: EventSynced, Epoch: l.now.epoch})
+func (g *loop) sync() {
+	g.synced = true
+	close(g.isSynced)
+	g.report(Event{Kind: EventSynced, Epoch: g.now.epoch})
 }
 
-func (l *loop) unsync() {
-	if l.synced {
-		l.synced, l.isSynced = false, make(chan struct{})
+func (g *loop) unsync() {
+	if g.synced {
+		g.synced, g.isSynced = false, make(chan struct{})
 	}
 }
 
-func (l *loop) report(e Event) {
-	e.AtUsec = l.atUsec
-	l.events = append(l.events, e)
+func (g *loop) report(e Event) {
+	e.AtUsec = g.atUsec
+	g.events = append(g.events, e)
 }
 
-func (l *loop) publish() { s := l.now; l.reads.snap.Store(&s) }
+func (g *loop) publish() { s := g.now; g.reads.snap.Store(&s) }
 
 // hear notes that the other side is heard, and reports it if it was silent.
-func (l *loop) hear(v *vitals, peer, nowUsec uint64) {
-	if v.silent && len(l.events) < maxEvents-2 {
-		l.report(Event{Kind: EventHeard, By: max(elapsed(v.atUsec, nowUsec), 0), Peer: peer, Last: -1})
+func (g *loop) hear(v *vitals, peer, nowUsec uint64) {
+	if v.silent && len(g.events) < maxEvents-2 {
+		g.report(Event{Kind: EventHeard, By: max(elapsed(v.atUsec, nowUsec), 0), Peer: peer, Last: -1})
 		v.silent = false
 	}
 	if !v.known || int64(nowUsec-v.atUsec) > 0 {
@@ -523,10 +524,10 @@ func (l *loop) hear(v *vitals, peer, nowUsec uint64) {
 }
 
 // watch reports the other side if it has fallen silent, unless too many events wait.
-func (l *loop) watch(v *vitals, peer uint64) {
-	if age := elapsed(v.atUsec, l.atUsec); v.known && !v.silent && age > silence &&
-		len(l.events) < maxEvents {
+func (g *loop) watch(v *vitals, peer uint64) {
+	if age := elapsed(v.atUsec, g.atUsec); v.known && !v.silent && age > silence &&
+		len(g.events) < maxEvents {
 		v.silent = true
-		l.report(Event{Kind: EventSilent, By: age, Peer: peer, Last: -1})
+		g.report(Event{Kind: EventSilent, By: age, Peer: peer, Last: -1})
 	}
 }

@@ -44,8 +44,8 @@ type readers struct {
 // later one changes it, steps apart. An earlier time is answered by the pace of that time,
 // extrapolated back. So for increasing localUsec, at most 20 ms ahead of the next of these
 // calls, a clock goes back only where EventStepped, EventEpochChanged or a Start is between.
-func (r *readers) Snapshot(localUsec uint64) (c Clocks, ok bool) {
-	s := r.snap.Load()
+func (g *readers) Snapshot(localUsec uint64) (c Clocks, ok bool) {
+	s := g.snap.Load()
 	c = Clocks{
 		SharedTime:    s.time(shared, localUsec),
 		ServerTime:    s.time(server, localUsec),
@@ -54,41 +54,41 @@ func (r *readers) Snapshot(localUsec uint64) (c Clocks, ok bool) {
 	return c, s.known
 }
 
-func (r *readers) clock(i int, localUsec uint64) (t Time, ok bool) {
-	s := r.snap.Load()
+func (g *readers) clock(i int, localUsec uint64) (t Time, ok bool) {
+	s := g.snap.Load()
 	return s.time(i, localUsec), s.known
 }
 
 // SharedTime returns the shared clock at localUsec, like Snapshot.
-func (r *readers) SharedTime(localUsec uint64) (t Time, ok bool) {
-	return r.clock(shared, localUsec)
+func (g *readers) SharedTime(localUsec uint64) (t Time, ok bool) {
+	return g.clock(shared, localUsec)
 }
 
 // ServerTime returns the server clock at localUsec, like Snapshot.
-func (r *readers) ServerTime(localUsec uint64) (t Time, ok bool) {
-	return r.clock(server, localUsec)
+func (g *readers) ServerTime(localUsec uint64) (t Time, ok bool) {
+	return g.clock(server, localUsec)
 }
 
 // PredictedTime returns the predicted clock at localUsec, like Snapshot.
-func (r *readers) PredictedTime(localUsec uint64) (t Time, ok bool) {
-	return r.clock(predicted, localUsec)
+func (g *readers) PredictedTime(localUsec uint64) (t Time, ok bool) {
+	return g.clock(predicted, localUsec)
 }
 
 // Epoch returns the epoch of the game time, with which messages are to be marked. ok
 // is false while the clocks are not known.
-func (r *readers) Epoch() (epoch uint64, ok bool) {
-	s := r.snap.Load()
+func (g *readers) Epoch() (epoch uint64, ok bool) {
+	s := g.snap.Load()
 	return s.epoch, s.known
 }
 
 // Fraction returns how far predicted time is from the start of the last tick that ran
 // to the start of the next, in [0, 1], for interpolation between their results.
-func (r *readers) Fraction(localUsec uint64) float64 {
-	s := r.snap.Load()
+func (g *readers) Fraction(localUsec uint64) float64 {
+	s := g.snap.Load()
 	if !s.known {
 		return 0
 	}
-	last := s.rate.At(r.nextTick()-1, 0)
+	last := s.rate.At(g.nextTick()-1, 0)
 	past := s.read(predicted, localUsec) - last.Duration()
 	return min(max(float64(past)/float64(last.length()), 0), 1)
 }
@@ -96,29 +96,29 @@ func (r *readers) Fraction(localUsec uint64) float64 {
 // Accept reports whether a message about tick n of an epoch deserves attention: the
 // epoch is the present one, and n starts at most Config.AcceptBehind before the server clock and
 // Config.AcceptAhead after the predicted clock. What it refuses is counted.
-func (r *readers) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
-	s := r.snap.Load()
+func (g *readers) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
+	s := g.snap.Load()
 	switch {
 	case !s.known:
-		r.early.Add(1)
+		g.early.Add(1)
 		return false
 	case epoch != s.epoch:
-		r.oldEpoch.Add(1)
+		g.oldEpoch.Add(1)
 		return false
 	}
 	// A retransmission or a stall of seconds is over, and what waits for its tick is little: in
 	// lightyear a tick of the far future exhausted the memory. At any rate there is room besides
 	// for the two ticks that a client plays ahead, the one under way, and one more.
 	window := s.rate.Duration(4)
-	past := cmp.Or(r.behind, satAdd(4*time.Second, window))
-	future := cmp.Or(r.ahead, satAdd(time.Second, window))
+	past := cmp.Or(g.behind, satAdd(4*time.Second, window))
+	future := cmp.Or(g.ahead, satAdd(time.Second, window))
 	at := s.rate.Duration(n)
 	if at < satAdd(s.read(server, nowUsec), -past) || at > satAdd(s.read(predicted, nowUsec), future) {
-		r.refused.Add(1)
+		g.refused.Add(1)
 		return false
 	}
 	return true
 }
 
-func (r *readers) nextTick() Tick     { return Tick(r.next.Load()) }
-func (r *readers) setNextTick(n Tick) { r.next.Store(int64(n)) }
+func (g *readers) nextTick() Tick     { return Tick(g.next.Load()) }
+func (g *readers) setNextTick(n Tick) { g.next.Store(int64(n)) }

@@ -47,97 +47,97 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) begin() {
-	s.epoch = s.nextEpoch()
-	s.peers, s.looked = map[uint64]*player{}, s.atUsec
+func (g *Server) begin() {
+	g.epoch = g.nextEpoch()
+	g.peers, g.looked = map[uint64]*player{}, g.atUsec
 	// a whole one, for OriginUsec
-	first := time.Duration(wholeUsec(s.now.rate.Duration(s.conf.FirstTick)+999)) * time.Microsecond
-	s.now.epoch = s.epoch
-	for i := range s.now.courses {
-		s.set(i, first, Pace{})
+	first := time.Duration(wholeUsec(g.now.rate.Duration(g.conf.FirstTick)+999)) * time.Microsecond
+	g.now.epoch = g.epoch
+	for i := range g.now.courses {
+		g.set(i, first, Pace{})
 	}
-	s.now.known = true
-	s.setNextTick(s.now.rate.Ticks(first))
-	s.sync()
-	s.publish()
+	g.now.known = true
+	g.setNextTick(g.now.rate.Ticks(first))
+	g.sync()
+	g.publish()
 }
 
-func (s *Server) ran(Tick) {}
+func (g *Server) ran(Tick) {}
 
-func (s *Server) setBack(byUsec uint64) {
-	s.looked -= byUsec
-	for _, p := range s.peers {
+func (g *Server) setBack(byUsec uint64) {
+	g.looked -= byUsec
+	for _, p := range g.peers {
 		p.heard.atUsec -= byUsec
 	}
 }
 
-func (s *Server) paused() {}
+func (g *Server) paused() {}
 
 // steer lets a provider steer, whose targets are the clocks themselves. Now and then it looks for
 // peers that have fallen silent: there may be very many.
-func (s *Server) steer() {
-	if s.cfg.Provider != nil {
-		s.steering = Steering{}
-		for i, c := range s.steering.clocks() {
-			c.Target = s.now.read(i, s.atUsec+readerMargin) - s.marginAt(Pace{})
+func (g *Server) steer() {
+	if g.cfg.Provider != nil {
+		g.steering = Steering{}
+		for i, c := range g.steering.clocks() {
+			c.Target = g.now.read(i, g.atUsec+readerMargin) - g.marginAt(Pace{})
 		}
-		s.drive()
+		g.drive()
 	}
-	if elapsed(s.looked, s.atUsec) < silence/8 {
+	if elapsed(g.looked, g.atUsec) < silence/8 {
 		return
 	}
-	s.looked = s.atUsec
-	for peer, p := range s.peers {
-		s.watch(&p.heard, peer)
+	g.looked = g.atUsec
+	for peer, p := range g.peers {
+		g.watch(&p.heard, peer)
 	}
 }
 
 // nextEpoch returns the epoch of this Start. The wall clock is read for nothing else: it only has
 // to have gone on since the server was started last, perhaps as another process.
-func (s *Server) nextEpoch() uint64 {
-	return max(cmp.Or(s.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), s.epoch+1)
+func (g *Server) nextEpoch() uint64 {
+	return max(cmp.Or(g.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), g.epoch+1)
 }
 
 // OnHello takes the Hello of a client. The first one of a peer is reported as EventClientSynced.
 // If the error is ErrRate, it is not, and the caller should disconnect the peer. Other errors are
 // ErrMessage, and ErrEpoch if the server is stopped or in another epoch. While very many Hellos
 // wait for an Advance, more are ignored, and counted in Stats.EventsLost; the clients repeat them.
-func (s *Server) OnHello(peer uint64, h Hello) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (g *Server) OnHello(peer uint64, h Hello) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	switch {
 	case !h.Rate.valid():
 		return ErrMessage
-	case !s.started:
-		s.early.Add(1)
+	case !g.started:
+		g.early.Add(1)
 		return ErrEpoch
-	case h.Epoch != s.epoch:
-		s.oldEpoch.Add(1)
+	case h.Epoch != g.epoch:
+		g.oldEpoch.Add(1)
 		return ErrEpoch
 	}
-	p := cmp.Or(s.peers[peer], &player{})
+	p := cmp.Or(g.peers[peer], &player{})
 	if p.heard.known {
-		s.hear(&p.heard, peer, s.atUsec)
+		g.hear(&p.heard, peer, g.atUsec)
 	}
-	differs := !h.Rate.equal(s.now.rate)
-	refused := differs && s.conf.OnMismatch == MismatchDisconnect
+	differs := !h.Rate.equal(g.now.rate)
+	refused := differs && g.conf.OnMismatch == MismatchDisconnect
 	switch {
 	case p.synced:
 		return nil
 	case p.refused && refused: // and reported
 		return ErrRate
-	case len(s.events) >= maxEvents-1: // an EventRateMismatch may come on top
-		s.stats.EventsLost++
+	case len(g.events) >= maxEvents-1: // an EventRateMismatch may come on top
+		g.stats.EventsLost++
 		return nil
 	}
 	if differs {
-		s.report(Event{Kind: EventRateMismatch, Peer: peer, Rate: h.Rate, Last: -1})
+		g.report(Event{Kind: EventRateMismatch, Peer: peer, Rate: h.Rate, Last: -1})
 	}
-	s.peers[peer], p.synced, p.refused = p, !refused, refused
+	g.peers[peer], p.synced, p.refused = p, !refused, refused
 	if refused {
 		return ErrRate
 	}
-	s.report(Event{Kind: EventClientSynced, Peer: peer})
+	g.report(Event{Kind: EventClientSynced, Peer: peer})
 	return nil
 }
 
@@ -159,41 +159,41 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 // Announce then tells the peer when its inputs came, so that it sends them earlier or later: see
 // ClientConfig.LateShare. Only the first input for a tick counts. For each peer the last 64 ticks
 // are kept, until Forget. AcceptInput takes a lock.
-func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, late bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.peers[peer]
-	if !s.Accept(epoch, n, nowUsec) {
-		if known := s.started && epoch == s.epoch; known && p != nil {
-			s.refuse(p, n, nowUsec)
+func (g *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, late bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := g.peers[peer]
+	if !g.Accept(epoch, n, nowUsec) {
+		if known := g.started && epoch == g.epoch; known && p != nil {
+			g.refuse(p, n, nowUsec)
 		}
 		return false, false
 	}
 	if p == nil {
 		p = &player{}
-		s.peers[peer] = p
+		g.peers[peer] = p
 	}
-	s.hear(&p.heard, peer, nowUsec)
-	next := s.nextTick()
+	g.hear(&p.heard, peer, nowUsec)
+	next := g.nextTick()
 	// it came before the tick ran, and was read after
-	if late = n < next; late && int64(nowUsec-s.atUsec) < 0 {
-		nowUsec = s.atUsec
+	if late = n < next; late && int64(nowUsec-g.atUsec) < 0 {
+		nowUsec = g.atUsec
 	}
 	// A server that cannot keep up is where its ticks are.
-	at := min(s.now.read(predicted, nowUsec), s.now.rate.Duration(next))
-	early := satAdd(s.now.rate.Duration(n), -at)
+	at := min(g.now.read(predicted, nowUsec), g.now.rate.Duration(next))
+	early := satAdd(g.now.rate.Duration(n), -at)
 	if late {
 		early = min(early, -earlyUnit)
 	}
-	if !s.now.paused && p.arrivals.add(n, early) { // in a pause nobody can say by how much it is early
+	if !g.now.paused && p.arrivals.add(n, early) { // in a pause nobody can say by how much it is early
 		p.tally.count(late)
 	}
 	return !late, late
 }
 
 // refuse counts an input for a tick that is out of the window.
-func (s *Server) refuse(p *player, n Tick, nowUsec uint64) {
-	if s.now.rate.Duration(n) > s.now.read(predicted, nowUsec) {
+func (g *Server) refuse(p *player, n Tick, nowUsec uint64) {
+	if g.now.rate.Duration(n) > g.now.read(predicted, nowUsec) {
 		p.tooEarly++
 	} else {
 		p.tally.count(true)
@@ -220,10 +220,10 @@ type PeerTiming struct {
 
 // Peer returns how well the inputs of a peer come in time. ok is false if there was neither a
 // Hello nor an input of it since Start, or since Forget.
-func (s *Server) Peer(peer uint64) (t PeerTiming, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.peers[peer]
+func (g *Server) Peer(peer uint64) (t PeerTiming, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := g.peers[peer]
 	if p == nil {
 		return PeerTiming{}, false
 	}
@@ -240,40 +240,40 @@ func (s *Server) Peer(peer uint64) (t PeerTiming, ok bool) {
 // each Hello, once a second, and one with the next state after inputs that came too late, for all
 // of them together. While its Debt is above 0, send one with each state: the clients then know
 // that the states are late because of the server. ok is false while the server is stopped.
-func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.started {
+func (g *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.started {
 		return Welcome{}, false
 	}
-	zero, at := s.now.origin(nowUsec)
-	if course := s.now.courses[predicted]; course.piece(nowUsec).still != s.now.paused {
+	zero, at := g.now.origin(nowUsec)
+	if course := g.now.courses[predicted]; course.piece(nowUsec).still != g.now.paused {
 		next := course.last() // within the reader margin what comes counts
 		if at = next.base; !next.still {
 			zero = next.from - uint64(wholeUsec(at))
 		}
 	}
-	p := cmp.Or(s.peers[peer], &player{})
+	p := cmp.Or(g.peers[peer], &player{})
 	return Welcome{
-		Epoch: s.epoch, Rate: s.now.rate,
-		OriginUsec: zero, Tick: s.now.rate.Ticks(at),
-		Heard: p.synced, Paused: s.now.paused,
-		Debt:   min(s.debt(nowUsec), math.MaxUint16),
+		Epoch: g.epoch, Rate: g.now.rate,
+		OriginUsec: zero, Tick: g.now.rate.Ticks(at),
+		Heard: p.synced, Paused: g.now.paused,
+		Debt:   min(g.debt(nowUsec), math.MaxUint16),
 		inputs: p.arrivals,
 	}, true
 }
 
 // StartUsec returns the reading of the local clock at which tick n starts or started, if game time
 // always runs as it does at nowUsec. ok is false while the server is stopped.
-func (s *Server) StartUsec(n Tick, nowUsec uint64) (localUsec uint64, ok bool) {
-	now := s.snap.Load()
+func (g *Server) StartUsec(n Tick, nowUsec uint64) (localUsec uint64, ok bool) {
+	now := g.snap.Load()
 	zero, _ := now.origin(nowUsec)
 	return Welcome{Rate: now.rate, OriginUsec: zero, Tick: n}.serverUsec(), now.known
 }
 
 // Forget forgets a peer that has left, so that it is reported when it comes again.
-func (s *Server) Forget(peer uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.peers, peer)
+func (g *Server) Forget(peer uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.peers, peer)
 }
