@@ -88,15 +88,6 @@ func (c course) event() simnet.ClockEvent {
 // at reports whether something happens to an end, not to the path.
 func (c course) at() bool { return c.step != 0 || c.slew != 0 || c.sleep != 0 || c.fresh }
 
-// noticed returns how long after a sleep both ends know that a clock is wrong. A sleep that is no silence is a clock
-// step, which four datagrams a second show within 3 s.
-func (c course) noticed() time.Duration {
-	if c.sleep < timesync.SettleTime {
-		return 3 * time.Second
-	}
-	return 0
-}
-
 // longer returns by how much a way is longer than at first.
 func (c course) longer(way int) simnet.Delay {
 	return func(_ *rand.Rand, at time.Duration) time.Duration {
@@ -144,7 +135,7 @@ type world struct {
 	ends  [2]end
 	nodes [2]*simnet.Node
 	last  time.Duration // when something happened, or the start
-	heard bool          // who slept has heard something since
+	heard [2]bool       // who has heard something since
 	out   [2]*outcome
 }
 
@@ -211,9 +202,8 @@ func (w *world) ask() {
 		if w.slew == 0 && (!ok || err > 2000) { // a slew takes as long as it takes
 			o.heals = max(o.heals, at-w.last)
 		}
-		isAwake := side != w.side || w.heard // who slept knows nothing of that before the first datagram
-		isDue := w.last > 0 && at >= w.last+w.noticed()
-		if w.sleep > 0 && isDue && isAwake && err > bound && e.trusts(w.nodes[side].NowUsec()) {
+		// Nobody can know of a sleep before the first datagram after it.
+		if w.sleep > 0 && w.heard[side] && err > bound && e.trusts(w.nodes[side].NowUsec()) {
 			o.betrayed++
 		}
 		if at < w.last+settles {
@@ -236,9 +226,7 @@ func (w *world) arrive(side int, datagram []byte) {
 		o.low = max(o.low, lacking(datagram, floor))
 	}
 	w.ends[side].open(datagram, now)
-	if side == w.side && w.last > 0 {
-		w.heard = true
-	}
+	w.heard[side] = w.last > 0
 }
 
 // lacking returns how far a report is below the floor, both in us, or 0 if there is none.
