@@ -7,6 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,12 +132,17 @@ func objects(t *testing.T, text string) (all []line) {
 	return all
 }
 
+// freeAddress returns an address at which nobody listens.
+func freeAddress() string {
+	free := badnet.Loopback()
+	defer free.Close()
+	return badnet.Addr(free).String()
+}
+
 // listening starts a listener and returns where it is.
 func listening(t *testing.T, args ...string) (at string, out, errs *testkit.Output, stop func() int) {
 	t.Helper()
-	free := badnet.Loopback()
-	at = badnet.Addr(free).String()
-	free.Close()
+	at = freeAddress()
 	out, errs, stop = start(t, append([]string{"-listen", at}, args...)...)
 	testkit.Eventually(t, "the listener is there", func() bool {
 		return out.String() != "" || errs.String() != ""
@@ -222,9 +230,7 @@ func TestRestart(t *testing.T) {
 
 // TestWhy: when nothing comes, the program says what may be wrong, and ends with 1.
 func TestWhy(t *testing.T) {
-	closed := badnet.Loopback()
-	nobody := badnet.Addr(closed).String()
-	closed.Close()
+	nobody := freeAddress()
 	silent := badnet.Loopback()
 	defer silent.Close()
 	t.Setenv(program.KeyVariable, hexKey)
@@ -256,6 +262,60 @@ func TestOtherKey(t *testing.T) {
 	}
 	if code := stop(); code != 1 {
 		t.Errorf("the listener: exit status %d", code)
+	}
+}
+
+// TestOtherKeyMeanwhile: the listener also says so while it serves a caller that has its key.
+func TestOtherKeyMeanwhile(t *testing.T) {
+	t.Setenv(program.KeyVariable, hexKey)
+	at := freeAddress()
+	heard, warned, stop := start(t, "-json", "-listen", at)
+	_, _, endGood := start(t, "-interval", "10ms", at)
+	testkit.Eventually(t, "the listener serves the one with the key", func() bool {
+		return len(objects(t, heard.String())) > 0
+	})
+	if warned.String() != "" {
+		t.Errorf("before anybody else calls: %s", warned.String())
+	}
+	t.Setenv(program.KeyVariable, strings.Repeat("ab", 32))
+	_, _, endOther := start(t, "-interval", "10ms", at)
+	testkit.Eventually(t, "the listener says so", func() bool {
+		return strings.Contains(warned.String(), "sealed with another key")
+	})
+	served := len(objects(t, heard.String()))
+	testkit.Eventually(t, "the one with the key is still served", func() bool {
+		return len(objects(t, heard.String())) > served
+	})
+	if code := endOther(); code != 1 {
+		t.Errorf("the one with another key: exit status %d", code)
+	}
+	if code := endGood(); code != 0 {
+		t.Errorf("the one with the key: exit status %d", code)
+	}
+	stop()
+}
+
+// TestAddress: a socket for IPv4 and IPv6 has an IPv4 caller as ::ffff:127.0.0.1. People and
+// programs see it as 127.0.0.1.
+func TestAddress(t *testing.T) {
+	t.Setenv(program.KeyVariable, hexKey)
+	free, err := net.ListenUDP("udp", nil)
+	testkit.Must(t, err)
+	port := free.LocalAddr().(*net.UDPAddr).Port
+	free.Close()
+	at := fmt.Sprintf("127.0.0.1:%d", port)
+	heard, warned, stop := start(t, "-json", "-listen", fmt.Sprintf(":%d", port))
+	_, _, end := start(t, "-interval", "10ms", at)
+	testkit.Eventually(t, "the listener shows the caller", func() bool {
+		return len(objects(t, heard.String())) > 0
+	})
+	end()
+	stop()
+	for _, l := range objects(t, heard.String()) {
+		peer, err := netip.ParseAddrPort(l.Peer)
+		if err != nil || peer.Addr() != netip.MustParseAddr("127.0.0.1") {
+			t.Errorf("a caller from 127.0.0.1 is shown as %s\n%s", l.Peer, warned.String())
+		}
 	}
 }
 
