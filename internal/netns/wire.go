@@ -21,7 +21,34 @@ type Wire struct {
 	Jitter atomic.Int64    // ns: each packet waits up to this much longer
 	// Seen is given each packet that arrives at the second port without jitter; nil: none.
 	Seen atomic.Pointer[func(packet []byte)]
-	ends [2]*os.File
+	// Passed is given each packet after it left; nil: none. Several goroutines may call it at once.
+	Passed atomic.Pointer[func(p Passage)]
+	ends   [2]*os.File
+}
+
+// Passage is how a packet went through a wire. What delayed it is in there: timers are late, by a
+// millisecond and more on a busy machine.
+type Passage struct {
+	Way      int // index of Delay
+	Packet   []byte
+	Taken    time.Time // from the kernel
+	Released time.Time // just before it was given back to the kernel, which stamps it
+	Stamped  time.Time // just after that
+}
+
+// release gives a packet to the kernel at the other end.
+func (w *Wire) release(way int, taken time.Time, packet []byte) {
+	released := time.Now()
+	_, _ = w.ends[1-way].Write(packet) // the device may be down: a loss
+	if passed := w.Passed.Load(); passed != nil {
+		(*passed)(Passage{
+			Way:      way,
+			Packet:   packet,
+			Taken:    taken,
+			Released: released,
+			Stamped:  time.Now(),
+		})
+	}
 }
 
 const wireQueue = 1 << 14 // packets under way: 250 Mbit/s over 0.8 s
@@ -40,42 +67,45 @@ func Join(a, b Port, delay time.Duration) *Wire {
 	for i := range w.ends {
 		packets := make(chan packet, wireQueue)
 		go w.read(i, packets)
-		go w.write(1-i, packets)
+		go w.write(i, packets)
 	}
 	return w
 }
 
 // packet is one that is under way.
 type packet struct {
+	taken time.Time
 	due   time.Time
 	bytes []byte
 }
 
-func (w *Wire) read(from int, packets chan<- packet) {
+func (w *Wire) read(way int, packets chan<- packet) {
 	for {
 		buf := make([]byte, 2048)
-		n, err := w.ends[from].Read(buf)
+		n, err := w.ends[way].Read(buf)
 		if err != nil {
 			return
 		}
-		wait := w.Delay[from].Load()
+		taken := time.Now()
+		bytes := buf[:n]
+		wait := time.Duration(w.Delay[way].Load())
 		if j := w.Jitter.Load(); j > 0 {
 			// Each for itself: a queue in order would pass the jitter of one on to all.
-			delay := time.Duration(wait + rand.Int64N(j))
-			time.AfterFunc(delay, func() { _, _ = w.ends[1-from].Write(buf[:n]) })
+			wait += time.Duration(rand.Int64N(j))
+			time.AfterFunc(wait, func() { w.release(way, taken, bytes) })
 			continue
 		}
-		packets <- packet{time.Now().Add(time.Duration(wait)), buf[:n]}
+		packets <- packet{taken, taken.Add(wait), bytes}
 	}
 }
 
-func (w *Wire) write(to int, packets <-chan packet) {
+func (w *Wire) write(way int, packets <-chan packet) {
 	for p := range packets {
 		time.Sleep(time.Until(p.due))
-		if seen := w.Seen.Load(); seen != nil && to == 1 {
+		if seen := w.Seen.Load(); seen != nil && way == 0 {
 			(*seen)(p.bytes)
 		}
-		_, _ = w.ends[to].Write(p.bytes) // the device may be down: a loss
+		w.release(way, p.taken, p.bytes)
 	}
 }
 
