@@ -3,45 +3,45 @@
 // Package timesync lets two peers that exchange datagrams agree on time.
 //
 // Every authenticated datagram carries a stamp of 3 bytes: what the sender's clock showed. Now
-// and then each side adds a report of 3 more bytes: how long the peer's fastest datagrams seem to
-// take, read off two clocks. Both then know the offset between their clocks and the one-way delay
-// of every datagram. Payloads can contain times of 2 or 3 bytes that mean the same moment on both
-// machines. The wire format is that of Christopher Taylor's TimeSync (github.com/catid/TimeSync),
-// so a peer may run that C++ program. It is called the original here.
+// and then each side adds a report of 3 more bytes: the least difference between the peer's stamps
+// and their times of receipt. Both ends then know the offset between their clocks and the one-way
+// delay of every datagram. Payloads can contain times of 2 or 3 bytes that mean the same moment on
+// both machines.
+//
+// The wire format is that of Christopher Taylor's TimeSync (github.com/catid/TimeSync), so a peer
+// may run that C++ program. It is called the original here.
 //
 // # Use
 //
-// Most programs need only package link, which puts all of this in front of the payload and takes
+// Most programs need only package link. It puts all of this in front of the payload and takes
 // it off again, also inside an encryption of your own. If your wire format cannot change, or the
 // peer runs the original, do this:
 //
 //  1. Keep one TimeSynchronizer for each peer. Times are readings of package clock: Received for
 //     the time at which a datagram arrived, Now for all others. Other monotonic clocks will do,
-//     too.
+//     such as NowUsec in a copy of this folder.
 //  2. Put the stamp timesync.LocalTimeToDatagramTS24(now) into each datagram, just before you send
 //     it.
-//  3. Put the report MinDeltaTS24(now), if it is ok, into one datagram every 0.5 s, after 20 s
-//     every second, and now itself, 8 bytes, beside it. Read the report for a datagram that you
-//     send only. Mark the datagrams that contain them, by a flag or by their length.
+//  3. Every 0.5 s, and after 20 s every second, add the report MinDeltaTS24(now), if it is ok, and
+//     now itself, 8 bytes. Call MinDeltaTS24 only for a datagram that you send. Mark such
+//     datagrams, by a flag or by their length.
 //  4. When an authenticated datagram arrives, pass its stamp and the time of receipt to
 //     OnAuthenticatedDatagramTimestamp. It returns the one-way delay.
-//  5. If it has a report, pass the 8 bytes to Anchor and then the report to OnPeerMinDeltaTS24, but
-//     neither if you passed a report that was sent later in the second before. Without Anchor, the
-//     peer's clock is known only modulo 67.1 s, and Within cannot tell.
+//  5. If the datagram has a report, pass the 8 bytes to Anchor and then the report to
+//     OnPeerMinDeltaTS24. Pass neither if, in the last second, you passed a report that was sent
+//     later. Without Anchor, the peer's clock is known only modulo 67.1 s, and Within cannot tell.
 //  6. Read the peer's clock: RemoteTime, LocalTime and Snapshot for yourself. For the time of an
 //     event in a payload, AppendEvent appends 3 bytes, which the peer reads with
 //     timesync.ReadEvent. They hold a time only while Snapshot.Within is nil. Within fails 15 s
-//     after the last report: send one every 2 s even if there is nothing else to say.
+//     after the last report, so send a datagram every 2 s even if there is nothing to say.
 //  7. Notice a restart of the peer. Draw a random number when the program starts, and put it into
-//     each datagram, with the number last heard from the peer, the echo. Ignore a datagram whose
-//     echo is not your number: it is for the program that was here before, or somebody recorded
-//     it. If three datagrams in a row have a new number of the peer, it has restarted: call Reset
-//     before you pass the stamp of the third. An SSRC or a connection id that is drawn at each
-//     start is such a number. Where a restart makes a new connection with new keys, take a new
-//     TimeSynchronizer instead.
+//     each datagram, with the echo: the number last heard from the peer. Ignore a datagram whose
+//     echo is not your number: it is for your predecessor, or a recording. Three datagrams in a
+//     row with a new number of the peer mean that it has restarted: call Reset before you pass the
+//     stamp of the third. An SSRC or a connection id that is drawn at each start is such a number.
+//     Where a restart makes a new connection with new keys, take a new TimeSynchronizer instead.
 //
-// Example_sevenSteps is such a program, with all of these rules. It is in example_test.go, in the
-// repository.
+// Example_sevenSteps is such a program. It is in example_test.go, in the repository.
 //
 // The package opens no socket and starts no goroutine. It reads a clock only in NowUsec.
 //
@@ -50,8 +50,9 @@
 // The offset is the remote clock minus the local clock. The skew is the rate of the remote clock
 // minus that of the local clock. The delta of a datagram is its time of receipt minus its stamp,
 // read off two clocks. The delay floor of a direction is the delta of a datagram that does not
-// wait in a queue. The round trip is the sum of both floors. A step is a jump of the remote time.
-// A picture and the other terms are in docs/GLOSSARY.md.
+// wait in a queue. The round trip is the sum of both floors: the clocks cancel in it. The offset is
+// half their difference, if both ways take equally long. A step is a jump of the remote time.
+// docs/GLOSSARY.md has a picture and the other terms, docs/DESIGN.md the rules of the estimator.
 //
 // # Units and signs
 //
@@ -68,14 +69,6 @@
 // whole period, 67.1 or 33.6 s, and the receiver cannot see that. Datagrams show the offset
 // modulo 67.1 s. Anchor supplies the rest.
 //
-// # How it works
-//
-// The sum of both delay floors is the shortest round trip: the clocks cancel in it. Half their
-// difference is the offset, if both ways take equally long. A clock that is set moves the floors
-// by the same amount in opposite directions, and the offset follows. A path that becomes longer
-// one way moves one floor, and so the round trip, and the offset stays. docs/DESIGN.md derives the
-// rules.
-//
 // # Concurrency
 //
 // One goroutine at a time may call OnAuthenticatedDatagramTimestamp, OnPeerMinDeltaTS24, Anchor
@@ -85,32 +78,27 @@
 // # The error bound
 //
 // While no clock is set, and their rates differ by at most 500 ppm, the truth lies within
-// ErrorBound of RemoteTime, however unequal the two ways are. After a clock step the truth may lie
-// outside until both ends have noticed. In nearly all cases that takes at most 15 s of datagrams,
-// SettleTime. Snapshot.Within says whether to wait, and why. A session that has just begun need
-// not wait.
+// ErrorBound of RemoteTime, however unequal the two ways are. lab/results/ACCURACY.md says how
+// often that holds. After a clock step the truth may lie outside until both ends have noticed. In
+// nearly all cases that takes at most 15 s of datagrams, SettleTime. Snapshot.Within says whether
+// to wait, and why. A session that has just begun need not wait.
 //
-// A clock step may be mistaken for a change of the path in two cases: it comes within 10 s after a
-// path became longer, and makes that way seem shorter again; or it comes just as the path changes.
-// Then the time is wrong by that step for four minutes, and Within does not tell. Most such steps
-// are noticed after that.
+// In two cases a clock step may be mistaken for a change of the path: it comes within 10 s after
+// a path became longer, and makes that way seem shorter again; or it comes just as the path
+// changes. The time is then wrong by that step for four minutes, and Within does not tell. Most
+// such steps are noticed after that.
 //
-// Under these changes of rate the bound holds:
-//
-//   - A crystal drifts by up to 0.1 ppm a second.
-//   - A clock is slewed by chrony or ptp4l: by up to 500 ppm, beginning and ending at once. Until
-//     the slew is noticed, the bound rests on what 500 ppm gain in 2 s.
-//
+// The bound holds while a crystal drifts by up to 0.1 ppm a second, and while chrony or ptp4l slews
+// a clock by up to 500 ppm. Until a slew is noticed, the bound allows for what 500 ppm gain in 2 s.
 // Faster slews are clock steps.
 //
-// Where one way becomes slowly longer as the other becomes shorter by as much, two ends cannot
-// tell that from a difference of the rates. Whoever can delay datagrams can move the time so, by up
-// to half of what they add to the round trip. The bound allows for it: if the rate changes while
+// One way may slowly become longer as the other becomes shorter by as much. Two ends cannot tell
+// that from a difference of the rates, so whoever can delay datagrams can move the time by up to
+// half of what they add to the round trip. The bound allows for that: if the rate changes while
 // the round trip is longer than it was, the bound widens to half of the present round trip.
 //
 // Stalls, short queues, and paths that become longer do not widen the bound. A path that is long
-// from the start does, since the bound is at least half the round trip. How often the bound holds
-// is in lab/results/ACCURACY.md.
+// from the start does, since the bound is at least half the round trip.
 //
 // # A view that travels
 //
@@ -121,12 +109,17 @@
 // # Limits
 //
 // Two ends cannot measure how the round trip divides into the two ways. If the shortest delays
-// differ, the offset is wrong by half the difference. A way that becomes longer later, by more
-// than the jitter, leaves the offset alone for four minutes; after that half of the change moves
-// it. So does a queue that was there from the start, for up to four minutes after it has gone. If
-// one way becomes longer and, within 15 s, the other becomes shorter, as when a download ends and
-// an upload begins, that looks like a clock step. A way that becomes longer slowly and steadily
-// looks like a difference of the rates. Whoever can forge a stamp can move the clock.
+// differ, the offset is wrong by half the difference. These changes of a path move the time:
+//
+//   - A way becomes longer by more than the jitter: the offset stays for four minutes, and then
+//     moves by half of the change.
+//   - A queue that was there from the start has gone: half of it stays in the offset for up to four
+//     minutes.
+//   - One way becomes longer and, within 15 s, the other becomes shorter, as when a download ends
+//     and an upload begins: that looks like a clock step.
+//   - A way becomes longer slowly and steadily: that looks like a difference of the rates.
+//
+// Whoever can forge a stamp can move the clock.
 //
 // # Rounding
 //
@@ -137,16 +130,9 @@
 //
 // # Copying
 //
-// This package can be copied into a folder of another module. It needs Go 1.22 and the standard
-// library. Copy the .go files and LICENSE, and from testdata the folder fuzz and the file
-// courses.txt, which the tests read. Leave example_test.go out: it imports this package by its
-// path. In the new folder, run
-//
-//	go vet .
-//	go test .
-//	go test -run '^$' -fuzz '^FuzzCalls$' -fuzztime 30s .
-//
-// The other fuzz targets are in fuzz_test.go, too. Go fuzzes one target at a time.
+// This package can be copied into a folder of another module: docs/PRODUCTION.md has the commands.
+// It needs Go 1.22 and the standard library. Its tests read testdata/fuzz and
+// testdata/courses.txt. Leave example_test.go out: it imports this package by its path.
 //
 // The packages and documents that comments name, such as package link and docs/DESIGN.md, are in
 // the repository only.

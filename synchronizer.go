@@ -291,7 +291,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 // only, and from the first Anchor on RemoteTime returns full readings. That first one may come
 // before any datagram.
 //
-// Later, call Anchor for each report, after OnPeerMinDeltaTS24. A sleep or a clock step of more
+// Later, call Anchor with each report. A sleep or a clock step of more
 // than 33.5 s changes the multiple of 67.1 s, and after a silence Within waits for an anchor.
 //
 // While an anchor contradicts what is known, Within returns ErrAmbiguous. An anchor that is ahead
@@ -658,8 +658,8 @@ var (
 	ErrSilent         = errors.New("timesync: no report from the peer for 15 s or longer")
 	ErrAmbiguous      = errors.New("timesync: the remote clock may be off by a multiple of 67.1 s")
 	ErrStepped        = errors.New("timesync: a clock was set less than 15 s ago")
-	ErrUnchecked      = errors.New("timesync: not checked yet since a silence or a clock step")
-	ErrWide           = errors.New("timesync: the error bound is wider than tolerable")
+	ErrUnchecked      = errors.New("timesync: not confirmed since a silence or a clock step")
+	ErrWide           = errors.New("timesync: the error bound exceeds the tolerance")
 )
 
 // Within returns nil if RemoteUsec is at most tolerable from the truth, modulo 67.1 s where Anchor
@@ -889,7 +889,7 @@ func (s Snapshot) Then(next Snapshot) Snapshot {
 
 const snapshotLen = 63 // bytes: AppendBinary has the format
 
-var errSnapshot = errors.New("timesync: not a snapshot, or one of a version that is not known")
+var errSnapshot = errors.New("timesync: not a snapshot, or one of an unknown version")
 
 // AppendBinary appends the 63 bytes in which a Snapshot travels. The error is always nil. Integers
 // are little-endian:

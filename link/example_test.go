@@ -68,7 +68,7 @@ func ExampleLink_Wait() {
 	fmt.Println(errors.Is(err, context.Canceled), errors.Is(err, timesync.ErrWide))
 	// Output:
 	// known: true
-	// link: context canceled: timesync: the error bound is wider than tolerable
+	// link: context canceled: timesync: the error bound exceeds the tolerance
 	// true true
 }
 

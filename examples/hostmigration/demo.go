@@ -218,7 +218,7 @@ func (g *group) print(out io.Writer, exact bool) error {
 	case apart.P99 > apartMost || g.steps > 0:
 		return fmt.Errorf("peers must agree within %d us (p99), without a step", apartMost)
 	case g.host() == 0:
-		return errors.New("there is not one host for all at the end")
+		return errors.New("the members do not agree on one host at the end")
 	}
 	return nil
 }

@@ -65,13 +65,13 @@ var (
 	// ErrForged: the datagram is not the peer's, or was changed or cut short on its way.
 	ErrForged = errors.New("seal: forged or damaged")
 	// ErrReplayed: the datagram was seen before, or is too old to tell.
-	ErrReplayed = errors.New("seal: a replay")
+	ErrReplayed = errors.New("seal: the datagram is a replay")
 	// ErrUnproven: the datagram may be a recording of another session. See Answer.
 	ErrUnproven = errors.New("seal: the sender is not proven yet")
 	// ErrAnswer: the peer is alive, and can now prove that we are.
 	ErrAnswer = errors.New("seal: an answer without a payload")
 	// ErrRefused: the peer is alive, and serves another caller. See Peer.Refused.
-	ErrRefused = errors.New("seal: the peer serves another")
+	ErrRefused = errors.New("seal: the peer is talking to another end")
 )
 
 // ErrSession is returned by SealFor: the payload was made for a session that is over.

@@ -69,7 +69,7 @@ func (p *peer) run(ctx context.Context) error {
 		program.Sleep(ctx, linger) // receive answers meanwhile
 	}
 	p.mu.Lock()
-	err := cmp.Or(p.err, errors.New("interrupted; run both ends again to go on"))
+	err := cmp.Or(p.err, errors.New("interrupted: run both ends again to resume"))
 	if err == io.EOF {
 		err = nil
 	} else if p.dial.IsValid() {
@@ -128,7 +128,7 @@ func (p *peer) receive(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 		p.Write(answer, from)
 	}
 	if err == seal.ErrRefused {
-		p.err = errors.New("the receiver serves another sender")
+		p.err = errors.New("the receiver is busy with another sender")
 	}
 	if err != nil {
 		return

@@ -144,7 +144,7 @@ func (s *store) finish() error {
 		return s.kept(err)
 	}
 	if [sha256.Size]byte(sum.Sum(nil)) != s.sum {
-		err := errors.New("the checksum is wrong: the file changed while it was sent, or the disk is bad; what was there is removed")
+		err := errors.New("wrong checksum, partial file removed: the file changed while it was sent, or the disk is bad")
 		return errors.Join(err, s.close(), os.Remove(s.path+".have"), os.Remove(s.path+".part"))
 	}
 	if err := errors.Join(s.part.Sync(), s.close()); err != nil {

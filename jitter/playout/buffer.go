@@ -11,9 +11,9 @@ import (
 
 // What Push refuses.
 var (
-	ErrLate   = errors.New("playout: the frame comes too late")
+	ErrLate   = errors.New("playout: the frame came too late")
 	ErrEarly  = errors.New("playout: the frame was captured in the future") // by more than the latency
-	ErrTwice  = errors.New("playout: the frame has come before")
+	ErrTwice  = errors.New("playout: duplicate frame")
 	ErrFull   = errors.New("playout: frames come more often than Config.Interval says")
 	ErrClosed = errors.New("playout: closed")
 )
