@@ -74,7 +74,7 @@ func (e *twin) trusts(now uint64) bool {
 
 // session lets both talk to a Go end, and says how far apart they are, and whether that is little.
 func (e *twin) session(seed uint64, rate float64, c course) (said string, alike bool) {
-	const usual, most, mostOfBounds = 5, 400, 100 // us
+	const usual, most, mostOfBounds = 2, 20, 20 // us
 	session(seed, rate, c, [2]end{e, &goEnd{}}, [2]*outcome{{}, {}})
 	median, p97 := testkit.Quantile(e.apart, .5), testkit.Quantile(e.apart, .97)
 	bounds := testkit.Quantile(e.bounds, .97)
@@ -93,8 +93,20 @@ func (e *twin) judge(remote, truth uint64) {
 	}
 }
 
-// TestAccuracyLikeGo: told the same datagrams, JavaScript knows the time as exactly as Go. That is judged on the calm
-// path, from 15 s after the start on. Both count in whole microseconds, so a microsecond is no difference.
+// TestAccuracyLikeGo: told the same datagrams, JavaScript knows the time as exactly as Go, and nearly
+// as exactly as an ideal end. That is judged on the calm path, from 15 s after the start on. Both count
+// in whole microseconds, so a microsecond is no difference.
+//
+// The ideal end says what can be asked on this path. The p99 of 20 sessions, in us, each line with
+// -v -js.first SEED:
+//
+//	first seed    at 60/s: ideal, both   at 4/s: ideal, both
+//	48,000,000                 26   25             371   397
+//	   651,000                 21   34             368   551
+//	         1                 16   29             335   329
+//
+// So 20 us at 60/s, and 320 us at 4/s, cannot be asked of any 20 sessions. The limit is twice the
+// ideal.
 func TestAccuracyLikeGo(t *testing.T) {
 	javascript := newJSEnd(t)
 	seeds := uint64(20)
@@ -103,41 +115,42 @@ func TestAccuracyLikeGo(t *testing.T) {
 	}
 	for _, rate := range []float64{60, 4} {
 		e := &twin{golang: &goEnd{}, javascript: javascript}
+		var idealErrs []float64
 		for seed := *first; seed < *first+seeds; seed++ {
 			session(seed, rate, course{}, [2]end{e, &goEnd{}}, [2]*outcome{{}, {}})
+			idealErrs = append(idealErrs, idealErrors(seed, rate)...)
 		}
 		for _, share := range []float64{.5, .99} {
-			golang, javascript := testkit.Quantile(e.errs[0], share), testkit.Quantile(e.errs[1], share)
-			const format = "%g/s, %d seeds from %d, quantile %g of errors: Go %.0f us, JavaScript %.0f us"
-			t.Logf(format, rate, seeds, *first, share, golang, javascript)
+			golang := testkit.Quantile(e.errs[0], share)
+			javascript := testkit.Quantile(e.errs[1], share)
+			ideal := testkit.Quantile(idealErrs, share)
+			const format = "%g/s, %d seeds from %d, quantile %g of errors: " +
+				"Go %.0f us, JavaScript %.0f us, an ideal end %.0f us"
+			t.Logf(format, rate, seeds, *first, share, golang, javascript, ideal)
 			if javascript > 1.02*golang+1 {
-				t.Error("JavaScript is less exact")
+				t.Error("JavaScript is less exact than Go")
+			}
+			if share == .99 && javascript > 2*ideal {
+				t.Error("JavaScript is much less exact than an ideal end")
 			}
 		}
 	}
 }
 
-// TestLikeGo: told the same datagrams, a JavaScript end knows the same as a Go end. Go counts in whole microseconds
-// here and there, by which a gate may say otherwise now and then: a clock step is then seen a datagram later, and the
-// anchor after that a second later, since the peer thinks that all is checked. That is chance, so in one world of 25
-// they may be apart, and always in one.
+// TestLikeGo: told the same datagrams, a JavaScript end knows the same as a Go end in every world. Go
+// keeps some numbers in 32 bits, by which they differ by some microseconds. What is more is a rule that
+// is not the same in both languages.
 func TestLikeGo(t *testing.T) {
 	javascript := newJSEnd(t)
-	worlds, apart := 0, 0
 	for _, rate := range []float64{60, 4, 0.08} {
 		for _, c := range append(chosen(), paths...) {
 			e := &twin{golang: &goEnd{}, javascript: javascript}
 			said, alike := e.session(*first, rate, c)
-			worlds++
-			if !alike {
-				apart++
-				said += ": too far apart"
-			}
 			t.Log(said)
+			if !alike {
+				t.Error("too far apart")
+			}
 		}
-	}
-	if apart > max(worlds/25, 1) {
-		t.Errorf("too far apart in %d of %d worlds", apart, worlds)
 	}
 }
 

@@ -504,6 +504,8 @@ for (const kind of ['link', 'ping']) {
 
 // A client that asks seldom, whose first requests were lost, soon asks again. Once some were answered
 // it asks each second until it has known the clock for a minute, and then each 64th of that time.
+// That makes 179 requests. Where a reply is faster than any before it asks a group more, which
+// chance decides.
 for (const lost of [true, false]) {
 	const w = new World('ping', {}, 60e6);
 	w.cut = lost;
@@ -514,7 +516,7 @@ for (const lost of [true, false]) {
 		`ping each minute, ${lost ? 'the first 2 s lost' : 'none lost'}: ` +
 			`${w.asked} requests, ${w.answered} answered`,
 	);
-	const isPatient = w.asked >= 180 && w.asked <= 205;
+	const isPatient = w.asked >= 179 && w.asked <= 205;
 	check(w.answered >= 8 && isPatient, 'ping asks again', lost, w.asked, w.answered);
 }
 

@@ -814,19 +814,6 @@ export type Advance = {
     count: number;
 };
 /**
- * the fastest datagram of a span
- */
-export type Point = {
-    /**
-     * about when it arrived
-     */
-    x: number;
-    /**
-     * us
-     */
-    delta: number;
-};
-/**
  * a datagram that was taken
  */
 export type Opened = {
@@ -981,6 +968,19 @@ export type Sample = {
      * us: the height of the second fastest; Infinity if that is not known
      */
     next: number;
+};
+/**
+ * the fastest datagram of a span
+ */
+export type Point = {
+    /**
+     * about when it arrived
+     */
+    x: number;
+    /**
+     * us
+     */
+    delta: number;
 };
 /**
  * when something happened

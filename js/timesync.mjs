@@ -1134,6 +1134,25 @@ export class Synchronizer extends RemoteClock {
 	 * @returns {number | null} us; null while the offset is not known
 	 */
 	datagram(stamp, now) {
+		// Nearly every datagram queues a little and falls into the bucket under way. It ends here.
+		const bucket = this.#bucket;
+		bucket.count++;
+		const height = bucket.height(stamp, now);
+		if (height === null) {
+			return this.#slowPath(stamp, now);
+		}
+		bucket.fresh.add(height);
+		bucket.measureJitter(height);
+		return this.#view.delay + height;
+	}
+
+	/**
+	 * Takes a datagram that ends the bucket or may change the floor.
+	 * @param {number} stamp
+	 * @param {Usec} now
+	 * @returns {number | null}
+	 */
+	#slowPath(stamp, now) {
 		const raw = Number(BigInt.asIntN(deltaBits, now - (BigInt(stamp) << 3n)));
 		const both = this.#both;
 		const bucket = this.#bucket;
@@ -1141,14 +1160,13 @@ export class Synchronizer extends RemoteClock {
 			this.#start(raw, now);
 		}
 		const x = this.#advance(now);
-		this.#notice();
+		this.#notice(x, now);
 		this.#minimum.take(deltaIn8(raw), now);
 		const silence = x - bucket.from; // the first datagram after 0.2 s ends a bucket
 		if (silence >= bucketTime) {
 			this.#endBucket(x);
 			both.heardAgain(inward, x, silence);
 		}
-		bucket.count++;
 		const floor = both.delta(inward, x);
 		const above = both.datagram(x, raw, bucket);
 		if (silence > 2 * second) {
@@ -1165,11 +1183,26 @@ export class Synchronizer extends RemoteClock {
 		return this.#view.delay + (above ?? 0);
 	}
 
-	/** Begins another report if the last one was told. An original is told the minimum. */
-	#notice() {
-		const {peer, outgoing} = this.#both;
-		if (this.#report.isTold || peer.isOriginal()) {
+	/**
+	 * Collects what happened since the last call of the slow path: whether a reader took the
+	 * report, and which datagram was the fastest on the fast path.
+	 * @param {number} x
+	 * @param {Usec} now
+	 */
+	#notice(x, now) {
+		const {peer, outgoing, clock} = this.#both;
+		if (this.#report.isTold || peer.isOriginal()) { // an original is told the minimum
 			outgoing.forget();
+		}
+		const bucket = this.#bucket;
+		const {first, second} = bucket.fresh;
+		if (first < Infinity) {
+			const delta = this.#both.delta(inward, x) + first;
+			outgoing.note(delta, x, clock.skew);
+			this.#minimum.take(deltaIn8(delta), now);
+			bucket.two.add(first);
+			bucket.two.add(second);
+			bucket.fresh = new Fastest();
 		}
 	}
 
@@ -1180,11 +1213,12 @@ export class Synchronizer extends RemoteClock {
 	#endBucket(x) {
 		this.#view.jitter = this.#bucket.jitter;
 		this.#both.endBucket(x, this.#bucket);
+		this.#bucket.count = 1;
 		this.#bucket.begin(x);
 	}
 
 	/**
-	 * Shows what is known at x to readers and to the sender of reports.
+	 * Shows what is known at x to readers, to the sender of reports and to the fast path.
 	 * @param {number} x
 	 */
 	#show(x) {
@@ -1195,6 +1229,23 @@ export class Synchronizer extends RemoteClock {
 			this.#report.setMinimum(this.#minimum.delta[0]);
 		} else {
 			this.#report.set(outgoing.at(x, clock.skew), now, outgoing.some);
+		}
+		this.#prepare(x, now);
+	}
+
+	/**
+	 * Tells the fast path which datagrams it may handle from now on. It may handle none while the
+	 * offset is unknown, while an early outlier waits for the next datagram, while readers wait for
+	 * a correction, or beside an original, which is told the minimum of all datagrams.
+	 * @param {number} x
+	 * @param {Usec} now
+	 */
+	#prepare(x, now) {
+		const {peer, outliers, dirty, clock} = this.#both;
+		if (peer.known && outliers.row === 0 && !dirty && !peer.isOriginal()) {
+			this.#bucket.open(x, now, this.#both.delta(inward, x), clock.skew);
+		} else {
+			this.#bucket.close();
 		}
 	}
 
@@ -1260,7 +1311,7 @@ export class Synchronizer extends RemoteClock {
 			both.peer.sentAny = both.sentAt(x);
 			return;
 		}
-		this.#notice();
+		this.#notice(x, now);
 		const floor = both.delta(inward, x);
 		both.report(x, report);
 		this.#bucket.rise(both.delta(inward, x) - floor);
@@ -1770,10 +1821,11 @@ class Association {
 	endBucket(x, bucket) {
 		this.advance(x);
 		this.outliers.endBucket();
-		if (bucket.fastest === Infinity) {
+		if (bucket.two.first === Infinity) {
 			return; // there were only early outliers
 		}
-		const {from, fastest: least, runnerUp: next} = bucket;
+		const {from} = bucket;
+		const {first: least, second: next} = bucket.two;
 		const at = from + bucketTime / 2;
 		const congested = this.take(inward, {from, to: x, since: from, at, least, next});
 		if (!congested && bucket.many()) {
@@ -1800,7 +1852,7 @@ class Association {
 		const {by, congested} = w.take(sample, gate);
 		if (!congested) {
 			const delta = this.delta(way, sample.at) + sample.least;
-			w.points.add({x: sample.at, delta}, signOf(way) * this.clock.skew);
+			w.points.add(keptPoint(sample.at, delta), signOf(way) * this.clock.skew);
 		}
 		this.dirty ||= w.mayBeClock() > 0; // readers' bound contains it at once
 		if (by > 0) {
@@ -2316,8 +2368,7 @@ class Peer {
 /** Outgoing is the least delta since the last report was read. */
 class Outgoing {
 	some = false; // there is one
-	#delta = 0; // us, as of x
-	#x = 0;
+	#least = keptPoint(0, 0);
 
 	/**
 	 * Takes the delta of a datagram, as of x.
@@ -2326,9 +2377,9 @@ class Outgoing {
 	 * @param {number} skew
 	 */
 	note(delta, x, skew) {
-		if (!this.some || delta < this.at(x, skew)) {
-			this.#delta = delta;
-			this.#x = x;
+		const point = keptPoint(x, delta);
+		if (!this.some || above(point, this.#least, -skew) < 0) {
+			this.#least = point;
 			this.some = true;
 		}
 	}
@@ -2339,7 +2390,8 @@ class Outgoing {
 	 * @param {number} skew
 	 */
 	at(x, skew) {
-		return this.#delta - skew * (x - this.#x);
+		const {delta, x: then} = this.#least;
+		return delta - keptPoint(0, skew * (keptX(x) - then)).delta;
 	}
 
 	/** Forgets it. */
@@ -3017,16 +3069,39 @@ const slewDepths = 5; // depths (see Typical): a way that is this late is late f
 const suspectDepths = 0.6; // depths: and a way that is this late may be
 
 /**
- * Bucket is the span of 0.2 s or more that is under way. Go has a fast path here; its numbers are
- * whole, and so are these.
+ * Fastest are the heights, in us, of the two fastest datagrams above the floor; Infinity where there
+ * is no such datagram.
+ */
+class Fastest {
+	first = Infinity;
+	second = Infinity;
+
+	/**
+	 * Adds a datagram that is y us above the floor.
+	 * @param {number} y
+	 */
+	add(y) {
+		this.second = Math.min(this.second, Math.max(this.first, y));
+		this.first = Math.min(this.first, y);
+	}
+}
+
+/**
+ * Bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch only this. Its
+ * numbers are whole, as Go's are: so both decide alike.
  */
 class Bucket {
 	from = 0; // x at which the bucket began
-	fastest = Infinity; // us: height of the fastest datagram above the floor
-	runnerUp = Infinity; // us: height of the second fastest
+	fresh = new Fastest(); // of the datagrams since the slow path looked last
+	two = new Fastest(); // of all before them
 	count = 0; // datagrams
 	last = 0; // us: height of the last datagram
 	jitter = 0; // us: mean difference of two successive datagrams (RFC 3550)
+	// A datagram that arrives dx after this local time is rate*dx - stamp - origin above the floor.
+	#at = 0n;
+	#origin = 0; // us: the floor at that time, on the ring of deltas, minus that time
+	#rate = 1; // 1 minus the slope of the floor
+	#span = 0; // us: time from at to the end of the bucket; 0: the fast path is closed
 
 	/**
 	 * Begins a bucket at x.
@@ -3034,18 +3109,57 @@ class Bucket {
 	 */
 	begin(x) {
 		this.from = x;
-		this.fastest = Infinity;
-		this.runnerUp = Infinity;
-		this.count = 0;
+		this.fresh = new Fastest();
+		this.two = new Fastest();
 	}
 
 	/**
-	 * Adds a datagram that is y us above the floor.
+	 * Opens the fast path at x, where the floor is at that delta.
+	 * @param {number} x
+	 * @param {Usec} now
+	 * @param {number} delta us
+	 * @param {number} skew
+	 */
+	open(x, now, delta, skew) {
+		const unit = 2 ** -31; // of the rate, in Go
+		this.#at = now;
+		this.#origin = Math.round(delta) - Number(BigInt.asIntN(deltaBits, now));
+		this.#rate = Math.floor((1 + skew) / unit) * unit;
+		this.#span = Math.trunc(Math.max(bucketTime - (x - this.from), 0));
+	}
+
+	/** Closes the fast path. */
+	close() {
+		this.#span = 0;
+	}
+
+	/**
+	 * Returns the height of a datagram above the floor, us, or null if it ends the bucket or may
+	 * change the floor.
+	 * @param {number} stamp
+	 * @param {Usec} now
+	 * @returns {number | null}
+	 */
+	height(stamp, now) {
+		const dx = since(now, this.#at);
+		const y = ring(Math.floor(dx * this.#rate) - 8 * stamp - this.#origin, deltaBits);
+		return dx >= 0 && dx < this.#span && y >= 0 ? y : null;
+	}
+
+	/**
+	 * Adds a datagram that the slow path took, y us above the floor.
 	 * @param {number} y
 	 */
 	add(y) {
-		this.runnerUp = Math.min(this.runnerUp, Math.max(this.fastest, y));
-		this.fastest = Math.min(this.fastest, y);
+		this.two.add(y);
+		this.measureJitter(y);
+	}
+
+	/**
+	 * Takes the height of the next datagram above the floor.
+	 * @param {number} y
+	 */
+	measureJitter(y) {
 		const difference = Math.min(Math.abs(y - this.last), second);
 		this.jitter += (difference - this.jitter) / 16;
 		this.last = y;
@@ -3056,7 +3170,7 @@ class Bucket {
 	 * path flaps.
 	 */
 	many() {
-		return this.count > fitPoints;
+		return this.count > fitPoints + 1;
 	}
 
 	/**
@@ -3064,9 +3178,10 @@ class Bucket {
 	 * @param {number} d
 	 */
 	rise(d) {
+		const {two} = this;
 		this.last = Math.trunc(this.last - d);
-		this.fastest = Math.trunc(Math.max(this.fastest - d, 0));
-		this.runnerUp = Math.trunc(Math.max(this.runnerUp - d, 0));
+		two.first = Math.trunc(Math.max(two.first - d, 0));
+		two.second = Math.trunc(Math.max(two.second - d, 0));
 	}
 }
 
@@ -3393,8 +3508,8 @@ class Way {
 		// Until there is a spread the gates are too wide to see a clock step.
 		// rule: the first bucket need not be over
 		if (this.spreads === 0 && bucket.count >= fitPoints) {
-			const isEmpty = bucket.fastest === Infinity; // there were only early outliers
-			const spread = isEmpty ? 0 : bucket.runnerUp - bucket.fastest;
+			const {first, second: next} = bucket.two;
+			const spread = first === Infinity ? 0 : next - first; // there were only early outliers
 			this.spread = Math.min(spread, second / 2);
 		}
 	}
@@ -3481,7 +3596,7 @@ class Way {
 	 */
 	line(way, clock) {
 		const delta = this.level + signOf(way) * clock.offset;
-		return {floor: {x: clock.at, delta}, slope: signOf(way) * clock.skew};
+		return {floor: keptPoint(clock.at, delta), slope: signOf(way) * clock.skew};
 	}
 
 	/**
@@ -3538,7 +3653,7 @@ class Way {
 			const height = above(point, floor, slope);
 			if (height < low) {
 				low = height;
-				this.touched = point.x;
+				this.touched = clock.at + point.x - floor.x;
 			}
 		}
 		this.lay(low);
@@ -3589,6 +3704,27 @@ const longestWindow = 130 * second; // oscillators keep no rate for longer
  * @property {number} x about when it arrived
  * @property {number} delta us
  */
+
+const keptTime = 256; // us: unit of its time, in which a rate moves a delta by 1/4 us at most
+const keptDelta = 32; // units of its delta in a microsecond
+
+/**
+ * Returns an x as that of a point is kept. Go keeps points in few bits; so both decide alike.
+ * @param {number} x
+ */
+function keptX(x) {
+	return Math.trunc(x / keptTime) * keptTime;
+}
+
+/**
+ * Returns a point as it is kept.
+ * @param {number} x
+ * @param {number} delta us
+ * @returns {Point}
+ */
+function keptPoint(x, delta) {
+	return {x: keptX(x), delta: Math.trunc(delta * keptDelta) / keptDelta};
+}
 
 /**
  * Returns how many us p is above the line with that slope through q.
@@ -3646,7 +3782,7 @@ class Points {
 	 * @param {number} x
 	 */
 	span(x) {
-		return x - (this.list.length === 0 ? this.end : this.list[0].x);
+		return this.list.length === 0 ? x - this.end : keptX(x) - this.list[0].x;
 	}
 
 	/**
@@ -3668,7 +3804,7 @@ class Points {
 			return null;
 		}
 		if (last !== undefined && best.x <= last.x) { // times of receipt went back
-			if (last.x > x) {
+			if (last.x > keptX(x)) {
 				this.forgetPoints();
 			}
 			return null;
@@ -3691,7 +3827,8 @@ class Points {
 		// equal.
 		const {length} = this.list;
 		const oldest = length === 0 ? 0 : this.list[0].x;
-		const meanSpacing = (this.end - oldest) / Math.max(length, 1); // reports may be rarer
+		const end = keptX(this.end);
+		const meanSpacing = (end - oldest) / Math.max(length, 1); // reports may be rarer
 		const spacing = Math.max(this.spacing, meanSpacing);
 		const noise = Math.max(this.meanResidual, resolution / 2);
 		const best = 800 * noise * spacing * second * second;
@@ -3704,7 +3841,7 @@ class Points {
 			this.spacing *= 2;
 			this.halve(slope);
 		}
-		const isStale = () => this.list.length >= fitPoints && isLonger(this.end - this.list[0].x);
+		const isStale = () => this.list.length >= fitPoints && isLonger(end - this.list[0].x);
 		let evicted = false;
 		while (this.list.length === maxPoints || isStale()) {
 			this.list.shift();
