@@ -197,9 +197,11 @@ func (tr *trace) judgeSummary(t *testing.T, said delays, limit time.Duration) {
 // judgeBound asks that no delay is off by more than the bound.
 func (tr *trace) judgeBound(t *testing.T, bound time.Duration) {
 	t.Helper()
-	most := slices.Max(tr.values(func(d traced) time.Duration { return d.off().Abs() }))
-	if most > bound {
-		t.Errorf("%s: a delay is off by %v, bound %v", tr.name, most, bound)
+	for i, d := range tr.all {
+		if d.off().Abs() > bound {
+			t.Errorf("%s: delay %d is shown as %v, is %v in truth, and its receive time is late by %v",
+				tr.name, i, d.shown, d.truth, d.late)
+		}
 	}
 }
 
