@@ -1396,6 +1396,14 @@ func (a *association) fall(d int, x, by float64) {
 	isPossible := roundTrip+by > -dead
 	wasNegative := a.arbiter.reference < -dead
 	if !a.peer.known || isPossible || wasNegative {
+		// No path becomes shorter as the other way becomes longer. Where neither way shows a rate,
+		// a wrong one could let both floors move for ever.
+		showsRate := a.ways[in].n >= fitPoints || a.ways[out].n >= fitPoints
+		isOtherLate := a.ways[1-d].congestedFor > 0
+		// rule: two floors that part are a rate
+		if !showsRate && isOtherLate && !a.arbiter.warmingUp() {
+			a.clock.doubt(slewSkew)
+		}
 		a.shift(d, x, by)
 		return
 	}
@@ -1506,9 +1514,11 @@ func (a *association) fit(d int, s *sample) {
 	if x-w.end < w.spacing {
 		return
 	}
-	// A floor that had to be lowered by more than noise has another slope than its points.
+	// A floor that had to be lowered by more than noise has another slope than its points. Fewer
+	// than fitPoints tell no slope, but in warm-up they may all have queued.
+	hasLine := w.n >= fitPoints || a.arbiter.warmingUp()
 	// rule: a line that sinks starts anew
-	if w.loweredBy > w.lowerGate(w.lastNear, c.sigma, a.resolution.joint()) {
+	if hasLine && w.loweredBy > w.lowerGate(w.lastNear, c.sigma, a.resolution.joint()) {
 		a.forget(d)
 		w.restart(x)
 		mayBeSlew := a.peer.known && !a.peer.isOriginal() && a.lack() > 2*rounding
@@ -1547,7 +1557,7 @@ func (a *association) fit(d int, s *sample) {
 		noise := max(a.band(1), a.interval.bound()/sigmas)
 		c.prior = a.longSilence.rate(x, c.offsetAt(x), noise)
 	}
-	change := c.learn(a.ways[in].rate, a.ways[out].rate)
+	change := c.learn(a.ways[in].rate, a.ways[out].rate, w.span(x) > congestedTime)
 	for k := range a.ways {
 		if k == out && a.peer.isOriginal() {
 			continue
@@ -1964,8 +1974,8 @@ func (c *clock) bend(by, t float64) {
 }
 
 // learn takes what the points of both ways say of the skew, and returns by how much the skew
-// changed.
-func (c *clock) learn(i, o gaussian) (change float64) {
+// changed. lasts says that the newest points tell it for longer than a queue lasts.
+func (c *clock) learn(i, o gaussian, lasts bool) (change float64) {
 	both := i.variance > 0 && o.variance > 0
 	before := c.skew
 	// Both ways see the same clock, so where they differ a path is changing slowly.
@@ -1987,10 +1997,13 @@ func (c *clock) learn(i, o gaussian) (change float64) {
 		isKnown := c.prior.variance < priorSkew*priorSkew/2
 		if !isPossible || isKnown && points.differs(c.prior) {
 			d := points.mean - c.prior.mean
-			// A path changes one way, a clock both.
+			// A path changes one way, a clock both. Where only one way shows a rate, a queue lifts
+			// its floor, and only a clock lets it sink for long.
 			common := median(0, i.mean-c.prior.mean, o.mean-c.prior.mean)
-			// rule: what both ways say is the clock
-			if isPossible && both && abs(common) > abs(d)/2 {
+			isCommon := both && abs(common) > abs(d)/2
+			sinks := i.variance > 0 && d > 0 || o.variance > 0 && d < 0
+			// rule: what no queue explains is the clock
+			if isPossible && (isCommon || !both && sinks && lasts) {
 				c.prior.variance = d * d
 			} else {
 				points.variance = d * d

@@ -129,25 +129,30 @@ func TestSlope(t *testing.T) {
 }
 
 // TestClockLearns: two ways that agree turn the clock; two that contradict each other leave it
-// where it was; what both say is believed though it is far from what was known; what one alone
-// says is not.
+// where it was; what both say is believed though it is far from what was known. What one alone
+// says is not, unless its floor sinks for longer than a queue lasts.
 func TestClockLearns(t *testing.T) {
 	known := gaussian{20e-6, 1e-12}
 	says := func(ppm float64) gaussian { return gaussian{ppm * 1e-6, 4e-12} }
 	for _, c := range []struct {
 		name     string
 		in, out  gaussian
+		lasts    bool
 		from, to float64 // ppm
 	}{
-		{"both agree", says(21), says(21), 20.3, 20.8},
-		{"only one is known", says(22), gaussian{}, 20.1, 20.8},
-		{"a path ramps", says(20), says(70), 20, 20},
-		{"a path ramps the other way", says(-30), says(20), 20, 20},
-		{"both say another rate", says(60), says(61), 58, 61},
-		{"one alone says another rate", says(60), gaussian{}, 20, 20.5},
+		{"both agree", says(21), says(21), true, 20.3, 20.8},
+		{"only one is known", says(22), gaussian{}, true, 20.1, 20.8},
+		{"a path ramps", says(20), says(70), true, 20, 20},
+		{"a path ramps the other way", says(-30), says(20), true, 20, 20},
+		{"both say another rate", says(60), says(61), false, 58, 61},
+		{"the way in sinks for a moment", says(60), gaussian{}, false, 20, 20.5},
+		{"the way in sinks for long", says(60), gaussian{}, true, 58, 60},
+		{"the way in rises for long", says(-20), gaussian{}, true, 19.5, 20},
+		{"the way out sinks for long", gaussian{}, says(-20), true, -20, -18},
+		{"the way out rises for long", gaussian{}, says(60), true, 20, 20.5},
 	} {
 		k := clock{skew: known.mean, prior: known, sigma: 1e-6}
-		turn := k.learn(c.in, c.out)
+		turn := k.learn(c.in, c.out, c.lasts)
 		if got := k.skew * 1e6; got < c.from-1e-9 || got > c.to ||
 			math.Abs(turn-(k.skew-known.mean)) > 1e-15 {
 			t.Errorf("%s: %v ppm, turned by %v, want %v to %v", c.name, got, turn*1e6, c.from, c.to)

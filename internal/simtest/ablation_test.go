@@ -48,6 +48,7 @@ const root, subjectFile = "../..", "synchronizer.go"
 type rule struct{ name, from, to string }
 
 var rules = []rule{
+	{name: "two floors that part are a rate"},
 	{name: "a round trip shorter than nothing is a clock's"},
 	{"what clocks drift apart in a silence is no step", `if .*`, `if true {`},
 	{name: "a slew is late by what lacks, a queue by more"},
@@ -61,7 +62,7 @@ var rules = []rule{
 	{"what is late may be a clock that no report has shown yet", `if (.*) {`, `if true || $1 {`},
 	{name: "a new rate may be two ways that change places"},
 	{name: "no clock makes a round trip longer: a path ramps"},
-	{name: "what both ways say is the clock"},
+	{name: "what no queue explains is the clock"},
 	{"a round trip that is well known is not a little longer", `return .*`, `return false`},
 	{name: "a shorter round trip is taken at once in warm-up"},
 	{name: "another round trip that lasts is learnt"},
