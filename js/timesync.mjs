@@ -1881,6 +1881,14 @@ class Association {
 		const isPossible = roundTrip + by > -dead;
 		const wasNegative = this.arbiter.reference < -dead;
 		if (!this.peer.known || isPossible || wasNegative) {
+			// No path becomes shorter as the other way becomes longer. Where neither way shows a
+			// rate, a wrong one could let both floors move for ever.
+			const showsRate = this.ways.some((w) => w.points.list.length >= fitPoints);
+			const isOtherLate = this.ways[1 - way].congestedFor > 0;
+			// rule: two floors that part are a rate
+			if (!showsRate && isOtherLate && !this.arbiter.warmingUp()) {
+				this.clock.doubt(slewSkew);
+			}
 			this.shift(way, x, by);
 			return;
 		}
@@ -2020,8 +2028,10 @@ class Association {
 			return;
 		}
 		// A floor that had to be lowered by more than noise has another slope than its points.
+		// Fewer than fitPoints tell no slope, but in warm-up they may all have queued.
+		const hasLine = points.list.length >= fitPoints || this.arbiter.warmingUp();
 		// rule: a line that sinks starts anew
-		if (points.loweredBy > w.lowerGate(w.lastNear, clock.sigma, resolution)) {
+		if (hasLine && points.loweredBy > w.lowerGate(w.lastNear, clock.sigma, resolution)) {
 			this.forget(way);
 			points.restart(x);
 			const isBesideOurs = this.peer.known && !this.peer.isOriginal();
@@ -2064,7 +2074,9 @@ class Association {
 			const noise = Math.max(this.band(1), interval.bound() / sigmas);
 			clock.prior = longSilence.rate(x, clock.offsetAt(x), noise);
 		}
-		const change = clock.learn(this.ways[inward].points.rate, this.ways[outward].points.rate);
+		const [i, o] = this.ways;
+		const lasts = points.span(x) > congestedTime;
+		const change = clock.learn(i.points.rate, o.points.rate, lasts);
 		for (const [k, one] of this.ways.entries()) {
 			if (k === inward || !this.peer.isOriginal()) {
 				one.tilt(k, clock, change);
@@ -2665,11 +2677,12 @@ class RateClock {
 
 	/**
 	 * Learns what the points of both ways say of the skew, and returns by how much the skew
-	 * changed.
+	 * changed. lasts says that the newest points tell it for longer than a queue lasts.
 	 * @param {Gaussian} i
 	 * @param {Gaussian} o
+	 * @param {boolean} lasts
 	 */
-	learn(i, o) {
+	learn(i, o, lasts) {
 		const both = i.variance > 0 && o.variance > 0;
 		const before = this.skew;
 		// Both ways see the same clock, so where they differ a path is changing slowly.
@@ -2683,7 +2696,7 @@ class RateClock {
 			this.skew = median(this.prior.mean, i.mean, o.mean);
 			this.sigma = Math.sqrt(this.prior.variance);
 		} else {
-			this.believe(i, o);
+			this.believe(i, o, lasts);
 		}
 		const {mean, variance} = this.prior;
 		this.prior = new Gaussian(clamp(mean, -maxSkew, maxSkew), variance);
@@ -2695,8 +2708,9 @@ class RateClock {
 	 * Learns what both ways say, or one of them. They do not contradict each other.
 	 * @param {Gaussian} i
 	 * @param {Gaussian} o
+	 * @param {boolean} lasts
 	 */
-	believe(i, o) {
+	believe(i, o, lasts) {
 		const both = i.variance > 0 && o.variance > 0;
 		let points = i.and(o);
 		this.rejected = false;
@@ -2708,10 +2722,13 @@ class RateClock {
 		if (!isPossible || isKnown && points.differs(this.prior)) {
 			const {mean} = this.prior;
 			const d = points.mean - mean;
-			// A path changes one way, a clock both.
-			const common = both ? Math.abs(median(0, i.mean - mean, o.mean - mean)) : 0;
-			// rule: what both ways say is the clock
-			if (isPossible && common > Math.abs(d) / 2) {
+			// A path changes one way, a clock both. Where only one way shows a rate, a queue lifts
+			// its floor, and only a clock lets it sink for long.
+			const common = Math.abs(median(0, i.mean - mean, o.mean - mean));
+			const isCommon = both && common > Math.abs(d) / 2;
+			const sinks = i.variance > 0 && d > 0 || o.variance > 0 && d < 0;
+			// rule: what no queue explains is the clock
+			if (isPossible && (isCommon || !both && sinks && lasts)) {
 				this.prior = new Gaussian(mean, d * d);
 			} else {
 				points = new Gaussian(points.mean, d * d);
