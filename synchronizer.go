@@ -412,8 +412,8 @@ func (s *TimeSynchronizer) publish(x float64) {
 // first report on.
 func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()&synced != 0 }
 
-// MinDeltaTS24 returns the report to send to the peer at localUsec: the least receive time minus
-// send stamp of all datagrams since the last report, as of now, in units of 8 us modulo 2^24. Send
+// MinDeltaTS24 returns the report to send to the peer at localUsec: the least delta, time of
+// receipt minus stamp, of all datagrams since the last report, in units of 8 us modulo 2^24. Send
 // it in the next datagram. ok is false before the first datagram. A result of 0 with ok tells the
 // peer that nothing has arrived since the last report.
 //
@@ -537,9 +537,8 @@ func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts per million,
 // from -1000 to 1000. ok is false while it is not known to 25 ppm; RemoteTime runs at the best
-// guess until then. That takes 3 to 21 s at 60 datagrams a second each way, and 15 to 156 s at one
-// a second, depending on the jitter (docs/PRODUCTION.md). Snapshot.SkewError says how well it is
-// known.
+// guess until then. That takes seconds to minutes: docs/PRODUCTION.md has a table by rate and
+// jitter. Snapshot.SkewError says how well it is known.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	var v view
 	if !s.published.load(&v) || v.dispersion > priorSkew/4 {
@@ -673,10 +672,9 @@ var (
 //	ErrUnchecked       Unchecked: the peer was silent, and a clock step may have gone unseen
 //	ErrWide            ErrorBound is above tolerable; it is half the round trip at least
 //
-// A clock step is detected after the next datagram, or the next datagram and report: with package
-// link within 2.1 s, at four datagrams a second within 3 s, if none is lost. Until then Within
-// answers as before. After a silence Within fails until datagrams, reports and an anchor have shown
-// whether there was a clock step.
+// A clock step is detected from the next datagrams and reports: with package link, and four or
+// more datagrams a second, within about 3 s. Until then Within answers as before. After a silence
+// Within fails until datagrams, reports and an anchor have shown whether there was a clock step.
 func (s Snapshot) Within(tolerable time.Duration) error {
 	switch {
 	case !s.Known():

@@ -53,10 +53,10 @@ func (s *TimeSynchronizer) AppendEvent(dst []byte, nowUsec, happenedUsec uint64,
 
 // ReadEvent reads the first 3 bytes of b as the peer's AppendEvent appended them, in a datagram
 // that was received at nowUsec. It returns the local time, in microseconds, at which that event
-// happened, at most the peer's tolerable off, and 4 us. ok is false if the peer was not sure of
-// the time, if the event lies more than oldest before nowUsec, or more than ahead after it, or if
-// b is shorter. A datagram that is under way for longer than 50 s, less the age of the event, is
-// read wrong by 67.1 s: oldest cannot tell that.
+// happened. That is off by at most the tolerance that the peer gave AppendEvent, plus 4 us. ok is
+// false if the peer was not sure of the time, if the event lies more than oldest before nowUsec or
+// more than ahead after it, or if b is shorter. If the event is more than 50 s old when the
+// datagram arrives, it is read wrong by 67.1 s, and oldest cannot tell.
 func ReadEvent(b []byte, nowUsec uint64, oldest, ahead time.Duration) (atUsec uint64, ok bool) {
 	if len(b) < eventLen || b[eventLen-1]&eventFlag == 0 {
 		return 0, false

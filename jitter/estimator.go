@@ -90,10 +90,10 @@ func (s *stop) lasts(now time.Duration) bool {
 }
 
 // Add takes something that was sent at a time of the sender's clock, and has arrived at a time of
-// the receiver's. Call it in the order of arrival. Of things that were sent at the same time, only
-// the first counts, among the last dozen. Times may be negative, and may go back: a clock that was
-// set looks like a path that changed. After a delay that is more than a day longer or shorter than
-// the first one, Add begins anew, as after Reset.
+// the receiver's. Call it in the order of arrival. If several of the last dozen things were sent
+// at the same time, only the first counts. Times may be negative, and may go back: a clock that
+// was set looks like a path that changed. After a delay that is more than a day longer or shorter
+// than the first one, Add begins anew, as after Reset.
 func (e *Estimator) Add(sent, arrived time.Duration) {
 	delay := arrived - sent - e.first
 	if e.aim == 0 || delay < -longest || delay > longest {
@@ -203,13 +203,13 @@ func (e *Estimator) share() float64 {
 }
 
 // Wait returns how long after its sending a thing should be shown, so that no more than Share come
-// later: show what was sent at a time of the sender's clock at that time + wait of the receiver's.
+// later. What was sent at a time s of the sender's clock is shown at s + wait of the receiver's.
 // Where the clocks differ this may be negative. ok is false before the first arrival.
 func (e *Estimator) Wait() (wait time.Duration, ok bool) { return e.first + e.wait, e.aim > 0 }
 
 // Interval returns the time from one sending to the next: the median of the last 7, or 0 before
 // two things have arrived. To show what lies between two things, such as two states of a game,
-// wait for so much longer: then the later one has arrived, too.
+// wait that much longer: then the later one has arrived, too.
 func (e *Estimator) Interval() time.Duration { return e.sending.interval() }
 
 // Level returns the median of the last delays, by the same clocks as Wait. It is 0 before the

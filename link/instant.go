@@ -19,8 +19,8 @@ const MaxAhead = 16 * time.Second
 // The error is ErrAhead if atUsec is before nowUsec or more than MaxAhead after it. It is
 // ErrUnsure if timesync.Snapshot.Within(within) is an error now; errors.Is finds both in it.
 //
-// Propose an instant that is seconds ahead again in each datagram: then a lost datagram does no
-// harm, and later proposals are more exact.
+// Repeat the proposal in each datagram until the instant: then a lost datagram does no harm, and
+// later proposals are more exact.
 func (l *Link) ProposeInstant(nowUsec, atUsec uint64, within time.Duration) (timesync.Counter23, error) {
 	if atUsec-nowUsec > uint64(MaxAhead/time.Microsecond) {
 		return 0, ErrAhead
@@ -74,22 +74,23 @@ func ReadTime23(b []byte) (ts timesync.Counter23, flag bool) {
 	return ts, b[time23Len-1]&time23Flag != 0
 }
 
-// AppendEvent appends the 3 bytes that tell a peer's ReadEvent when something happened, such as when
-// a piece of sound was captured: happenedUsec of our own clock. So they mean the same to every
-// peer, and nothing need be known of its clock. The top bit of the last byte is 0.
+// AppendEvent appends the 3 bytes that tell a peer's ReadEvent when something happened, such as
+// when a piece of sound was captured: happenedUsec of our own clock. The bytes mean the same to
+// every peer, and no peer's clock has to be known. The top bit of the last byte is 0.
 func AppendEvent(dst []byte, happenedUsec uint64) []byte {
 	const half = 1 << 2 // of the unit, 8 us
 	return AppendTime23(dst, timesync.NewCounter23((happenedUsec+half)>>3), false)
 }
 
-// ReadEvent reads the first 3 bytes of b as the peer's AppendEvent appended them, in a datagram that
-// was received at nowUsec. It returns the local time, in microseconds, at which that event
-// happened, off by at most ErrorBound at nowUsec; for an event of many seconds ago, by what
-// Snapshot.At(atUsec) says. For 2 or 3 s after a clock was set neither is so, as with all times.
+// ReadEvent reads the first 3 bytes of b as the peer's AppendEvent appended them, in a datagram
+// that was received at nowUsec. It returns the local time, in microseconds, at which that event
+// happened, off by at most ErrorBound at nowUsec. For an event of many seconds ago ask
+// Snapshot.At(atUsec) for the bound. For 2 or 3 s after a clock step neither bound holds, as for
+// all times.
 //
-// The errors are ErrUnsure, ErrFuture, ErrBefore and ErrOld, as AcceptEvent says, or ErrTruncated if b is
-// shorter. There is no time with that one and with ErrUnsure, but the bytes can be read again once the
-// peer's clock is known.
+// The errors are ErrUnsure, ErrFuture, ErrBefore and ErrOld, as AcceptEvent says, or ErrTruncated
+// if b is shorter. With ErrTruncated and ErrUnsure there is no time. After ErrUnsure the bytes can
+// be read again, once the peer's clock is known.
 func (l *Link) ReadEvent(nowUsec uint64, b []byte, oldest time.Duration) (atUsec uint64, err error) {
 	if len(b) < time23Len {
 		return 0, ErrTruncated
@@ -101,9 +102,9 @@ func (l *Link) ReadEvent(nowUsec uint64, b []byte, oldest time.Duration) (atUsec
 	return atUsec, credible(s, ok, nowUsec, atUsec, oldest)
 }
 
-// AcceptEvent takes what the peer's ToRemoteTime23 returned, when it arrives at nowUsec. It returns
-// the local time, in microseconds, at which that event happened. A stamp shows a time modulo 67.1 s,
-// and a clock that was set since then changes its meaning. So AcceptEvent returns
+// AcceptEvent takes what the peer's ToRemoteTime23 returned, when it arrives at nowUsec. It
+// returns the local time, in microseconds, at which that event happened. A stamp shows a time
+// modulo 67.1 s, and a clock step since then changes its meaning. So AcceptEvent returns
 //
 //	ErrUnsure  if the peer's clock is not known: then the peer hardly knows ours. errors.Is finds
 //	           timesync.ErrUnsynchronized in it, too
@@ -112,10 +113,10 @@ func (l *Link) ReadEvent(nowUsec uint64, b []byte, oldest time.Duration) (atUsec
 //	           timesync.SettleTime ago
 //	ErrOld     if it lies more than oldest before nowUsec; beyond 50 s an event looks like another
 //
-// atUsec is what the stamp says, also with an error. A program that plays sound takes it also with
-// ErrBefore, or it is silent for timesync.SettleTime after a clock was set, and with no other error.
-// Better, a peer drops its own events that are older than its clock or than this connection, if it
-// knows that in time.
+// atUsec is what the stamp says, also with an error. With ErrBefore a program that plays sound
+// should use atUsec all the same: otherwise it is silent for timesync.SettleTime after each clock
+// step. With any other error it should not. A peer had better not send events that are older than
+// its clock or than this connection.
 //
 // The peer's estimate made the stamp, so atUsec is off by at most the peer's ErrorBound of that
 // time. Ours is about as wide: both are half of the same round trip (lab/results/ACCURACY.md). With

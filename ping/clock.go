@@ -106,7 +106,7 @@ func (c *Clock) AppendRequest(dst []byte, nowUsec uint64) []byte {
 }
 
 // Next returns how long to wait before the next request; zero means now. Call it again after each
-// reply, which may make that sooner. Who asks on a schedule of its own need not call it.
+// reply, which may make that sooner. A program with its own schedule need not call it.
 func (c *Clock) Next(nowUsec uint64) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,8 +114,8 @@ func (c *Clock) Next(nowUsec uint64) time.Duration {
 }
 
 // HandleReply takes a reply that arrived at nowUsec and says what became of it. A refused reply
-// changes nothing but its count. Call it within 20 ms of nowUsec, or readers of the present may see
-// what they have read change.
+// changes nothing but its count. Call it within 20 ms of nowUsec: later, a time that was already
+// read may change.
 //
 // Replies are not authenticated: the nonce stops those who cannot see the requests.
 func (c *Clock) HandleReply(reply []byte, nowUsec uint64) Verdict {

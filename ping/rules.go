@@ -131,9 +131,9 @@ const (
 	agePPM = 15
 )
 
-// MinDelay sets the clock by the exchange with the shortest round trip, among the last 8 and all of
-// the last 5 s. Whatever delay is missing from that cannot have gone into the error. Older exchanges
-// lose 15 ppm of their age against newer ones. (RFC 5905, the clock filter of NTP.)
+// MinDelay sets the clock by the exchange with the shortest round trip, among the last 8 and all
+// of the last 5 s. The shorter the round trip, the less the error can be. An exchange counts as
+// longer by 15 ppm of its age. (RFC 5905, the clock filter of NTP.)
 func MinDelay(window []Sample) int {
 	best, bestCost := -1, time.Duration(0)
 	for i, s := range window {

@@ -16,7 +16,7 @@ const (
 	Duplicate                     // refused: this request has been answered
 	Overtaken                     // refused: a later request was answered before
 	TooLate                       // refused: more than 10 s after the request
-	Impossible                    // refused: from the future, that is before its request, or held longer than it was away
+	Impossible                    // refused: it came before its request, or was held for longer than it was away
 	verdicts
 )
 

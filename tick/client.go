@@ -10,14 +10,14 @@ import (
 // Client is the game time and the ticks of a client, which follows a server. NewClient
 // makes one.
 //
-// Any goroutine may call any method at any time. Handlers are called by the goroutine
-// that is in Advance, AdvanceOne or Run, and one such call at a time does something.
+// Any goroutine may call any method at any time. Handlers run in the goroutine that calls Advance,
+// AdvanceOne or Run. Of several calls at a time one does the work, and the others do nothing.
 // SharedTime, ServerTime, PredictedTime, Snapshot, Epoch, Fraction and Accept take no lock.
 //
-// Times are readings of the local clock in microseconds, the same that the remote
-// clock is given. Its value is free and may wrap; it should be monotonic and must not
-// be slewed or set on purpose, as that of package clock. Pass clock.Received for the time
-// of receipt, clock.Now for all others. It need not run while the machine sleeps.
+// Times are readings of the local clock in microseconds, the same that the remote clock is given.
+// They may start anywhere and wrap. The clock should be monotonic, such as that of package clock;
+// do not slew or set it on purpose. Pass clock.Received for the time of receipt, clock.Now for all
+// others. The clock need not run while the machine sleeps.
 type Client struct {
 	loop
 	readers
@@ -210,8 +210,8 @@ func (g *Client) Hello() (h Hello, ok bool) {
 }
 
 // AcceptState is Accept for the state of tick n. If ClientBuffer is zero, it also learns when
-// states come, so that the server clock stays far enough behind that the state after the one that
-// it shows has come, too. Only the first state of a tick counts. It also notes that the server is
+// states come. The server clock then stays so far behind that the state after the one that it
+// shows has come, too. Only the first state of a tick counts. It also notes that the server is
 // alive, see EventSilent. It takes a lock.
 //
 // A state that comes 0.25 s or more after the last Advance, or within 0.25 s of such a late

@@ -71,9 +71,9 @@ type Config struct {
 	// that is higher.
 	MaxRate Rate
 
-	// Provider decides how the clocks advance; nil is the one that is built in. On a server that
-	// runs at the rate of the local clock, and clients count on it: they learn of another rate
-	// only by Welcomes, and step or slew after each.
+	// Provider decides how the clocks advance; nil is the one that is built in. The one that is
+	// built in for servers runs at the rate of the local clock, and clients count on that: they
+	// learn of another rate only by Welcomes, and step or slew after each.
 	Provider Provider
 
 	// Clock is a monotonic clock in microseconds, which Run reads. Nil is clock.Now.

@@ -28,7 +28,7 @@ type Pace struct {
 	// its rate minus that of the local clock, in parts in 10^9, from -10^9 to 10^9
 	SkewPPB int64
 	Slew    time.Duration // a correction, positive forward
-	// of Slew so many microseconds are made in each second, up to 10^6, until nothing is left
+	// how many microseconds of Slew are made in each second, up to 10^6, until nothing is left
 	SlewPPM int64
 }
 

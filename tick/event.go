@@ -76,8 +76,8 @@ const (
 	// EventClockSet: the local clock was set back by By, which is negative. Clocks and ticks go on
 	// where they were.
 	EventClockSet
-	// EventTooWide, on a client: it could have started 3 s ago but for SyncBound, which is less than
-	// By, the ErrorBound of the remote clock.
+	// EventTooWide, on a client: for 3 s only SyncBound has kept it from starting. By is the
+	// ErrorBound of the remote clock, which is above SyncBound.
 	EventTooWide
 	// EventSlept, from Run: the machine slept for By. Its clock may have stood still.
 	EventSlept

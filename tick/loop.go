@@ -107,8 +107,8 @@ func (g *loop) stop(life int64) {
 	g.reads.snap.Store(&snapshot{})
 }
 
-// Pause stops the ticks at once, and the clocks 20 ms after nowUsec: no reader that is so far
-// ahead sees them go back. All peers should pause at the same time, or the others step
+// Pause stops the ticks at once, and the clocks 20 ms after nowUsec, so a reader that is 20 ms
+// ahead does not see them go back. All peers should pause at the same time, or the others step
 // when this one resumes.
 func (g *loop) Pause(nowUsec uint64) { g.pause(nowUsec, true) }
 
@@ -204,10 +204,9 @@ func (g *loop) WasAway(nowUsec uint64) bool {
 // another Advance runs, as when a handler calls it.
 func (g *loop) Advance(nowUsec uint64) (ticks int) { return g.advance(nowUsec, false) }
 
-// AdvanceOne is Advance for a physics engine that steps at the tick rate by a clock of its
-// own: call it in every physics step instead. It runs one tick, also if that is early
-// by less than a tick; none if it is earlier; and if the loop is a tick or more
-// behind, those ticks too.
+// AdvanceOne is Advance for a physics engine that steps at the tick rate by a clock of its own:
+// call it in every physics step instead. It runs one tick, even if it is early by less than a
+// tick, and none if it is earlier. If the loop is a tick or more behind, it runs those ticks, too.
 func (g *loop) AdvanceOne(nowUsec uint64) (ticks int) { return g.advance(nowUsec, true) }
 
 // advance is Advance or, with a single tick if possible, AdvanceOne.

@@ -23,9 +23,9 @@ var (
 )
 
 // Welcome is what a server tells a client about game time: when the client joins, at every change
-// (Resume), and once a second. It also carries the server's clock, of which a TimeSynchronizer
-// without an Anchor knows only the remainder by 67.1 s. docs/WIRE.md has its bytes, for clients
-// that are not written in Go.
+// (Resume), and once a second. It also carries the server's clock, which a TimeSynchronizer
+// without an Anchor knows only modulo 67.1 s. docs/WIRE.md has its bytes, for clients that are not
+// written in Go.
 type Welcome struct {
 	Epoch      uint64 // of the server's game time, from 1 to 2^63-1; a later Start has a larger one
 	Rate       Rate   // of the server

@@ -40,10 +40,10 @@ type readers struct {
 // Snapshot returns the three clocks at one instant, localUsec of the local clock. ok is
 // false while they are not known. It takes no lock and does not allocate.
 //
-// A reading from 20 ms before the last Advance, Pause or Resume to 20 ms after it is final: no
-// later one changes it, steps apart. An earlier time is answered by the pace of that time,
-// extrapolated back. So for increasing localUsec, at most 20 ms ahead of the next of these
-// calls, a clock goes back only where EventStepped, EventEpochChanged or a Start is between.
+// A reading from 20 ms before the last Advance, Pause or Resume to 20 ms after it is final: later
+// calls change it only by a step. An earlier time is extrapolated back at the pace of that time.
+// So for increasing localUsec, at most 20 ms ahead of the next of these calls, a clock goes back
+// only where EventStepped, EventEpochChanged or a Start is between.
 func (g *readers) Snapshot(localUsec uint64) (c Clocks, ok bool) {
 	s := g.snap.Load()
 	c = Clocks{
@@ -74,8 +74,8 @@ func (g *readers) PredictedTime(localUsec uint64) (t Time, ok bool) {
 	return g.clock(predicted, localUsec)
 }
 
-// Epoch returns the epoch of the game time, with which messages are to be marked. ok
-// is false while the clocks are not known.
+// Epoch returns the epoch of the game time. Put it into messages that name a tick. ok is false
+// while the clocks are not known.
 func (g *readers) Epoch() (epoch uint64, ok bool) {
 	s := g.snap.Load()
 	return s.epoch, s.known
@@ -93,8 +93,8 @@ func (g *readers) Fraction(localUsec uint64) float64 {
 	return min(max(float64(past)/float64(last.length()), 0), 1)
 }
 
-// Accept reports whether a message about tick n of an epoch deserves attention: the
-// epoch is the present one, and n starts at most Config.AcceptBehind before the server clock and
+// Accept reports whether a message about tick n of an epoch is to be used: the epoch is the
+// present one, and n starts at most Config.AcceptBehind before the server clock and
 // Config.AcceptAhead after the predicted clock. What it refuses is counted.
 func (g *readers) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
 	s := g.snap.Load()

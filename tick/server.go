@@ -11,14 +11,14 @@ import (
 // Server is the game time and the ticks of a server or host. NewServer makes one. Its
 // three clocks are equal and run at the rate of the local clock.
 //
-// Any goroutine may call any method at any time. Handlers are called by the goroutine
-// that is in Advance, AdvanceOne or Run, and one such call at a time does something.
+// Any goroutine may call any method at any time. Handlers run in the goroutine that calls Advance,
+// AdvanceOne or Run. Of several calls at a time one does the work, and the others do nothing.
 // SharedTime, ServerTime, PredictedTime, Snapshot, Epoch, Fraction, Accept and StartUsec take no
 // lock.
 //
-// Times are readings of the local clock in microseconds. Its value is free and may
-// wrap; it should be monotonic and must not be slewed or set on purpose, as that
-// of package clock. Pass clock.Received for the time of receipt, clock.Now for all others.
+// Times are readings of the local clock in microseconds. They may start anywhere and wrap. The
+// clock should be monotonic, such as that of package clock; do not slew or set it on purpose. Pass
+// clock.Received for the time of receipt, clock.Now for all others.
 type Server struct {
 	loop
 	readers
@@ -99,9 +99,10 @@ func (g *Server) nextEpoch() uint64 {
 }
 
 // OnHello takes the Hello of a client. The first one of a peer is reported as EventClientSynced.
-// If the error is ErrRate, it is not, and the caller should disconnect the peer. Other errors are
-// ErrMessage, and ErrEpoch if the server is stopped or in another epoch. While very many Hellos
-// wait for an Advance, more are ignored, and counted in Stats.EventsLost; the clients repeat them.
+// If the error is ErrRate, the peer is not reported, and the caller should disconnect it. Other
+// errors are ErrMessage, and ErrEpoch if the server is stopped or in another epoch. While very
+// many Hellos wait for an Advance, more are ignored, and counted in Stats.EventsLost; the clients
+// repeat them.
 func (g *Server) OnHello(peer uint64, h Hello) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -156,7 +157,7 @@ func (g *Server) OnHello(peer uint64, h Hello) error {
 // in the goroutine that calls Advance, or under a mutex that the Tick handler locks, too.
 // AcceptInput may be called under that mutex.
 //
-// Announce then tells the peer when its inputs came, so that it sends them earlier or later: see
+// Announce then tells the peer when its inputs came, and the peer sends them earlier or later: see
 // ClientConfig.LateShare. Only the first input for a tick counts. For each peer the last 64 ticks
 // are kept, until Forget. AcceptInput takes a lock.
 func (g *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, late bool) {
@@ -237,9 +238,9 @@ func (g *Server) Peer(peer uint64) (t PeerTiming, ok bool) {
 }
 
 // Announce returns the Welcome to send to a peer now. Send one when the peer has joined, after
-// each Hello, once a second, and one with the next state after inputs that came too late, for all
-// of them together. While its Debt is above 0, send one with each state: the clients then know
-// that the states are late because of the server. ok is false while the server is stopped.
+// each Hello, and once a second. If inputs came too late, send one for all of them with the next
+// state. While its Debt is above 0, send one with each state: the clients then know that the
+// states are late because of the server. ok is false while the server is stopped.
 func (g *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -52,10 +52,10 @@ func (n NTP) Time(near time.Time) time.Time {
 	return near.Round(0).Add(Span(n - FromTime(near)).Duration())
 }
 
-// Add returns n + s, and Sub a distance from another time: positive if n is later.
+// Add returns n + s.
 func (n NTP) Add(s Span) NTP { return n + NTP(s) }
 
-// Sub returns n - other, within 68 years.
+// Sub returns n - other, positive if n is later, within 68 years.
 func (n NTP) Sub(other NTP) Span { return Span(n - other) }
 
 // Span is a time from one NTP time to another, in units of 2^-32 s, positive if the other is
