@@ -229,18 +229,21 @@ func (p *caller) why() string {
 	problem := p.problem.Load()
 	switch {
 	case p.hasForged():
-		return "what arrives was sealed with another key: set the same " + program.KeyVariable + " on both machines"
+		return "what arrives was sealed with another key: set the same " +
+			program.KeyVariable + " on both machines"
 	case problem != nil && errors.Is(*problem, syscall.ECONNREFUSED):
-		return fmt.Sprintf("the machine is there, but nothing listens at that port: run owd -listen :%d on it", p.to.Port())
+		return fmt.Sprintf("the machine is there, but nothing listens at that port: "+
+			"run owd -listen :%d on it", p.to.Port())
 	case problem != nil:
 		return (*problem).Error()
 	default:
-		return "is owd -listen running there, with the same " + program.KeyVariable + ", and does a firewall let UDP pass?"
+		return "is owd -listen running there, with the same " + program.KeyVariable +
+			", and does a firewall let UDP pass?"
 	}
 }
 
-// wallClock begins at the wall clock of now and is never set after that, so offsets are those of two
-// machines' wall clocks when the programs started, and what they have drifted apart since then.
+// wallClock begins at the wall clock of now and is never set after that. So offsets are those of
+// two machines' wall clocks when the programs started, and what they have drifted apart since then.
 func wallClock(skew float64) program.Clock {
 	begun := time.Now().Add(-program.True())
 	return program.Clock{Start: uint64(begun.UnixMicro()), PPM: skew}

@@ -82,7 +82,9 @@ func (c *conversation) bound() time.Duration {
 
 // take takes a datagram of this conversation, and returns what to answer at once, if not nil. The
 // error is that of seal, or says that the payload is none of ours.
-func (c *conversation) take(b []byte, from netip.AddrPort, recvUsec uint64) (answer []byte, err error) {
+func (c *conversation) take(
+	b []byte, from netip.AddrPort, recvUsec uint64,
+) (answer []byte, err error) {
 	d, answer, err := c.end.Take(b[idLen:], from, recvUsec, 0)
 	if answer != nil {
 		answer = append(append([]byte(nil), c.id[:]...), answer...)
@@ -102,7 +104,8 @@ func (c *conversation) take(b []byte, from netip.AddrPort, recvUsec uint64) (ans
 	if d.Session != c.session {
 		c.session = d.Session
 		c.in.begin()
-		c.told, c.shown = message{}, 0
+		c.told = message{}
+		c.shown = 0
 	}
 	var m message
 	if err := m.read(d.Payload); err != nil {

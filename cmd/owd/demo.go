@@ -51,11 +51,13 @@ func newWorld(c config) (w *world, err error) {
 		if j.peer, err = newPeer(c, sockets[i], dial, own, files[i]); err != nil {
 			return nil, err
 		}
-		j.peer.judge, w.judges[i] = j, j
+		j.peer.judge = j
+		w.judges[i] = j
 		// An earlier life of the peer, of which the attacker has kept a datagram.
 		w.relay.Recordings[1-i] = seal.New(c.key, uint64(i)).Seal(nil, make([]byte, payloadLen), 1)
 	}
-	w.judges[0].other, w.judges[1].other = w.judges[1], w.judges[0]
+	w.judges[0].other = w.judges[1]
+	w.judges[1].other = w.judges[0]
 	w.relay.Attack.Store(true)
 	for _, j := range w.judges {
 		j.start()
@@ -76,12 +78,14 @@ func demo(ctx context.Context, c config, stdout io.Writer) error {
 		c.lasting, rate, n.Loss, n.Reorder)
 	leastJitter := time.Duration(badnet.JitterFloor * float64(n.Jitter))
 	fmt.Fprintf(stdout, "delay %v and jitter from %v to %v\n", n.Delay, leastJitter, n.Jitter)
-	fmt.Fprintf(stdout, "clocks that start anywhere and run %g ppm apart; -seed %d\n", c.skew, n.Seed)
+	fmt.Fprintf(stdout, "clocks that start anywhere and run %g ppm apart; -seed %d\n",
+		c.skew, n.Seed)
 	w, err := newWorld(c)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(stdout, "each second: how far off each peer has the other's clock, and the error bound")
+	fmt.Fprintln(stdout,
+		"each second: how far off each peer has the other's clock, and the error bound")
 	program.Every(ctx.Done(), time.Second, func() { fmt.Fprintln(stdout, w.progress()) })
 	err = w.close()
 	w.table(stdout)
@@ -97,11 +101,13 @@ func (w *world) progress() string {
 	now := program.True()
 	line := fmt.Sprintf("%4.1f s", now.Seconds())
 	for _, j := range w.judges {
-		if err, ok := j.offsetError(now); ok {
-			line += fmt.Sprintf("   %s %+5d us, bound %.1f ms", j.name, err, j.state().ErrorBound.Seconds()*1e3)
-		} else {
+		err, ok := j.offsetError(now)
+		if !ok {
 			line += fmt.Sprintf("   %s not synchronized", j.name)
+			continue
 		}
+		bound := j.state().ErrorBound.Seconds() * 1e3
+		line += fmt.Sprintf("   %s %+5d us, bound %.1f ms", j.name, err, bound)
 	}
 	return line
 }
@@ -127,8 +133,10 @@ func (w *world) table(out io.Writer) {
 	row("  accepted, but never sent", func(j *judge) any { return j.intruders })
 	title("rejected / injected")
 	for _, k := range kinds {
-		injected := func(j *judge) int { return w.relay.Injected(j.way, k.injected...) }
-		row("  "+k.name, func(j *judge) any { return fmt.Sprintf("%d / %d", j.tally(k.err).n, injected(j)) })
+		row("  "+k.name, func(j *judge) any {
+			injected := w.relay.Injected(j.way, k.injected...)
+			return fmt.Sprintf("%d / %d", j.tally(k.err).n, injected)
+		})
 	}
 	fmt.Fprintln(out, "Until a sender has proven itself, all that it sends counts\n"+
 		"as another session's, replayed or not.")
@@ -141,7 +149,9 @@ func (w *world) failure() (err error) {
 			err = errors.Join(err, fmt.Errorf("%s: not synchronized", j.name))
 		}
 		if j.intruders > 0 {
-			err = errors.Join(err, fmt.Errorf("%s: accepted %d datagrams that nobody had sent", j.name, j.intruders))
+			accepted := fmt.Errorf("%s: accepted %d datagrams that nobody had sent",
+				j.name, j.intruders)
+			err = errors.Join(err, accepted)
 		}
 	}
 	return err

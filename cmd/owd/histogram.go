@@ -25,7 +25,8 @@ type histogram struct {
 	max    time.Duration
 }
 
-// bin returns the bin of a delay. What is negative, by the error of the clocks, is in the first one.
+// bin returns the bin of a delay. What is negative, by the error of the clocks, is in the first
+// one.
 func bin(d time.Duration) int {
 	us := uint64(max(d.Microseconds(), 0))
 	octave := max(bits.Len64(us)-bits.Len64(binsOfOctave-1), 0)
@@ -37,7 +38,8 @@ func bin(d time.Duration) int {
 
 // edge returns the shortest delay of a bin.
 func edge(bin int) time.Duration {
-	octave, part := bin/binsOfOctave, bin%binsOfOctave
+	octave := bin / binsOfOctave
+	part := bin % binsOfOctave
 	if octave == 0 {
 		return time.Duration(part) * time.Microsecond
 	}
@@ -80,8 +82,8 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return h.max
 }
 
-// shape is a histogram that travels and is drawn: bars of equal width from the shortest delay to the
-// 99th percentile, the highest of which is 255. The last bar also counts what is longer.
+// shape is a histogram that travels and is drawn: bars of equal width from the shortest delay to
+// the 99th percentile, the highest of which is 255. The last bar also counts what is longer.
 type shape [32]uint8
 
 func (h *histogram) shape() (s shape) {

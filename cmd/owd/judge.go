@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// A payload is the stamp of an event, whose flag says whether it is known, and the judge's note:
-	// the send time.
+	// A payload is the stamp of an event, whose flag says whether it is known, and the judge's
+	// note: the send time.
 	stampLen   = 3
 	payloadLen = stampLen + 8
 
@@ -36,7 +36,8 @@ type judge struct {
 	// Payloads that were sent; the other peer may take each once.
 	underWay sync.Map
 
-	// Guarded by peer.mu: datagrams that got through and must not have, and errors since it has settled.
+	// Guarded by peer.mu: datagrams that got through and must not have, and errors since it has
+	// settled.
 	intruders          int
 	offset, owd, event []int64
 }
@@ -58,7 +59,8 @@ func (j *judge) delivered(d seal.Datagram, recv time.Duration) {
 		j.intruders++
 		return
 	}
-	event, note := d.Payload[:stampLen], d.Payload[stampLen:]
+	event := d.Payload[:stampLen]
+	note := d.Payload[stampLen:]
 	sent := time.Duration(binary.LittleEndian.Uint64(note))
 	if recv-j.begun < settling {
 		return

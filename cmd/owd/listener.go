@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// mostCallers is how many callers a listener serves at once: each takes 50 kB and sends as often as
-	// it wants.
+	// mostCallers is how many callers a listener serves at once: each takes 50 kB and sends as
+	// often as it wants.
 	mostCallers = 100
 	// gone is how long a caller may be silent before it is forgotten. One that comes back later has
 	// another id anyway.
@@ -67,7 +67,9 @@ func listen(ctx context.Context, c config, out, errs io.Writer) error {
 	}
 	l.show.begin(fmt.Sprintf("owd listens on %v", udp.LocalAddr()))
 	l.Go(func() {
-		seal.Receive(l, func(b []byte, from netip.AddrPort, recvUsec uint64) { l.receive(clock, b, from, recvUsec) })
+		seal.Receive(l, func(b []byte, from netip.AddrPort, recvUsec uint64) {
+			l.receive(clock, b, from, recvUsec)
+		})
 	})
 	heardAny := false
 	look := func() { heardAny = l.second() || heardAny }
@@ -103,9 +105,11 @@ func (l *listener) receive(clock program.Clock, b []byte, from netip.AddrPort, r
 	}
 }
 
-// callee returns whom a datagram is of, or nil if nobody is to hear of it. A datagram made with another
-// key leaves nothing behind.
-func (l *listener) callee(clock program.Clock, b []byte, from netip.AddrPort, recvUsec uint64) *callee {
+// callee returns whom a datagram is of, or nil if nobody is to hear of it. A datagram made with
+// another key leaves nothing behind.
+func (l *listener) callee(
+	clock program.Clock, b []byte, from netip.AddrPort, recvUsec uint64,
+) *callee {
 	i := id(b[:idLen])
 	l.mu.Lock()
 	c := l.callers[i]
@@ -113,10 +117,11 @@ func (l *listener) callee(clock program.Clock, b []byte, from netip.AddrPort, re
 	if c != nil {
 		return c
 	}
-	// Whether it has the key a conversation tells that is thrown away: a recorder wants to see a link
-	// from its first datagram on.
+	// Whether it has the key a conversation tells that is thrown away: a recorder wants to see a
+	// link from its first datagram on.
 	probe := newConversation(l.config.key, i, clock, false)
-	if _, err := probe.take(slices.Clone(b), from, recvUsec); errors.Is(err, seal.ErrForged) {
+	_, err := probe.take(slices.Clone(b), from, recvUsec)
+	if errors.Is(err, seal.ErrForged) {
 		l.forged.Add(1)
 		return nil
 	}
@@ -210,8 +215,8 @@ func (l *listener) second() (some bool) {
 		l.show.second(r)
 	}
 	if forged := l.forged.Swap(0); forged > 0 {
-		l.show.warn(fmt.Sprintf("%d datagrams were sealed with another key: set the same %s on both machines",
-			forged, program.KeyVariable))
+		l.show.warn(fmt.Sprintf("%d datagrams were sealed with another key: "+
+			"set the same %s on both machines", forged, program.KeyVariable))
 	}
 	return some
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Owd measures one-way delays between two machines whose clocks nobody has synchronized, and says how
-// far off they may be: half the round trip, since nobody can measure how unequal the two ways are.
+// Owd measures one-way delays between two machines whose clocks nobody has synchronized, and says
+// how far off they may be: half the round trip, since nobody can measure how unequal the two ways
+// are.
 //
 //	owd -newkey          prints a key; set it as TIMESYNC_KEY on both machines
 //	owd -listen :9000    answers callers
@@ -64,15 +65,18 @@ func (c *config) flags(f *flag.FlagSet) {
 	}
 	f.BoolVar(&c.newKey, "newkey", false, "print a fresh key")
 	f.StringVar(&c.listen, "listen", "", "answer callers at this `address`, such as :9000")
-	f.DurationVar(&c.interval, "interval", defaultInterval, "time between two datagrams, each way; 1ms to 10s")
+	f.DurationVar(&c.interval, "interval", defaultInterval,
+		"time between two datagrams, each way; 1ms to 10s")
 	f.IntVar(&c.count, "count", 0, "end after this many `datagrams`; 0: no limit")
 	sizes := fmt.Sprintf("`bytes` of payload, each way; %d to %d", shortestPayload, longestPayload)
 	f.IntVar(&c.size, "size", shortestPayload, sizes)
-	f.DurationVar(&c.lasting, "for", 0, "how long to run; 0: until interrupted; the demo runs for 10s")
+	f.DurationVar(&c.lasting, "for", 0,
+		"how long to run; 0: until interrupted; the demo runs for 10s")
 	f.BoolVar(&c.json, "json", false, "print one JSON object a line")
 	f.StringVar(&c.record, "record", "", "write recordings into this `folder`, for lab/view")
-	f.Float64Var(&c.skew, "skew", 0, "for a trial, let this machine's clock run faster by this many `ppm`;\n"+
-		"in the demo the default is 50 ppm between the two clocks")
+	f.Float64Var(&c.skew, "skew", 0,
+		"for a trial, let this machine's clock run faster by this many `ppm`;\n"+
+			"in the demo the default is 50 ppm between the two clocks")
 	c.network.Flags(f)
 }
 
@@ -89,15 +93,18 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 	case program.Given(f, "listen") && c.listen == "":
 		return errors.New("-listen: the address is empty")
 	case c.interval < shortestInterval || c.interval > longestInterval:
-		return fmt.Errorf("-interval %v: must be from %v to %v", c.interval, shortestInterval, longestInterval)
+		return fmt.Errorf("-interval %v: must be from %v to %v",
+			c.interval, shortestInterval, longestInterval)
 	case c.size < shortestPayload || c.size > longestPayload:
-		return fmt.Errorf("-size %d: must be from %d to %d", c.size, shortestPayload, longestPayload)
+		return fmt.Errorf("-size %d: must be from %d to %d",
+			c.size, shortestPayload, longestPayload)
 	case c.count < 0:
 		return fmt.Errorf("-count %d: must not be negative", c.count)
 	case c.lasting < 0:
 		return fmt.Errorf("-for %v: must not be negative", c.lasting)
 	case !(math.Abs(c.skew) <= 1000):
-		return fmt.Errorf("-skew %v: must be from -1000 to 1000 ppm; real clocks stay within 200", c.skew)
+		const say = "-skew %v: must be from -1000 to 1000 ppm; real clocks stay within 200"
+		return fmt.Errorf(say, c.skew)
 	}
 	if err := c.network.Check(); err != nil {
 		return err
@@ -113,7 +120,8 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 		return errNoPort(c.host)
 	}
 	if c.listen != "" {
-		if err := program.Refuse(f, "the caller decides that", "interval", "count", "size"); err != nil {
+		err := program.Refuse(f, "the caller decides that", "interval", "count", "size")
+		if err != nil {
 			return err
 		}
 	}
@@ -136,11 +144,13 @@ func (c *config) checkDemo(f *flag.FlagSet) error {
 // readKey reads the key from the environment: arguments can be seen by everybody on the machine.
 func readKey() (key [32]byte, err error) {
 	if os.Getenv(program.KeyVariable) == "" {
-		return key, fmt.Errorf("no key: run owd -newkey once, and set what it prints as %s on both machines", program.KeyVariable)
+		const say = "no key: run owd -newkey once, and set what it prints as %s on both machines"
+		return key, fmt.Errorf(say, program.KeyVariable)
 	}
 	key, err = program.Key("")
 	if err != nil {
-		return key, fmt.Errorf("%s: want 64 hex digits, as owd -newkey prints them", program.KeyVariable)
+		return key, fmt.Errorf("%s: want 64 hex digits, as owd -newkey prints them",
+			program.KeyVariable)
 	}
 	return key, nil
 }

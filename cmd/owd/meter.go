@@ -61,12 +61,14 @@ func (m *meter) duplicate() {
 	m.total.duplicates++
 }
 
-// add takes a datagram that came: its number and, if known, its delay. What was sent before the first
-// one that came is not lost: the ends were still proving to each other that they are no recordings.
+// add takes a datagram that came: its number and, if known, its delay. What was sent before the
+// first one that came is not lost: the ends were still proving to each other that they are no
+// recordings.
 func (m *meter) add(number uint64, delay time.Duration, known bool) {
 	if m.total.received == 0 {
 		m.newest = number - 1
-		m.second.before, m.total.before = m.newest, m.newest
+		m.second.before = m.newest
+		m.total.before = m.newest
 	}
 	overtaken := number < m.newest
 	m.newest = max(m.newest, number)

@@ -1,5 +1,6 @@
-// The tests run the demo and the live ends over real sockets: they synchronize, follow a dialer that
-// starts anew, let nobody else in, and say what is wrong. What package seal promises, its tests prove.
+// The tests run the demo and the live ends over real sockets: they synchronize, follow a dialer
+// that starts anew, let nobody else in, and say what is wrong. What package seal promises, its
+// tests prove.
 package main
 
 import (
@@ -42,24 +43,33 @@ var (
 // testAccuracy looks at what a peer made of the network.
 func testAccuracy(t *testing.T, j *judge) {
 	t.Helper()
-	for what, errs := range map[string][]int64{"offset": j.offset, "one-way delay": j.owd, "payload timestamp": j.event} {
+	for what, errs := range map[string][]int64{
+		"offset":            j.offset,
+		"one-way delay":     j.owd,
+		"payload timestamp": j.event,
+	} {
 		s := testkit.SpreadOf(errs)
 		if s.Samples == 0 || s.Median > jitter.Microseconds() {
-			t.Errorf("%s: %s error %+v, want a median below the jitter of %v", j.name, what, s, jitter)
+			t.Errorf("%s: %s error %+v, want a median below the jitter of %v",
+				j.name, what, s, jitter)
 		}
 	}
-	if s := j.state(); s.MinimumOneWayDelay < delay || s.ErrorBound < delay || s.ErrorBound > 2*delay {
-		t.Errorf("%s: %v; want what the relay adds, %v, and a bound of about half the round trip", j.name, s, delay)
+	s := j.state()
+	if s.MinimumOneWayDelay < delay || s.ErrorBound < delay || s.ErrorBound > 2*delay {
+		t.Errorf("%s: %v; want what the relay adds, %v, and a bound of about half the round trip",
+			j.name, s, delay)
 	}
 }
 
-// TestDemo is the whole of it: synchronized, accurate, and nothing got through; and the judge would have noticed.
+// TestDemo is the whole of it: synchronized, accurate, and nothing got through; and the judge would
+// have noticed.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(programtest.Config(t, (*config).flags, (*config).check, "-seed 7"))
 	testkit.Must(t, err)
-	begun, lost := time.Now(), time.Duration(0)
+	begun := time.Now()
 	asked := begun
+	lost := time.Duration(0)
 	testkit.Eventually(t, "each kind rejected, and enough to judge", func() bool {
 		if took := time.Since(asked); took > 15*time.Millisecond { // 5 ms are to be slept
 			lost += took
@@ -76,7 +86,8 @@ func TestDemo(t *testing.T) {
 	})
 	share := float64(lost) / float64(time.Since(begun))
 	if share >= 0.1 { // what is read late tells how busy the machine is
-		t.Logf("NOT TESTED: the accuracy, as the machine stalled for %.0f %% of the time", 100*share)
+		t.Logf("NOT TESTED: the accuracy, as the machine stalled for %.0f %% of the time",
+			100*share)
 	}
 	testkit.Must(t, w.close())
 	testkit.Must(t, w.failure())
@@ -89,8 +100,10 @@ func TestDemo(t *testing.T) {
 		}
 		// The copy of a datagram that came before its sender had proven itself can be the first
 		// that is taken: few overtake each other just then.
-		rejected, injected := j.tally(seal.ErrReplayed).n+j.tally(seal.ErrUnproven).n, w.relay.Injected(j.way, badnet.Replayed, badnet.Recorded)
-		if j.tally(seal.ErrForged).n != w.relay.Injected(j.way, badnet.Forged, badnet.Cut) || rejected < injected-3 {
+		rejected := j.tally(seal.ErrReplayed).n + j.tally(seal.ErrUnproven).n
+		injected := w.relay.Injected(j.way, badnet.Replayed, badnet.Recorded)
+		forged := w.relay.Injected(j.way, badnet.Forged, badnet.Cut)
+		if j.tally(seal.ErrForged).n != forged || rejected < injected-3 {
 			t.Errorf("%s: not all that was injected is rejected", j.name)
 		}
 		if accepted := j.tally(nil).n; accepted > int(j.sent.Load())*3/2 {
@@ -103,7 +116,8 @@ func TestDemo(t *testing.T) {
 	for _, payload := range [][]byte{genuine, genuine, forged, nil} {
 		w.judges[1].delivered(seal.Datagram{Payload: payload}, time.Second)
 	}
-	if err := w.failure(); err == nil || !strings.Contains(err.Error(), "peer B: accepted 3 datagrams") {
+	err = w.failure()
+	if err == nil || !strings.Contains(err.Error(), "peer B: accepted 3 datagrams") {
 		t.Errorf("a copy, a forgery and nothing: %v", err)
 	}
 }
@@ -140,7 +154,9 @@ func freeAddress() string {
 }
 
 // listening starts a listener and returns where it is.
-func listening(t *testing.T, args ...string) (at string, out, errs *testkit.Output, stop func() int) {
+func listening(
+	t *testing.T, args ...string,
+) (at string, out, errs *testkit.Output, stop func() int) {
 	t.Helper()
 	at = freeAddress()
 	out, errs, stop = start(t, append([]string{"-listen", at}, args...)...)
@@ -150,8 +166,8 @@ func listening(t *testing.T, args ...string) (at string, out, errs *testkit.Outp
 	return at, out, errs, stop
 }
 
-// TestLive: two callers of one listener at once, with one key: each knows both ways, and the listener
-// knows them apart.
+// TestLive: two callers of one listener at once, with one key: each knows both ways, and the
+// listener knows them apart.
 func TestLive(t *testing.T) {
 	t.Setenv(program.KeyVariable, hexKey)
 	at, heard, _, stop := listening(t)
@@ -178,7 +194,8 @@ func TestLive(t *testing.T) {
 			t.Errorf("caller %d: %+v", i, last)
 		}
 		// Both clocks are this machine's wall clock, read at different moments.
-		if off := time.Duration(last.Offset).Abs(); off > time.Duration(last.ErrorBound)+time.Second {
+		off := time.Duration(last.Offset).Abs()
+		if off > time.Duration(last.ErrorBound)+time.Second {
 			t.Errorf("caller %d: the offset is %v", i, off)
 		}
 	}
@@ -190,13 +207,15 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestCount: after as many datagrams as asked for, of the size asked for, the program ends by itself.
+// TestCount: after as many datagrams as asked for, of the size asked for, the program ends by
+// itself.
 func TestCount(t *testing.T) {
 	t.Setenv(program.KeyVariable, hexKey)
 	at, _, _, stop := listening(t)
 	defer stop()
 	var out, errs testkit.Output
-	code := run(t.Context(), []string{"-count", "30", "-interval", "5ms", "-size", "1000", "-json", at}, &out, &errs)
+	args := []string{"-count", "30", "-interval", "5ms", "-size", "1000", "-json", at}
+	code := run(t.Context(), args, &out, &errs)
 	all := objects(t, out.String())
 	if code != 0 || len(all) == 0 || all[len(all)-1].Sent != 30 {
 		t.Errorf("exit status %d\n%s%s", code, out.String(), errs.String())
@@ -353,7 +372,9 @@ func TestFailures(t *testing.T) {
 	} {
 		var out, errs testkit.Output
 		code := run(t.Context(), strings.Fields(c.args), &out, &errs)
-		if code != 1 || !strings.Contains(out.String(), c.stdout) || !strings.Contains(errs.String(), c.stderr) {
+		printed := strings.Contains(out.String(), c.stdout)
+		said := strings.Contains(errs.String(), c.stderr)
+		if code != 1 || !printed || !said {
 			t.Errorf("%s: exit status %d\n%s%s", c.args, code, out.String(), errs.String())
 		}
 	}
@@ -369,8 +390,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSignal: SIGTERM ends the demo, which has said what it must, with its table. A recording can be read
-// however the program ends, by SIGKILL, too.
+// TestSignal: SIGTERM ends the demo, which has said what it must, with its table. A recording can
+// be read however the program ends, by SIGKILL, too.
 func TestSignal(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -379,12 +400,14 @@ func TestSignal(t *testing.T) {
 	}
 	said := []string{
 		"-seed 7", ", bound ", "median/p99/max", "error bound at the end",
-		"payload timestamp", "accepted, but never sent", "forged", "replayed", "One way takes 20ms longer",
+		"payload timestamp", "accepted, but never sent", "forged", "replayed",
+		"One way takes 20ms longer",
 	}
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		var out testkit.Output
 		folder := t.TempDir()
-		command := exec.Command(os.Args[0], "-for", "1m", "-record", folder, "-down", "20ms@0s", "-seed", "7")
+		command := exec.Command(os.Args[0],
+			"-for", "1m", "-record", folder, "-down", "20ms@0s", "-seed", "7")
 		command.Env = append(os.Environ(), "OWD_TEST_MAIN=1")
 		command.Stdout, command.Stderr = &out, &out
 		testkit.Must(t, command.Start())

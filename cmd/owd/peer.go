@@ -46,9 +46,16 @@ type taken struct {
 }
 
 // newPeer makes one. If it is to be recorded, the file has a name of that pattern.
-func newPeer(c config, udp *net.UDPConn, dial netip.AddrPort, own program.Clock, pattern string) (*peer, error) {
-	p := &peer{Socket: program.NewSocket(udp, own.Reads), clock: own, dial: dial, begun: program.True()}
-	p.opened = map[error]taken{}
+func newPeer(
+	c config, udp *net.UDPConn, dial netip.AddrPort, own program.Clock, pattern string,
+) (*peer, error) {
+	p := &peer{
+		Socket: program.NewSocket(udp, own.Reads),
+		clock:  own,
+		dial:   dial,
+		begun:  program.True(),
+		opened: map[error]taken{},
+	}
 	direction := uint64(0)
 	if !dial.IsValid() {
 		direction = 1

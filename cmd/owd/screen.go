@@ -8,9 +8,10 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
+
+	"timesync"
 )
 
 // screen shows reports: lines for a person, or one JSON object a line. On a terminal the last lines
@@ -73,9 +74,13 @@ func (s *screen) warn(text string) {
 	fmt.Fprintln(s.errs, text)
 }
 
-const head = `
-            to the peer, ms                        from the peer, ms
-   s     min    mean     p99  jitter   lost     min    mean     p99  jitter   lost   bound  offset, s        skew, ppm`
+// The columns of figures and clocks stand below these names.
+const (
+	figuresHead = "    min    mean     p99  jitter   lost"
+	clocksHead  = "  bound  offset, s        skew, ppm"
+	head        = "            to the peer, ms                        from the peer, ms\n" +
+		"   s " + figuresHead + " " + figuresHead + " " + clocksHead
+)
 
 // second shows a second.
 func (s *screen) second(r report) {
@@ -87,7 +92,7 @@ func (s *screen) second(r report) {
 	}
 	s.erase()
 	if s.lines%headEvery == 0 {
-		fmt.Fprintln(s.out, strings.TrimPrefix(head, "\n"))
+		fmt.Fprintln(s.out, head)
 	}
 	s.lines++
 	name := ""
@@ -122,7 +127,8 @@ func figures(w way, has bool) string {
 	if w.Known == 0 {
 		return fmt.Sprintf("%7s %7s %7s %7s %6s", "-", "-", "-", "-", lost)
 	}
-	return fmt.Sprintf("%7s %7s %7s %7s %6s", ms(w.Min), ms(w.Mean), ms(w.P99), ms(int32(w.Jitter)), lost)
+	return fmt.Sprintf("%7s %7s %7s %7s %6s",
+		ms(w.Min), ms(w.Mean), ms(w.P99), ms(int32(w.Jitter)), lost)
 }
 
 // ms writes microseconds as milliseconds, with as many digits as say something.
@@ -146,7 +152,8 @@ func clocks(r report) string {
 	}
 	bound := ms(int32(min(r.snapshot.ErrorBound.Microseconds(), int64(time.Hour.Microseconds())/2)))
 	offset := float64(r.snapshot.OffsetUsec) / 1e6
-	return fmt.Sprintf("%7s %+.6f  %+.1f±%.1f", bound, offset, r.snapshot.Skew, r.snapshot.SkewError)
+	return fmt.Sprintf("%7s %+.6f  %+.1f±%.1f",
+		bound, offset, r.snapshot.Skew, r.snapshot.SkewError)
 }
 
 // summary shows all that was measured with a peer.
@@ -164,12 +171,17 @@ func (s *screen) summary(r report) {
 	}
 	fmt.Fprintf(s.out, "from the peer: %v\n", r.from)
 	if r.known {
-		bound := ms(signed(r.snapshot.ErrorBound))
-		fmt.Fprintf(s.out, "its clock minus this one: %+.6f s ± %s ms, %+.1f ± %.1f ppm, %d steps\n",
-			float64(r.snapshot.OffsetUsec)/1e6, bound, r.snapshot.Skew, r.snapshot.SkewError, r.snapshot.Steps)
-		fmt.Fprintf(s.out, "each delay may be off by %s ms, half the round trip: nobody can measure how unequal\n"+
-			"the two ways are. If one way is shown too long, the other is shown too short.\n", bound)
+		s.summaryOfClocks(r.snapshot)
 	}
+}
+
+func (s *screen) summaryOfClocks(c timesync.Snapshot) {
+	bound := ms(signed(c.ErrorBound))
+	fmt.Fprintf(s.out, "its clock minus this one: %+.6f s ± %s ms, %+.1f ± %.1f ppm, %d steps\n",
+		float64(c.OffsetUsec)/1e6, bound, c.Skew, c.SkewError, c.Steps)
+	fmt.Fprintf(s.out, "each delay may be off by %s ms, half the round trip: "+
+		"nobody can measure how unequal\n"+
+		"the two ways are. If one way is shown too long, the other is shown too short.\n", bound)
 }
 
 // String is for a summary.

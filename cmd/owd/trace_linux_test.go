@@ -188,7 +188,8 @@ func (tr *trace) judgeSummary(t *testing.T, said delays, limit time.Duration) {
 		t.Errorf("%s: the least is off by %v, limit %v", tr.name, least, limit+startError)
 	}
 	usual := testkit.Quantile(tr.values(func(d traced) time.Duration { return d.late }), 0.5)
-	t.Logf("%s: receive times are late by %v in the mean, half of them by %v", tr.name, late/n, usual)
+	t.Logf("%s: receive times are late by %v in the mean, half of them by %v",
+		tr.name, late/n, usual)
 	if usual > stampError {
 		t.Errorf("%s: half of the receive times are late by more than %v", tr.name, usual)
 	}
@@ -199,7 +200,7 @@ func (tr *trace) judgeBound(t *testing.T, bound time.Duration) {
 	t.Helper()
 	for i, d := range tr.all {
 		if d.off().Abs() > bound {
-			t.Errorf("%s: delay %d is shown as %v, is %v in truth, and its receive time is late by %v",
+			t.Errorf("%s: delay %d is shown as %v, in truth %v, and its receive time is late by %v",
 				tr.name, i, d.shown, d.truth, d.late)
 		}
 	}

@@ -30,14 +30,15 @@ const (
 	// startError is by how much more the least delay may be off, which may be one of the first
 	// seconds: few datagrams have come, and 80 ppm are not known yet.
 	startError = 500 * time.Microsecond
-	// stampError is how far a receive time may be from the moment at which the wire let the datagram
-	// go: the processes' clocks are compared by way of the wall clock, to microseconds.
+	// stampError is how far a receive time may be from the moment at which the wire let the
+	// datagram go: the processes' clocks are compared by way of the wall clock, to microseconds.
 	stampError = 50 * time.Microsecond
 )
 
-// paths are the delays from the listener, and to it.
+// paths are the delays from the listener, and to it. On the first one all that owd says is off by
+// 10 ms, which nobody can know.
 var paths = [][2]time.Duration{
-	{10 * time.Millisecond, 30 * time.Millisecond}, // delays are off by 10 ms, which nobody can know
+	{10 * time.Millisecond, 30 * time.Millisecond},
 	{20 * time.Millisecond, 20 * time.Millisecond},
 }
 
@@ -160,14 +161,16 @@ func (h *host) reads(wall time.Time) uint64 {
 
 // runAlone runs the test again where its namespaces go when it ends.
 func runAlone(t *testing.T) {
-	if out, err := netns.Alone("ip", "netns", "add", "try").CombinedOutput(); err != nil {
-		fmt.Printf("NOT TESTED: owd between two hosts: no network namespaces here: %v: %s\n", err, out)
+	out, err := netns.Alone("ip", "netns", "add", "try").CombinedOutput()
+	if err != nil {
+		fmt.Printf("NOT TESTED: owd between two hosts: no network namespaces here: %v: %s\n",
+			err, out)
 		return
 	}
 	again := netns.Alone(os.Args[0],
 		"-test.run", "^TestTwoHosts$", "-test.v", "-hosts", hostsFor.String())
 	again.Env = append(os.Environ(), "OWD_ALONE=1")
-	out, err := again.CombinedOutput()
+	out, err = again.CombinedOutput()
 	fmt.Printf("%s", out)
 	if err != nil {
 		t.Error(err)

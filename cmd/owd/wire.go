@@ -37,7 +37,9 @@ type message struct {
 const (
 	shortestInterval = time.Millisecond
 	longestInterval  = 10 * time.Second
-	longestPayload   = 1173 // bytes: with 59 of owd and 48 of IPv6 and UDP, 1,280, which every IPv6 path carries whole
+	// longestPayload, with 59 bytes of owd and 48 of IPv6 and UDP, makes 1,280, which every IPv6
+	// path carries whole.
+	longestPayload = 1173
 )
 
 var shortestPayload = binary.Size(message{})
@@ -60,7 +62,8 @@ func (m *message) read(b []byte) error {
 		return errMessage
 	}
 	if m.Interval != 0 {
-		lowest, highest := uint32(shortestInterval.Microseconds()), uint32(longestInterval.Microseconds())
+		lowest := uint32(shortestInterval.Microseconds())
+		highest := uint32(longestInterval.Microseconds())
 		m.Interval = min(max(m.Interval, lowest), highest)
 	}
 	m.Size = min(m.Size, longestPayload)

@@ -64,7 +64,8 @@ func New(nowUsec func() uint64) *Collector {
 		delays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "timesync_one_way_delay_seconds",
 			Help: "One-way delays of datagrams from the peer (in) and to it (out).",
-			// From a LAN to a satellite and a full queue: 100 us to 6.6 s, each twice the one before.
+			// From a LAN to a satellite and a full queue: 100 us to 6.6 s, each twice the one
+			// before.
 			Buckets: prometheus.ExponentialBuckets(100e-6, 2, 17),
 		}, []string{"peer", "direction"}),
 		peers: map[string]*Peer{},

@@ -96,7 +96,8 @@ func TestScrape(t *testing.T) {
 		t.Error("a clock that is not known has an offset")
 	}
 	now += 20_000_000
-	if want := `timesync_state{peer="known",state="silent"} 1`; !strings.Contains(scrape(t, c), want) {
+	want := `timesync_state{peer="known",state="silent"} 1`
+	if !strings.Contains(scrape(t, c), want) {
 		t.Errorf("after 20 s of silence %s is missing", want)
 	}
 }
