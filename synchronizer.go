@@ -537,8 +537,7 @@ func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts per million,
 // from -1000 to 1000. ok is false while it is not known to 25 ppm; RemoteTime runs at the best
-// guess until then. That takes seconds to minutes: docs/PRODUCTION.md has a table by rate and
-// jitter. Snapshot.SkewError says how well it is known.
+// guess until then. That takes seconds to minutes: docs/PRODUCTION.md has figures. Snapshot.SkewError says how well it is known.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	var v view
 	if !s.published.load(&v) || v.dispersion > priorSkew/4 {
