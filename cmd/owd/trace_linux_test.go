@@ -22,13 +22,13 @@ import (
 
 // stamp tells the datagrams of a test apart: they repeat after 134 s.
 type stamp struct {
+	port    uint16 // of the listener
 	way     int
 	counter timesync.Counter24
 }
 
-// watch collects the datagrams of owd that pass a wire from or to a UDP port. What it returns
-// returns those so far.
-func watch(wire *netns.Wire, port uint16) func() map[stamp]netns.Passage {
+// watch collects the datagrams of owd that pass a wire. What it returns returns those so far.
+func watch(wire *netns.Wire) func() map[stamp]netns.Passage {
 	var mu sync.Mutex
 	all := map[stamp]netns.Passage{}
 	passed := func(p netns.Passage) {
@@ -36,17 +36,16 @@ func watch(wire *netns.Wire, port uint16) func() map[stamp]netns.Passage {
 		if len(p.Packet) < ipHeader+udpHeader || p.Packet[protocol] != udp {
 			return
 		}
-		source := binary.BigEndian.Uint16(p.Packet[ipHeader:])
-		destination := binary.BigEndian.Uint16(p.Packet[ipHeader+2:])
-		if source != port && destination != port {
-			return
+		port := binary.BigEndian.Uint16(p.Packet[ipHeader:]) // the sender's
+		if p.Way == toListener {
+			port = binary.BigEndian.Uint16(p.Packet[ipHeader+2:])
 		}
 		counter, ok := stampOf(p.Packet[ipHeader+udpHeader:])
 		if !ok {
 			return // an answer of seal
 		}
 		mu.Lock()
-		all[stamp{p.Way, counter}] = p
+		all[stamp{port, p.Way, counter}] = p
 		mu.Unlock()
 	}
 	wire.Passed.Store(&passed)
@@ -76,9 +75,15 @@ func stampOf(datagram []byte) (counter timesync.Counter24, ok bool) {
 	return timesync.Counter24(uint32(body[1]) | uint32(body[2])<<8 | uint32(body[3])<<16), true
 }
 
+// The ways of the wire.
+const (
+	toCaller = iota
+	toListener
+)
+
 // trace is of the datagrams of one way whose delays owd knew.
 type trace struct {
-	name             string
+	port             uint16
 	way              int
 	sender, receiver *host
 	all              []traced
@@ -88,6 +93,7 @@ type trace struct {
 type traced struct {
 	received time.Time
 	shown    time.Duration // delay, as owd knew it
+	bound    time.Duration // how far off that may be
 	truth    time.Duration
 	// late is how late the receive time is, which is in shown but not in true. A host that is
 	// interrupted while it reads its clocks takes the time of reading for that of receipt, for a
@@ -98,11 +104,19 @@ type traced struct {
 // off returns by how much the clocks made the delay wrong.
 func (d traced) off() time.Duration { return d.shown - d.late - d.truth }
 
-// read takes the first most datagrams with a known delay from the receiver's recording.
+// name is for what is said about it.
+func (tr *trace) name() string {
+	if tr.way == toListener {
+		return "to"
+	}
+	return "from"
+}
+
+// read takes the datagrams with a known delay from the receiver's recording.
 //
 // A delay begins with the stamp in the datagram and ends when the receiver's kernel gets it, which
 // the wire knows.
-func (tr *trace) read(t *testing.T, passages map[stamp]netns.Passage, most int) {
+func (tr *trace) read(t *testing.T, passages map[stamp]netns.Passage) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(tr.receiver.recorded, "*.tsr"))
 	testkit.Must(t, err)
@@ -114,37 +128,37 @@ func (tr *trace) read(t *testing.T, passages map[stamp]netns.Passage, most int) 
 	defer file.Close()
 	for m, err := range record.Replay(file) {
 		testkit.Must(t, err)
-		if m.Kind != record.Datagram || !m.Known || len(tr.all) == most {
+		if m.Kind != record.Datagram || !m.Known {
 			continue
 		}
-		p, passed := passages[stamp{tr.way, m.Counter}]
+		p, passed := passages[stamp{tr.port, tr.way, m.Counter}]
 		if !passed {
 			t.Fatal("a datagram is in the recording that was never on the wire")
 		}
 		received := tr.receiver.wall(m.LocalUsec)
 		late := outside(p, received)
+		bound, _ := m.Ends[0].ErrorBound(m.LocalUsec)
 		tr.all = append(tr.all, traced{
 			received: received,
 			shown:    m.OWD,
+			bound:    bound,
 			truth:    received.Add(-late).Sub(tr.sent(m)),
 			late:     late,
 		})
 	}
-	if len(tr.all) != most {
-		t.Errorf("%d delays in the recording, %d in the summary", len(tr.all), most)
+	if len(tr.all) == 0 {
+		t.Fatal("the recording has no delays")
 	}
 }
 
-// after returns the datagrams that came later than that after the first one.
-func (tr *trace) after(start time.Duration) trace {
-	later := *tr
-	later.all = nil
-	for _, d := range tr.all {
-		if d.received.Sub(tr.all[0].received) > start {
-			later.all = append(later.all, d)
-		}
+// drop drops the datagrams of the start.
+func (tr *trace) drop(t *testing.T, start time.Duration) {
+	t.Helper()
+	settled := tr.all[0].received.Add(start)
+	tr.all = slices.DeleteFunc(tr.all, func(d traced) bool { return d.received.Before(settled) })
+	if len(tr.all) == 0 {
+		t.Fatalf("%s: nothing came after %v", tr.name(), start)
 	}
-	return later
 }
 
 // values returns one of each datagram.
@@ -160,68 +174,62 @@ func (tr *trace) least() time.Duration {
 	return slices.Min(tr.values(func(d traced) time.Duration { return d.truth }))
 }
 
-// unknowable returns half the difference of the fastest datagrams of the two ways. No exchange of
-// datagrams can show it, so whoever takes both ways for equal is off by as much.
-func unknowable(t *testing.T, to, from trace) time.Duration {
-	half := (to.least() - from.least()).Abs() / 2
-	t.Logf("the fastest take %v to the peer and %v from it; half the difference is %v",
-		to.least(), from.least(), half)
-	return half
-}
-
-// judgeSummary compares what owd printed in the end with the truth.
+// judgeSummary compares what owd printed in the end with the truth of the same datagrams. The limit
+// is of what the clocks make wrong.
 func (tr *trace) judgeSummary(t *testing.T, said delays, limit time.Duration) {
 	t.Helper()
+	n := int(said.N)
+	if len(tr.all) < n {
+		t.Fatalf("%s: %d delays in the recording, %d in the summary", tr.name(), len(tr.all), n)
+	}
+	// What came after the listener's last message is in its recording only.
+	summed := *tr
+	summed.all = tr.all[:n]
 	var truth, late time.Duration
-	for _, d := range tr.all {
+	for _, d := range summed.all {
 		truth += d.truth
 		late += d.late
 	}
-	n := time.Duration(len(tr.all))
-	least := time.Duration(said.Min) - tr.least()
-	mean := time.Duration(said.Mean) - (truth+late)/n
-	t.Logf("%s: %d delays; the mean is off by %v, the least by %v", tr.name, n, mean, least)
+	truth /= time.Duration(n)
+	late /= time.Duration(n)
+	mean := time.Duration(said.Mean) - truth - late
+	least := time.Duration(said.Min) - summed.least()
+	usual := testkit.Quantile(summed.values(func(d traced) time.Duration { return d.late }), 0.5)
+	t.Logf("%s: %d delays; the mean is off by %v, the least by %v", tr.name(), n, mean, least)
+	t.Logf("%s: receive times are late by %v in the mean, half of them by %v",
+		tr.name(), late, usual)
 	if mean.Abs() > limit {
-		t.Errorf("%s: the mean is off by %v, limit %v", tr.name, mean, limit)
+		t.Errorf("%s: the mean is off by %v, limit %v", tr.name(), mean, limit)
 	}
 	if least.Abs() > limit+startError {
-		t.Errorf("%s: the least is off by %v, limit %v", tr.name, least, limit+startError)
+		t.Errorf("%s: the least is off by %v, limit %v", tr.name(), least, limit+startError)
 	}
-	usual := testkit.Quantile(tr.values(func(d traced) time.Duration { return d.late }), 0.5)
-	t.Logf("%s: receive times are late by %v in the mean, half of them by %v",
-		tr.name, late/n, usual)
 	if usual > stampError {
-		t.Errorf("%s: half of the receive times are late by more than %v", tr.name, usual)
+		t.Errorf("%s: half of the receive times are late by more than %v", tr.name(), usual)
 	}
 }
 
-// judgeBound asks that no delay is off by more than the bound.
-func (tr *trace) judgeBound(t *testing.T, bound time.Duration) {
+// judgeBounds asks that no delay is off by more than its bound.
+func (tr *trace) judgeBounds(t *testing.T) {
 	t.Helper()
 	for i, d := range tr.all {
-		if d.off().Abs() > bound {
-			t.Errorf("%s: delay %d is shown as %v, in truth %v, and its receive time is late by %v",
-				tr.name, i, d.shown, d.truth, d.late)
+		if d.off().Abs() > d.bound {
+			t.Errorf("%s: delay %d is shown as %v±%v, in truth %v; receive time late by %v",
+				tr.name(), i, d.shown, d.bound, d.truth, d.late)
 		}
 	}
 }
 
-// judgeSettled asks that at least half of the delays are right.
-func (tr *trace) judgeSettled(t *testing.T, limit time.Duration) {
+// median says how far off the delays are, and returns by how much half of them are.
+func (tr *trace) median(t *testing.T) time.Duration {
 	t.Helper()
-	if len(tr.all) == 0 {
-		t.Fatalf("%s: nothing came after %v", tr.name, hostSettling)
-	}
 	offs := tr.values(traced.off)
 	lowest := testkit.Quantile(offs, 0.01)
 	usual := testkit.Quantile(offs, 0.5)
 	highest := testkit.Quantile(offs, 0.99)
-	t.Logf("%s: after %v delays are off by %v to %v, half by %v",
-		tr.name, hostSettling, lowest, highest, usual)
-	if usual.Abs() > limit {
-		t.Errorf("%s: after %v half of the delays are off by %v, limit %v",
-			tr.name, hostSettling, usual, limit)
-	}
+	t.Logf("%s: %d delays are off by %v to %v, half by %v",
+		tr.name(), len(offs), lowest, highest, usual)
+	return usual
 }
 
 // sent returns when a datagram was stamped.

@@ -73,50 +73,90 @@ func TestTwoHosts(t *testing.T) {
 	}
 }
 
-// testHosts has two conversations at once: the one at the port is judged, and the one at the next
-// port prints what docs/OWD.md shows.
+// testHosts has two pairs at once: one that sends often, whose figures must be right, and one that
+// sends as often as people usually do, whose table docs/OWD.md shows.
 func testHosts(t *testing.T, wire *netns.Wire, port uint16) {
-	measured := fmt.Sprintf("%s:%d", hostAddress, port)
-	shown := fmt.Sprintf("%s:%d", hostAddress, port+1)
-	passages := watch(wire, port)
-	listener := newHost(t, "listens", 0, "-listen", measured)
-	caller := newHost(t, "calls", ppm, "-json", "-interval", "10ms", measured)
-	other := newHost(t, "listens", 0, "-listen", shown)
-	people := newHost(t, "calls", ppm, shown)
-	for _, h := range []*host{listener, other, caller, people} {
+	passages := watch(wire)
+	often := newPair(t, port, "-json", "-interval", "10ms")
+	usual := newPair(t, port+1)
+	for _, h := range []*host{often.listener, usual.listener, often.caller, usual.caller} {
 		h.begin(t)
 	}
-	testkit.Must(t, caller.Wait())
-	testkit.Must(t, people.Wait())
-	for _, h := range []*host{listener, other} {
-		_ = h.Process.Signal(os.Interrupt)
-		_ = h.Wait()
+	for _, p := range []*pair{often, usual} {
+		testkit.Must(t, p.caller.Wait())
+		_ = p.listener.Process.Signal(os.Interrupt)
+		_ = p.listener.Wait()
+		p.to.read(t, passages())
+		p.from.read(t, passages())
+		p.to.judgeBounds(t)
+		p.from.judgeBounds(t)
 	}
-	t.Logf("docs/OWD.md shows this:\n%s", people.out.String())
-	lines := objects(t, caller.out.String())
+	t.Logf("docs/OWD.md shows this:\n%s", usual.caller.out.String())
+	lines := objects(t, often.caller.out.String())
 	summary := lines[len(lines)-1]
 	if len(lines) < 4 || summary.SendDelay == nil || summary.ReceiveDelay == nil {
 		t.Fatalf("%d lines, the last one %+v", len(lines), summary)
 	}
-	to := trace{name: "to", way: 1, sender: caller, receiver: listener}
-	from := trace{name: "from", way: 0, sender: listener, receiver: caller}
-	to.read(t, passages(), int(summary.SendDelay.N))
-	from.read(t, passages(), int(summary.ReceiveDelay.N))
-	limit := unknowable(t, to, from) + hostError
+	limit := often.unknowable(t) + hostError
 	if *hostsFor <= hostSettling {
 		limit += hostError
 	}
-	to.judgeSummary(t, *summary.SendDelay, limit)
-	from.judgeSummary(t, *summary.ReceiveDelay, limit)
-	bound := time.Duration(summary.ErrorBound)
-	to.judgeBound(t, bound)
-	from.judgeBound(t, bound)
-	if *hostsFor > hostSettling {
-		to, from = to.after(hostSettling), from.after(hostSettling)
-		limit = unknowable(t, to, from) + hostError
-		to.judgeSettled(t, limit)
-		from.judgeSettled(t, limit)
+	often.to.judgeSummary(t, *summary.SendDelay, limit)
+	often.from.judgeSummary(t, *summary.ReceiveDelay, limit)
+	if *hostsFor <= hostSettling {
+		return
 	}
+	t.Logf("every 10 ms, after %v:", hostSettling)
+	often.settle(t)
+	limit = often.unknowable(t) + hostError
+	for _, tr := range []*trace{&often.to, &often.from} {
+		if median := tr.median(t); median.Abs() > limit {
+			t.Errorf("%s: half of the delays are off by %v, limit %v", tr.name(), median, limit)
+		}
+	}
+	t.Logf("as often as usual, after %v:", hostSettling)
+	usual.settle(t)
+	usual.unknowable(t)
+	usual.to.median(t)
+	usual.from.median(t)
+}
+
+// pair is a caller and its listener.
+type pair struct {
+	listener, caller *host
+	to, from         trace
+}
+
+// newPair prepares one whose listener is at a port.
+func newPair(t *testing.T, port uint16, flags ...string) *pair {
+	at := fmt.Sprintf("%s:%d", hostAddress, port)
+	flags = append(flags, "-for", hostsFor.String(), at)
+	p := &pair{
+		listener: newHost(t, "listens", 0, "-listen", at),
+		caller:   newHost(t, "calls", ppm, flags...),
+	}
+	p.to = trace{port: port, way: toListener, sender: p.caller, receiver: p.listener}
+	p.from = trace{port: port, way: toCaller, sender: p.listener, receiver: p.caller}
+	return p
+}
+
+// settle drops what came before the clocks had settled.
+func (p *pair) settle(t *testing.T) {
+	t.Helper()
+	p.to.drop(t, hostSettling)
+	p.from.drop(t, hostSettling)
+}
+
+// unknowable returns half the difference of the fastest datagrams of the two ways. No exchange of
+// datagrams can show it, so whoever takes both ways for equal is off by as much.
+func (p *pair) unknowable(t *testing.T) time.Duration {
+	t.Helper()
+	to := p.to.least()
+	from := p.from.least()
+	half := (to - from).Abs() / 2
+	t.Logf("the fastest take %v to the peer and %v from it; half the difference is %v",
+		to, from, half)
+	return half
 }
 
 // host is a run of the program, with a clock that is known: it began at the wall clock when the
@@ -132,9 +172,6 @@ type host struct {
 func newHost(t *testing.T, space string, skew float64, args ...string) *host {
 	h := &host{recorded: t.TempDir(), clock: program.Clock{PPM: skew}}
 	flags := []string{"-skew", fmt.Sprint(skew), "-record", h.recorded}
-	if args[0] != "-listen" {
-		flags = append(flags, "-for", hostsFor.String())
-	}
 	h.Cmd = netns.Command(space, os.Args[0], append(flags, args...)...)
 	h.Env = append(os.Environ(), "OWD_TEST_MAIN=1", program.KeyVariable+"="+netns.Key)
 	h.Stdout = &h.out

@@ -26,25 +26,23 @@ type Wire struct {
 	ends   [2]*os.File
 }
 
-// Passage is how a packet went through a wire. What delayed it is in there: timers are late, by a
-// millisecond and more on a busy machine.
+// Passage is how a packet left a wire. It may be a millisecond later than it should have, and more
+// on a busy machine, since timers are late.
 type Passage struct {
 	Way      int // index of Delay
 	Packet   []byte
-	Taken    time.Time // from the kernel
 	Released time.Time // just before it was given back to the kernel, which stamps it
 	Stamped  time.Time // just after that
 }
 
 // release gives a packet to the kernel at the other end.
-func (w *Wire) release(way int, taken time.Time, packet []byte) {
+func (w *Wire) release(way int, packet []byte) {
 	released := time.Now()
 	_, _ = w.ends[1-way].Write(packet) // the device may be down: a loss
 	if passed := w.Passed.Load(); passed != nil {
 		(*passed)(Passage{
 			Way:      way,
 			Packet:   packet,
-			Taken:    taken,
 			Released: released,
 			Stamped:  time.Now(),
 		})
@@ -74,7 +72,6 @@ func Join(a, b Port, delay time.Duration) *Wire {
 
 // packet is one that is under way.
 type packet struct {
-	taken time.Time
 	due   time.Time
 	bytes []byte
 }
@@ -86,16 +83,15 @@ func (w *Wire) read(way int, packets chan<- packet) {
 		if err != nil {
 			return
 		}
-		taken := time.Now()
 		bytes := buf[:n]
 		wait := time.Duration(w.Delay[way].Load())
 		if j := w.Jitter.Load(); j > 0 {
 			// Each for itself: a queue in order would pass the jitter of one on to all.
 			wait += time.Duration(rand.Int64N(j))
-			time.AfterFunc(wait, func() { w.release(way, taken, bytes) })
+			time.AfterFunc(wait, func() { w.release(way, bytes) })
 			continue
 		}
-		packets <- packet{taken, taken.Add(wait), bytes}
+		packets <- packet{time.Now().Add(wait), bytes}
 	}
 }
 
@@ -105,7 +101,7 @@ func (w *Wire) write(way int, packets <-chan packet) {
 		if seen := w.Seen.Load(); seen != nil && way == 0 {
 			(*seen)(p.bytes)
 		}
-		w.release(way, p.taken, p.bytes)
+		w.release(way, p.bytes)
 	}
 }
 
