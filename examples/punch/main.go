@@ -53,7 +53,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.StringVar(&c.room, "room", "room", "`name` that both peers know")
 	f.BoolVar(&c.tcp, "tcp", false, "connect by TCP: both open the connection at the instant")
 	f.BoolVar(&c.random, "random", false,
-		"send when ready, without the instant, to see what it is good for")
+		"send when ready, without the instant, for comparison")
 	f.DurationVar(&c.ready, "ready", 0,
 		"with -random: wait for a random time of up to this, as a busy program would")
 	f.BoolVar(&c.once, "once", false, "end when connected, and print the result as JSON")

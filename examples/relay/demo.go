@@ -102,16 +102,16 @@ func demo(ctx context.Context, c config) *stage {
 // busy machine only makes the figures less exact.
 func (s *stage) print(out io.Writer) error {
 	if len(s.errs) == 0 {
-		return fmt.Errorf("no frame whose time is certain: %w", s.why)
+		return fmt.Errorf("no frame with a certain time: %w", s.why)
 	}
 	fmt.Fprintf(out,
 		`60 frames a second for %v, a bad network on both legs, clocks of 40, 0 and -30 ppm; -seed %d
 age of a frame at arrival %v, known to within %v (medians); p99 of the error %v
 %d ages, %d more dropped after clock steps, %d wrong by more than their bound
-the age of the last frame: %v
+is the last frame's age known? %v
 `, s.For, s.Network.Seed,
 		testkit.Quantile(s.delays, 0.5), testkit.Quantile(s.bounds, 0.5), testkit.Quantile(s.errs, 0.99),
-		len(s.errs), s.void, s.beyond, cmp.Or(s.why, errors.New("known")))
+		len(s.errs), s.void, s.beyond, cmp.Or(s.why, errors.New("yes")))
 	if s.beyond > 0 {
 		return fmt.Errorf("%d ages are wrong by more than their bound", s.beyond)
 	}

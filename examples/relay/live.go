@@ -153,7 +153,7 @@ func show(stdout io.Writer) func(v *viewer, certain []figure) {
 				"%d frames; age of the last at arrival %v, known to within %v; %d dropped after clock steps\n",
 				frames, last.delay, last.bound.Round(time.Microsecond), v.void)
 		} else {
-			fmt.Fprintln(stdout, "no frame whose time is certain:", cmp.Or(v.why, errors.New("not yet")))
+			fmt.Fprintln(stdout, "no frame with a certain time:", cmp.Or(v.why, errors.New("not yet")))
 		}
 		frames, printed = 0, time.Now()
 	}

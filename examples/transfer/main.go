@@ -33,7 +33,7 @@ const usage = `usage: transfer -listen ADDR -key KEY [-in FOLDER]   receive a fi
        transfer -dial ADDR -key KEY FILE             send it
        transfer -dial ADDR -key KEY -mb N            send this many MB, which the receiver throws away
 
-A transfer that was interrupted goes on where it was when both ends are started again.`
+To resume an interrupted transfer, start both ends again.`
 
 type config struct {
 	listen, dial, folder, cc, file, digits string
@@ -50,7 +50,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.StringVar(&c.dial, "dial", "", "send to the receiver at this `address`")
 	program.KeyFlag(f, &c.digits, "both ends share")
 	f.StringVar(&c.folder, "in", ".", "`folder` for what arrives")
-	f.StringVar(&c.cc, "cc", "ledbat", "congestion `control`: ledbat, or none, which shows what it is good for")
+	f.StringVar(&c.cc, "cc", "ledbat", "congestion `control`: ledbat or, for comparison, none")
 	f.IntVar(&c.mb, "mb", 0, "send this many `MB` of test data instead of a file")
 }
 
