@@ -95,7 +95,7 @@ type traced struct {
 	shown    time.Duration // delay, as owd knew it
 	bound    time.Duration // how far off that may be
 	truth    time.Duration
-	// late is how late the receive time is, which is in shown but not in true. A host that is
+	// late is how late the receive time is, which is in shown but not in truth. A host that is
 	// interrupted while it reads its clocks takes the time of reading for that of receipt, for a
 	// second.
 	late time.Duration
@@ -175,8 +175,8 @@ func (tr *trace) least() time.Duration {
 }
 
 // judgeSummary compares what owd printed in the end with the truth of the same datagrams. The limit
-// is of what the clocks make wrong.
-func (tr *trace) judgeSummary(t *testing.T, said delays, limit time.Duration) {
+// is of what the clocks make wrong. It returns by how much the mean is off.
+func (tr *trace) judgeSummary(t *testing.T, said delays, limit time.Duration) (mean time.Duration) {
 	t.Helper()
 	n := int(said.N)
 	if len(tr.all) < n {
@@ -192,7 +192,7 @@ func (tr *trace) judgeSummary(t *testing.T, said delays, limit time.Duration) {
 	}
 	truth /= time.Duration(n)
 	late /= time.Duration(n)
-	mean := time.Duration(said.Mean) - truth - late
+	mean = time.Duration(said.Mean) - truth - late
 	least := time.Duration(said.Min) - summed.least()
 	usual := testkit.Quantile(summed.values(func(d traced) time.Duration { return d.late }), 0.5)
 	t.Logf("%s: %d delays; the mean is off by %v, the least by %v", tr.name(), n, mean, least)
@@ -205,8 +205,9 @@ func (tr *trace) judgeSummary(t *testing.T, said delays, limit time.Duration) {
 		t.Errorf("%s: the least is off by %v, limit %v", tr.name(), least, limit+startError)
 	}
 	if usual > stampError {
-		t.Errorf("%s: half of the receive times are late by more than %v", tr.name(), usual)
+		t.Errorf("%s: half of the receive times are late by %v", tr.name(), usual)
 	}
+	return mean
 }
 
 // judgeBounds asks that no delay is off by more than its bound.

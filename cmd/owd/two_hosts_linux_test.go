@@ -24,8 +24,8 @@ const (
 
 	// hostError is how far off delays may be, beside half the difference of the ways.
 	hostError = 100 * time.Microsecond
-	// hostSettling is how long the skew takes to be known well enough for that. Within a shorter
-	// run means may be off by twice as much.
+	// hostSettling is how long the skew takes to be known well enough for that. In a run of less
+	// than twice that, means may be off by twice as much.
 	hostSettling = 20 * time.Second
 	// startError is by how much more the least delay may be off, which may be one of the first
 	// seconds: few datagrams have come, and 80 ppm are not known yet.
@@ -97,28 +97,44 @@ func testHosts(t *testing.T, wire *netns.Wire, port uint16) {
 	if len(lines) < 4 || summary.SendDelay == nil || summary.ReceiveDelay == nil {
 		t.Fatalf("%d lines, the last one %+v", len(lines), summary)
 	}
-	limit := often.unknowable(t) + hostError
-	if *hostsFor <= hostSettling {
-		limit += hostError
+	// Half of a long run is after the start.
+	isLong := *hostsFor >= 2*hostSettling
+	wrong := hostError
+	if !isLong {
+		wrong *= 2
 	}
-	often.to.judgeSummary(t, *summary.SendDelay, limit)
-	often.from.judgeSummary(t, *summary.ReceiveDelay, limit)
-	if *hostsFor <= hostSettling {
+	limit := often.unknowable(t) + wrong
+	to := often.to.judgeSummary(t, *summary.SendDelay, limit)
+	from := often.from.judgeSummary(t, *summary.ReceiveDelay, limit)
+	judgeSum(t, to, from, wrong)
+	if !isLong {
 		return
 	}
 	t.Logf("every 10 ms, after %v:", hostSettling)
 	often.settle(t)
 	limit = often.unknowable(t) + hostError
-	for _, tr := range []*trace{&often.to, &often.from} {
-		if median := tr.median(t); median.Abs() > limit {
-			t.Errorf("%s: half of the delays are off by %v, limit %v", tr.name(), median, limit)
-		}
+	to = often.to.median(t)
+	from = often.from.median(t)
+	if max(to.Abs(), from.Abs()) > limit {
+		t.Errorf("half of the delays are off by %v to the peer and %v from it, limit %v",
+			to, from, limit)
 	}
+	judgeSum(t, to, from, hostError)
 	t.Logf("as often as usual, after %v:", hostSettling)
 	usual.settle(t)
 	usual.unknowable(t)
 	usual.to.median(t)
 	usual.from.median(t)
+}
+
+// judgeSum asks that what is wrong to the peer is wrong from it the other way, since an offset that
+// is off makes one way longer and the other one shorter.
+func judgeSum(t *testing.T, to, from, limit time.Duration) {
+	t.Helper()
+	t.Logf("both ways together are off by %v", to+from)
+	if sum := to + from; sum.Abs() > limit {
+		t.Errorf("both ways together are off by %v, limit %v", sum, limit)
+	}
 }
 
 // pair is a caller and its listener.
