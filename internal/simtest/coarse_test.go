@@ -34,7 +34,7 @@ var coarseMisses = map[string][2]float64{
 
 // TestCoarse plays the original and ours where clocks are coarse. The original has the same
 // clock, and the same times of receipt. The same worlds with times of receipt that are rounded down show
-// what it is worth that they are rounded up: for the table in docs/PRODUCTION.md.
+// what it is worth that they are rounded up: for docs/PRODUCTION.md.
 func TestCoarse(t *testing.T) {
 	scenarios := chosen(sim.CoarseScenarios())
 	n := len(scenarios)
