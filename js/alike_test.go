@@ -78,10 +78,11 @@ func (e *twin) session(seed uint64, rate float64, c course) (said string, alike 
 	session(seed, rate, c, [2]end{e, &goEnd{}}, [2]*outcome{{}, {}})
 	median, p97 := testkit.Quantile(e.apart, .5), testkit.Quantile(e.apart, .97)
 	bounds := testkit.Quantile(e.bounds, .97)
-	const format = "%g/s, %s, seed %d: apart by %.0f us (median), %.0f (p97), %.0f (most), bounds by %.0f (p97), " +
-		"%d headers of %d unlike; %d times one did not know the time, or trust it"
-	said = fmt.Sprintf(format,
-		rate, c.name, seed, median, p97, testkit.Quantile(e.apart, 1), bounds, e.headers, e.sent, e.unlike)
+	largest := testkit.Quantile(e.apart, 1)
+	said = fmt.Sprintf("%g/s, %s, seed %d: ", rate, c.name, seed) +
+		fmt.Sprintf("apart by %.0f us (median), %.0f (p97), %.0f (most), ", median, p97, largest) +
+		fmt.Sprintf("bounds by %.0f (p97), %d headers of %d unlike; ", bounds, e.headers, e.sent) +
+		fmt.Sprintf("%d times one did not know the time, or trust it", e.unlike)
 	isNear := median <= usual && p97 <= most && bounds <= mostOfBounds
 	return said, isNear && e.unlike == 0 && e.headers <= e.sent/50
 }
@@ -93,9 +94,9 @@ func (e *twin) judge(remote, truth uint64) {
 	}
 }
 
-// TestAccuracyLikeGo: told the same datagrams, JavaScript knows the time as exactly as Go, and nearly
-// as exactly as an ideal end. That is judged on the calm path, from 15 s after the start on. Both count
-// in whole microseconds, so a microsecond is no difference.
+// TestAccuracyLikeGo: told the same datagrams, JavaScript knows the time as exactly as Go, and
+// nearly as exactly as an ideal end. That is judged on the calm path, from 15 s after the start on.
+// Both count in whole microseconds, so a microsecond is no difference.
 //
 // The ideal end says what can be asked on this path. The p99 of 20 sessions, in us, each line with
 // -v -js.first SEED:
@@ -137,9 +138,9 @@ func TestAccuracyLikeGo(t *testing.T) {
 	}
 }
 
-// TestLikeGo: told the same datagrams, a JavaScript end knows the same as a Go end in every world. Go
-// keeps some numbers in 32 bits, by which they differ by some microseconds. What is more is a rule that
-// is not the same in both languages.
+// TestLikeGo: told the same datagrams, a JavaScript end knows the same as a Go end in every world.
+// Go keeps some numbers in 32 bits, by which they differ by some microseconds. What is more is a
+// rule that is not the same in both languages.
 func TestLikeGo(t *testing.T) {
 	javascript := newJSEnd(t)
 	for _, rate := range []float64{60, 4, 0.08} {
@@ -154,7 +155,8 @@ func TestLikeGo(t *testing.T) {
 	}
 }
 
-// original is a C++ original whose datagrams have the headers of a link: its stamp, and its report in each.
+// original is a C++ original whose datagrams have the headers of a link: its stamp, and its report
+// in each.
 type original struct{ rivals.Original }
 
 func (e *original) anew() { e.Original = rivals.Original{} }
@@ -182,8 +184,8 @@ func (e *original) read(now uint64) (remote uint64, bound float64, ok bool) {
 
 func (e *original) trusts(uint64) bool { return false }
 
-// TestOriginal: beside a C++ original a JavaScript end says and knows the same as a Go end. What it says is what
-// another original would say.
+// TestOriginal: beside a C++ original a JavaScript end says and knows the same as a Go end. What it
+// says is what another original would say.
 func TestOriginal(t *testing.T) {
 	javascript := newJSEnd(t)
 	for _, c := range append(chosen(), paths...) {
@@ -192,10 +194,13 @@ func TestOriginal(t *testing.T) {
 		reports := testkit.Quantile(e.reports, 1)
 		median, p97 := testkit.Quantile(e.apart, .5), testkit.Quantile(e.apart, .97)
 		bounds := testkit.Quantile(e.bounds, .97)
-		const format = "%s: apart by %.0f us (median), %.0f (p97), bounds by %.0f (p97), reports by up to %.0f us"
+		const format = "%s: apart by %.0f us (median), %.0f (p97), bounds by %.0f (p97), " +
+			"reports by up to %.0f us"
 		t.Logf(format, c.name, median, p97, bounds, reports)
 		if reports > 8 || median > 5 || p97 > 400 || bounds > 100 || e.unlike > 0 || e.headers > 0 {
-			t.Errorf("%s: too far apart; %d times one did not know the time, %d headers unlike", c.name, e.unlike, e.headers)
+			const format = "%s: too far apart; %d times one did not know the time, " +
+				"%d headers unlike"
+			t.Errorf(format, c.name, e.unlike, e.headers)
 		}
 	}
 }

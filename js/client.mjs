@@ -502,10 +502,10 @@ for (const kind of ['link', 'ping']) {
 	check(w.errors === 0, kind, 'beyond bounds.shared', w.errors, w.readings);
 }
 
-// A client that asks seldom, whose first requests were lost, soon asks again. Once some were answered
-// it asks each second until it has known the clock for a minute, and then each 64th of that time.
-// That makes 179 requests. Where a reply is faster than any before it asks a group more, which
-// chance decides.
+// A client that asks seldom, whose first requests were lost, soon asks again. Once some were
+// answered it asks each second until it has known the clock for a minute, and then each 64th of
+// that time. That makes 179 requests. Where a reply is faster than any before it asks a group more,
+// which chance decides.
 for (const lost of [true, false]) {
 	const w = new World('ping', {}, 60e6);
 	w.cut = lost;

@@ -42,8 +42,12 @@ func TestEvents(t *testing.T) {
 	p := newPair(t, 48_100_001)
 	rng := rand.New(rand.NewPCG(1, 2))
 	names := map[error]string{
-		link.ErrFuture: "future", link.ErrBefore: "before", link.ErrOld: "old", link.ErrUnsure: "unsynchronized",
-		link.ErrTruncated: "truncated", link.ErrPassed: "passed",
+		link.ErrFuture:    "future",
+		link.ErrBefore:    "before",
+		link.ErrOld:       "old",
+		link.ErrUnsure:    "unsynchronized",
+		link.ErrTruncated: "truncated",
+		link.ErrPassed:    "passed",
 	}
 	name := func(err error) string {
 		for known, name := range names {
@@ -69,7 +73,8 @@ func TestEvents(t *testing.T) {
 		}
 		var at uint64
 		var said string
-		_, err := fmt.Sscan(p.javascript.call("event %d %x %d", p.now, bytes, 30_000_000), &at, &said)
+		answer := p.javascript.call("event %d %x %d", p.now, bytes, 30_000_000)
+		_, err := fmt.Sscan(answer, &at, &said)
 		testkit.Must(t, err)
 		want, wrong := p.golang.link.ReadEvent(p.now, bytes, 30*time.Second)
 		near("event", at, want, 3)
@@ -138,7 +143,8 @@ func TestJitter(t *testing.T) {
 				want = append(want, float64(d)/1000)
 			}
 		}
-		words := bufio.NewScanner(strings.NewReader(javascript.call("jitter %g%s", share, told.String())))
+		answer := javascript.call("jitter %g%s", share, told.String())
+		words := bufio.NewScanner(strings.NewReader(answer))
 		words.Split(bufio.ScanWords)
 		worst, n := 0.0, 0
 		for ; words.Scan(); n++ {
@@ -153,8 +159,8 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// TestViews: a view has the same bytes in Go and in JavaScript. Both read the same from it, at another
-// time and chained with another view.
+// TestViews: a view has the same bytes in Go and in JavaScript. Both read the same from it, at
+// another time and chained with another view.
 func TestViews(t *testing.T) {
 	p := newPair(t, 48_100_002)
 	read := func(said string) (s timesync.Snapshot) {
@@ -182,7 +188,8 @@ func TestViews(t *testing.T) {
 		got.Age = near(got.Age, want.Age, 2*time.Millisecond) // of which it is a whole number
 		got.SinceStep = near(got.SinceStep, want.SinceStep, 2*time.Millisecond)
 		if math.Abs(got.Skew-want.Skew) > 0.1 || math.Abs(got.SkewError-want.SkewError) > 0.2 {
-			t.Errorf("%s: skew %v+-%v, Go says %v+-%v", what, got.Skew, got.SkewError, want.Skew, want.SkewError)
+			t.Errorf("%s: skew %v+-%v, Go says %v+-%v",
+				what, got.Skew, got.SkewError, want.Skew, want.SkewError)
 		}
 		got.Skew, got.SkewError = want.Skew, want.SkewError
 		if got != want { // flags, counts
@@ -223,9 +230,10 @@ func TestViews(t *testing.T) {
 	}
 	for range 200 {
 		one, next := drawn(), drawn()
-		next.OffsetUsec += int64(one.RemoteUsec - (next.RemoteUsec - uint64(next.OffsetUsec))) // both know the second clock
+		local := next.RemoteUsec - uint64(next.OffsetUsec)
+		next.OffsetUsec += int64(one.RemoteUsec - local) // both know the second clock
 		next.RemoteUsec = one.RemoteUsec + uint64(next.OffsetUsec) + uint64(rng.Int64N(1e6))
-		local := one.RemoteUsec - uint64(one.OffsetUsec) + uint64(rng.Int64N(1e9)) - 5e8
+		local = one.RemoteUsec - uint64(one.OffsetUsec) + uint64(rng.Int64N(1e9)) - 5e8
 		at := read(p.javascript.call("at %x %d", bytes(one), local))
 		same("at", at, read(hex.EncodeToString(bytes(one.At(local)))), 2*time.Microsecond)
 		then := read(p.javascript.call("then %x %x", bytes(one), bytes(next)))

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// ideal is an end that knows more than any end can: each datagram of both ways as soon as it arrived,
-// that delays are exponential above a floor, and that both floors are of one length. What it reads is
-// the most likely offset if the rate was constant for a window. The window is that of 10 to 100 s with
-// which it is best on the calm path, at 60 and at 4 datagrams a second.
+// ideal is an end that knows more than any end can: each datagram of both ways as soon as it
+// arrived, that delays are exponential above a floor, and that both floors are of one length. What
+// it reads is the most likely offset if the rate was constant for a window. The window is that of
+// 10 to 100 s with which it is best on the calm path, at 60 and at 4 datagrams a second.
 type ideal struct {
 	peer    *ideal
 	arrived []datagram
@@ -44,8 +44,8 @@ func (e *ideal) read(now uint64) (remote uint64, bound float64, ok bool) {
 	if e.peer == nil || len(e.arrived) == 0 || len(e.peer.arrived) == 0 {
 		return 0, 0, false
 	}
-	// Deltas are as of the first ones: so they are small. By the first one the peer's clock is known
-	// to some milliseconds, which is enough for x.
+	// Deltas are as of the first ones: so they are small. By the first one the peer's clock is
+	// known to some milliseconds, which is enough for x.
 	in, out := e.arrived[0], e.peer.arrived[0]
 	first := [2]uint64{in.arrived - in.sent, out.arrived - out.sent}
 	var ways [2]floor
@@ -73,8 +73,8 @@ func (e *ideal) read(now uint64) (remote uint64, bound float64, ok bool) {
 	return now + first[1] + uint64(int64(math.Round(levelOut-delay))), 0, true
 }
 
-// likelihood returns how likely it is that the remote clock runs faster by skew, in a unit of its own.
-// It is concave.
+// likelihood returns how likely it is that the remote clock runs faster by skew, in a unit of its
+// own. It is concave.
 func likelihood(ways *[2]floor, skew float64) float64 {
 	return ways[0].likelihood(-skew) + ways[1].likelihood(skew)
 }

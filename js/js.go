@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package js holds timesync.mjs, the peer for browsers and Node, for Go servers whose pages load it.
+// Package js holds timesync.mjs, the peer for browsers and Node, for Go servers whose pages load
+// it.
 package js
 
 import _ "embed"

@@ -27,13 +27,13 @@ var (
 	first = flag.Uint64("js.first", 48_000_000, "the first seed")
 )
 
-// node returns Node, or skips the test. It looks at what Node will read, so that go test does not take an old result
-// from its cache.
+// node returns Node, or skips the test. It looks at what Node will read, so that go test does not
+// take an old result from its cache.
 func node(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{
-		"timesync.mjs", "vectors.mjs", "mutations.mjs", "link.mjs", "client.mjs", "games.mjs", "page.mjs", "sleep.mjs",
-		"flood.mjs", "end.mjs", "stranger.mjs", "testing.mjs",
+		"timesync.mjs", "vectors.mjs", "mutations.mjs", "link.mjs", "client.mjs", "games.mjs",
+		"page.mjs", "sleep.mjs", "flood.mjs", "end.mjs", "stranger.mjs", "testing.mjs",
 	} {
 		_, err := os.ReadFile(name)
 		testkit.Must(t, err)
@@ -48,17 +48,25 @@ func node(t *testing.T) string {
 // TestScripts runs scripts in Node, each of which fails if something is wrong:
 //
 //	vectors.mjs    timesync.mjs does what testdata/wire says, and what testdata says of counters
-//	mutations.mjs  for each rule of docs/WIRE.md that vectors can decide, one of them notices that it is broken
+//	mutations.mjs  for each rule of docs/WIRE.md that vectors can decide, one of them notices that
+//	               it is broken
 //	link.mjs       a peer that restarts with another clock
 //	client.mjs     trust, and a TickClient that follows late inputs and states
-//	games.mjs      a server that stops, a queue, rare states, a slow page, a start in a hang, a page that was suspended
+//	games.mjs      a server that stops, a queue, rare states, a slow page, a start in a hang, a page
+//	               that was suspended
 //	page.mjs       coarse clocks, pages without a clock, frozen and throttled ones
 //	sleep.mjs      nobody trusts a wrong time after one machine slept
 //	flood.mjs      a datagram costs the same however many come
 func TestScripts(t *testing.T) {
 	for script, takes := range map[string]time.Duration{
-		"vectors.mjs": 0, "link.mjs": 0, "mutations.mjs": 20 * time.Second, "client.mjs": 11 * time.Second,
-		"games.mjs": 3 * time.Second, "page.mjs": 0, "sleep.mjs": 10 * time.Second, "flood.mjs": 0,
+		"vectors.mjs":   0,
+		"link.mjs":      0,
+		"mutations.mjs": 20 * time.Second,
+		"client.mjs":    11 * time.Second,
+		"games.mjs":     3 * time.Second,
+		"page.mjs":      0,
+		"sleep.mjs":     10 * time.Second,
+		"flood.mjs":     0,
 	} {
 		t.Run(script, func(t *testing.T) {
 			if takes > 0 && testing.Short() {

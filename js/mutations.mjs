@@ -588,8 +588,8 @@ const mutations = [
 	},
 	{
 		rule: 'tick: flag 8',
-		instead: 'const isKnown = flags <= (flagHeard | flagPaused | flagInputs) && inputs !== null;',
-		say: 'const isKnown = inputs !== null;',
+		instead: 'flags <= (flagHeard | flagPaused | flagInputs) && inputs !== null;',
+		say: 'inputs !== null;',
 	},
 	{
 		rule: 'tick: n of 0',
@@ -638,8 +638,8 @@ const mutations = [
 	},
 	{
 		rule: 'tick: earlier epoch never',
-		instead: 'if (last !== null && since(now, this.#heardAt) < silence && isBefore(next, last)) {',
-		say: 'if (last !== null && isBefore(next, last)) {',
+		instead: '&& since(now, this.#heardAt) < silence && isBefore(next, last)) {',
+		say: '&& isBefore(next, last)) {',
 	},
 	{
 		rule: 'tick: earlier epoch after 0.5 s',

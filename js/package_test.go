@@ -25,7 +25,8 @@ func run(t *testing.T, folder, name string, args ...string) string {
 	return string(out)
 }
 
-// compiler returns the TypeScript compiler that package.json names, or another one, or skips the test.
+// compiler returns the TypeScript compiler that package.json names, or another one, or skips the
+// test.
 func compiler(t *testing.T) string {
 	t.Helper()
 	own, err := filepath.Abs("node_modules/.bin/tsc")
@@ -35,7 +36,8 @@ func compiler(t *testing.T) string {
 			return path
 		}
 	}
-	t.Skip("NOT TESTED: the types of timesync.mjs: there is no TypeScript (npm install --prefix js)")
+	t.Skip("NOT TESTED: the types of timesync.mjs: " +
+		"there is no TypeScript (npm install --prefix js)")
 	return ""
 }
 
@@ -53,7 +55,8 @@ func write(t *testing.T, folder, name, content string) {
 	testkit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o666))
 }
 
-// TestTypes: TypeScript finds nothing wrong with timesync.mjs, and its declarations are those that are in the package.
+// TestTypes: TypeScript finds nothing wrong with timesync.mjs, and its declarations are those that
+// are in the package.
 func TestTypes(t *testing.T) {
 	out := t.TempDir()
 	run(t, ".", compiler(t), "-p", ".", "--outDir", out)
@@ -80,7 +83,8 @@ if (remote === null || bound === null) {
 console.log(here.within(1e6, nowUsec()) === '' && bound < 1e6);
 `
 
-// TestPackage: the package that npm publishes can be installed elsewhere, has its license, and its types.
+// TestPackage: the package that npm publishes can be installed elsewhere, has its license, and its
+// types.
 func TestPackage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("npm takes 3 s")
@@ -91,7 +95,8 @@ func TestPackage(t *testing.T) {
 		t.Skip("NOT TESTED: the package for npm: there is no npm")
 	}
 	elsewhere := t.TempDir()
-	tarball := strings.TrimSpace(run(t, ".", npm, "pack", "--silent", "--pack-destination", elsewhere))
+	said := run(t, ".", npm, "pack", "--silent", "--pack-destination", elsewhere)
+	tarball := strings.TrimSpace(said)
 	write(t, elsewhere, "package.json", `{"private": true, "type": "module"}`)
 	run(t, elsewhere, npm, "install", "--offline", "--no-audit", "--no-fund", "./"+tarball)
 	write(t, elsewhere, "main.mjs", consumer)
@@ -105,15 +110,23 @@ func TestPackage(t *testing.T) {
 	files, err := os.ReadDir(installed)
 	testkit.Must(t, err)
 	if len(files) != 5 {
-		t.Errorf("the package has other files than package.json, LICENSE, README.md and timesync: %v", files)
+		const what = "not just package.json, LICENSE, README.md and timesync are in the package: "
+		t.Error(what, files)
 	}
 	write(t, elsewhere, "main.mts", consumer)
-	write(t, elsewhere, "wrong.mts", "import {Link} from 'timesync-mjs';\nnew Link().remoteTime(1);\n")
+	const wrongConsumer = "import {Link} from 'timesync-mjs';\nnew Link().remoteTime(1);\n"
+	write(t, elsewhere, "wrong.mts", wrongConsumer)
 	tsc := compiler(t)
-	for name, program := range map[string]string{"right.json": "main.mts", "wrong.json": "wrong.mts"} {
+	programs := map[string]string{"right.json": "main.mts", "wrong.json": "wrong.mts"}
+	for name, program := range programs {
 		write(t, elsewhere, name, `{
 			"compilerOptions": {
-				"noEmit": true, "strict": true, "types": [], "target": "es2022", "module": "nodenext", "lib": ["es2022", "dom"]
+				"noEmit": true,
+				"strict": true,
+				"types": [],
+				"target": "es2022",
+				"module": "nodenext",
+				"lib": ["es2022", "dom"]
 			},
 			"files": ["`+program+`"]
 		}`)

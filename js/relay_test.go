@@ -39,7 +39,8 @@ func (l *live) serve() {
 	}
 }
 
-// right reads a line of a JavaScript end, and says whether both know the time, within their bounds and 5 ms, and how well.
+// right reads a line of a JavaScript end, and says whether both know the time, within their bounds
+// and 5 ms, and how well.
 func (l *live) right(line string) (said string, right bool) {
 	var wall, now, remote uint64
 	var bounds [2]float64
@@ -55,8 +56,8 @@ func (l *live) right(line string) (said string, right bool) {
 	return said, right
 }
 
-// TestThroughRelay: the same at 60 a second on real sockets, through the relay of the examples. What the machine
-// does to them is not judged; TestBesideGo has the figures.
+// TestThroughRelay: the same at 60 a second on real sockets, through the relay of the examples.
+// What the machine does to them is not judged; TestBesideGo has the figures.
 func TestThroughRelay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes 10 s")
@@ -64,13 +65,23 @@ func TestThroughRelay(t *testing.T) {
 	t.Parallel()
 	l := &live{conn: badnet.Loopback()}
 	t.Cleanup(func() { l.conn.Close() })
-	r := badnet.New(badnet.Config{Delay: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 2, Seed: 48_600_000}, badnet.Addr(l.conn))
+	path := badnet.Config{
+		Delay:  10 * time.Millisecond,
+		Jitter: 10 * time.Millisecond,
+		Loss:   2,
+		Seed:   48_600_000,
+	}
+	r := badnet.New(path, badnet.Addr(l.conn))
 	t.Cleanup(r.Close)
 	javascript := newJSEnd(t) // it ends before the relay does, which would refuse what it sends
 	l.link.Store(new(link.Link))
 	go l.serve()
 	for _, happens := range []string{
-		fmt.Sprintf("dial %d 60", r.Addr().Port()), "set 2000000", "Go starts anew", "new", "set -1000000000",
+		fmt.Sprintf("dial %d 60", r.Addr().Port()),
+		"set 2000000",
+		"Go starts anew",
+		"new",
+		"set -1000000000",
 	} {
 		if happens == "Go starts anew" {
 			l.link.Store(new(link.Link))

@@ -2556,8 +2556,8 @@ class OwnReport {
 // ---- The clock: offset, rate, and how well they are known ----
 
 /**
- * LongSilence is the last silence that was longer than a rate is kept. If there was no clock step in
- * it, the offset changed by what the clocks drifted apart.
+ * LongSilence is the last silence that was longer than a rate is kept. If there was no clock step
+ * in it, the offset changed by what the clocks drifted apart.
  */
 class LongSilence {
 	/**
@@ -3086,8 +3086,8 @@ const slewDepths = 5; // depths (see Typical): a way that is this late is late f
 const suspectDepths = 0.6; // depths: and a way that is this late may be
 
 /**
- * Fastest are the heights, in us, of the two fastest datagrams above the floor; Infinity where there
- * is no such datagram.
+ * Fastest are the heights, in us, of the two fastest datagrams above the floor; Infinity where
+ * there is no such datagram.
  */
 class Fastest {
 	first = Infinity;

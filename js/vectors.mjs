@@ -332,9 +332,8 @@ export function run(ts, say = console.log) {
 			for (const end of begin ? ['A', 'B'] : []) {
 				const p99 = quantile(errors[end], 0.99);
 				const bound = quantile(bounds[end], 0.99);
-				say(
-					`  ${begin.scenario}, ${end}: p99 ${p99} us, of the bounds ${(bound / 1e3).toFixed(1)} ms`,
-				);
+				const wide = (bound / 1e3).toFixed(1);
+				say(`  ${begin.scenario}, ${end}: p99 ${p99} us, of the bounds ${wide} ms`);
 				check(p99 <= Number(begin.p99) && bound <= Number(begin.bound), 'limits', begin);
 			}
 			errors = {A: [], B: []};

@@ -47,9 +47,12 @@ var courses = []course{
 // paths are courses in which no clock is disturbed.
 var paths = []course{
 	{name: "both clocks are coarse", coarse: time.Millisecond},
-	{name: "the way to js becomes 40 ms longer", path: func(way int, _ time.Duration) time.Duration {
-		return time.Duration(1-way) * 40 * time.Millisecond
-	}},
+	{
+		name: "the way to js becomes 40 ms longer",
+		path: func(way int, _ time.Duration) time.Duration {
+			return time.Duration(1-way) * 40 * time.Millisecond
+		},
+	},
 	{name: "both ways become 2 ms shorter", path: func(int, time.Duration) time.Duration {
 		return -2 * time.Millisecond
 	}},
@@ -103,7 +106,9 @@ func (c course) longer(way int) simnet.Delay {
 type outcome struct {
 	errs, bounds []float64
 	wrong        int // bounds
-	betrayed     int // times of which it said after a sleep that they are right within their bound, and they were not
+	// betrayed counts times of which it said after a sleep that they are right within their bound,
+	// and they were not.
+	betrayed int
 	// heals is for how long it was wrong by over 2 ms after a happening, but for slews.
 	heals time.Duration
 	// low is how far a report that came was below the peer's floor, us.
@@ -113,8 +118,8 @@ type outcome struct {
 func (o outcome) p99() float64 { return testkit.Quantile(o.errs, .99) }
 
 func (o outcome) String() string {
-	const format = "error median %.0f, p99 %.0f us; %d of %d bounds wrong, %d betrayed; right after %v; " +
-		"floors %.0f us too low"
+	const format = "error median %.0f, p99 %.0f us; %d of %d bounds wrong, %d betrayed; " +
+		"right after %v; floors %.0f us too low"
 	return fmt.Sprintf(format,
 		testkit.Quantile(o.errs, .5), o.p99(), o.wrong, len(o.errs), o.betrayed, o.heals, o.low)
 }
@@ -127,8 +132,8 @@ const (
 	pathDelay = 10 * time.Millisecond
 )
 
-// world is two ends, sides 0 and 1, on a bad path in simulated time: 10 ms and exponential 5 ms each
-// way, 2 % loss; the clocks are 40 ppm apart.
+// world is two ends, sides 0 and 1, on a bad path in simulated time: 10 ms and exponential 5 ms
+// each way, 2 % loss; the clocks are 40 ppm apart.
 type world struct {
 	*simnet.World
 	course
@@ -142,7 +147,8 @@ type world struct {
 // session lets two ends talk, and adds what they knew to out.
 func session(seed uint64, rate float64, happens course, ends [2]end, out [2]*outcome) {
 	w := &world{World: simnet.NewWorld(seed), course: happens, ends: ends, out: out}
-	rng, every := w.Rand("ends"), time.Duration(float64(time.Second)/rate)
+	rng := w.Rand("ends")
+	every := time.Duration(float64(time.Second) / rate)
 	if happens.at() {
 		w.At(happensAt+happens.sleep, func() {
 			w.last = w.Now()
@@ -153,8 +159,14 @@ func session(seed uint64, rate float64, happens course, ends [2]end, out [2]*out
 	}
 	w.Every(askAt, askAt, w.ask)
 	for side, e := range ends {
-		spec := simnet.ClockSpec{OffsetUsec: rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
-			SinePhase: 2 * math.Pi * rng.Float64(), WanderPPM: 0.01}
+		spec := simnet.ClockSpec{
+			OffsetUsec: rng.Uint64(),
+			SkewPPM:    20 - 40*float64(side),
+			SinePPM:    2,
+			SinePeriod: 15 * time.Minute,
+			SinePhase:  2 * math.Pi * rng.Float64(),
+			WanderPPM:  0.01,
+		}
 		spec.Coarse.Step = happens.coarse
 		if happens.at() && happens.side == side {
 			spec.Events = []simnet.ClockEvent{happens.event()}
@@ -173,7 +185,11 @@ func session(seed uint64, rate float64, happens course, ends [2]end, out [2]*out
 			}
 		})
 	}
-	way := simnet.Link{Base: simnet.Fixed(pathDelay), Delay: simnet.Exp(5 * time.Millisecond), Loss: simnet.Bernoulli(0.02)}
+	way := simnet.Link{
+		Base:  simnet.Fixed(pathDelay),
+		Delay: simnet.Exp(5 * time.Millisecond),
+		Loss:  simnet.Bernoulli(0.02),
+	}
 	back := way
 	if happens.path != nil {
 		way.Delay = simnet.Sum(way.Delay, happens.longer(1))
@@ -220,8 +236,10 @@ func (w *world) ask() {
 }
 
 func (w *world) arrive(side int, datagram []byte) {
-	now, o := w.nodes[side].NowUsec(), w.out[side]
-	if w.slew == 0 && (w.last == 0 || w.Now() > w.last+settles) { // while a clock is slewed the floor moves
+	now := w.nodes[side].NowUsec()
+	o := w.out[side]
+	isSettled := w.last == 0 || w.Now() > w.last+settles
+	if w.slew == 0 && isSettled { // while a clock is slewed the floor moves
 		floor := uint64(pathDelay.Microseconds()) + w.nodes[1-side].NowUsec() - now
 		o.low = max(o.low, lacking(datagram, floor))
 	}
@@ -242,7 +260,8 @@ func lacking(datagram []byte, floor uint64) float64 {
 }
 
 // TestBesideGo: beside a JavaScript end, a Go end knows the time as beside a Go end, and the
-// JavaScript end as well as a Go end in its place, also where either starts anew or its clock is set.
+// JavaScript end as well as a Go end in its place, also where either starts anew or its clock is
+// set.
 func TestBesideGo(t *testing.T) {
 	javascript := newJSEnd(t)
 	if testing.Short() {
@@ -255,8 +274,9 @@ func TestBesideGo(t *testing.T) {
 				session(seed, rate, c, [2]end{javascript, &goEnd{}}, [2]*outcome{&js, &besideJS})
 				session(seed, rate, c, [2]end{&goEnd{}, &goEnd{}}, [2]*outcome{&instead, &besideGo})
 			}
-			t.Logf("%g/s, with %s, seeds from %d:\n  js %v\n  go instead %v\n  go beside js %v\n  go beside go %v",
-				rate, c.name, *first, js, instead, besideJS, besideGo)
+			const format = "%g/s, with %s, seeds from %d:\n" +
+				"  js %v\n  go instead %v\n  go beside js %v\n  go beside go %v"
+			t.Logf(format, rate, c.name, *first, js, instead, besideJS, besideGo)
 		}
 		check := func(ok bool, format string, args ...any) {
 			t.Helper()
@@ -268,19 +288,22 @@ func TestBesideGo(t *testing.T) {
 		limit := 1.1*instead.p99() + 20
 		check(besideJS.p99() <= most, "the Go end's p99 is above %.0f us", most)
 		check(js.p99() <= limit, "the JavaScript end's p99 is above %.0f us", limit)
-		wide, beside := testkit.Quantile(besideGo.bounds, .99)/1e3, testkit.Quantile(besideJS.bounds, .99)/1e3
-		check(wide <= 1.3*beside, "beside Go, the bound of a Go end is %.1f ms; beside JavaScript %.1f ms", wide, beside)
+		wide := testkit.Quantile(besideGo.bounds, .99) / 1e3
+		beside := testkit.Quantile(besideJS.bounds, .99) / 1e3
+		const bounds = "beside Go, the bound of a Go end is %.1f ms; beside JavaScript %.1f ms"
+		check(wide <= 1.3*beside, bounds, wide, beside)
 		low := max(js.low, besideJS.low)
 		check(low <= 100+20, "a report was %.0f us too low", low) // 20: its rounding, and its way
-		check(js.betrayed == 0 && besideJS.betrayed == 0 && besideGo.betrayed == 0, "a wrong time was trusted")
+		check(js.betrayed+besideJS.betrayed+besideGo.betrayed == 0, "a wrong time was trusted")
 		check(js.wrong <= instead.wrong && besideJS.wrong <= besideGo.wrong, "a bound is wrong")
 		longest := max(5*time.Second, besideGo.heals+time.Second, instead.heals+time.Second)
-		check(max(js.heals, besideJS.heals) <= longest, "it takes over %v after something happened", longest)
+		heals := max(js.heals, besideJS.heals)
+		check(heals <= longest, "it takes over %v after something happened", longest)
 	}
 }
 
-// TestSleeps: beside each other, a JavaScript end and a Go end never trust a wrong time after the machine of one of
-// them slept, and both know the time again.
+// TestSleeps: beside each other, a JavaScript end and a Go end never trust a wrong time after the
+// machine of one of them slept, and both know the time again.
 func TestSleeps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes 15 s")
@@ -298,7 +321,8 @@ func TestSleeps(t *testing.T) {
 				session(*first, rate, c, [2]end{javascript, &goEnd{}}, [2]*outcome{&js, &beside})
 				t.Logf("%g/s, %s:\n  js %v\n  go %v", rate, c.name, js, beside)
 				if js.betrayed > 0 || beside.betrayed > 0 || js.wrong > 0 || beside.wrong > 0 {
-					t.Errorf("%g/s, %s: a wrong time was trusted, or a bound is wrong", rate, c.name)
+					const what = "%g/s, %s: a wrong time was trusted, or a bound is wrong"
+					t.Errorf(what, rate, c.name)
 				}
 				if heals := max(js.heals, beside.heals); heals > 10*time.Second {
 					t.Errorf("%g/s, %s: the time is wrong for %v", rate, c.name, heals)
@@ -313,8 +337,8 @@ type stranger struct{ *jsEnd }
 
 func (e stranger) anew() { e.tell("stranger") }
 
-// TestStranger: beside an end that only stamps and reports, a Go end knows the time as well as beside
-// another Go end. The stranger's own time is not far off, and its bound is right.
+// TestStranger: beside an end that only stamps and reports, a Go end knows the time as well as
+// beside another Go end. The stranger's own time is not far off, and its bound is right.
 func TestStranger(t *testing.T) {
 	javascript := stranger{newJSEnd(t)}
 	for _, rate := range []float64{60, 4} {
@@ -323,7 +347,8 @@ func TestStranger(t *testing.T) {
 			session(seed, rate, course{}, [2]end{javascript, &goEnd{}}, [2]*outcome{&it, &beside})
 			session(seed, rate, course{}, [2]end{&goEnd{}, &goEnd{}}, [2]*outcome{{}, &besideGo})
 		}
-		t.Logf("%g/s, seeds from %d:\n  it %v\n  go %v\n  go beside go %v", rate, *first, it, beside, besideGo)
+		const format = "%g/s, seeds from %d:\n  it %v\n  go %v\n  go beside go %v"
+		t.Logf(format, rate, *first, it, beside, besideGo)
 		if beside.p99() > besideGo.p99()+50 || beside.wrong > 0 || it.wrong > 0 || it.p99() > 5000 {
 			t.Errorf("%g/s: too far off", rate)
 		}

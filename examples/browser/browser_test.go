@@ -72,7 +72,8 @@ func startServer(t *testing.T, record string) *server {
 func startBrowser(t *testing.T) context.Context {
 	t.Helper()
 	path := installed(t, "Chromium (apt-get install chromium, or set CHROMIUM)",
-		os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "chromium-headless-shell", "google-chrome")
+		os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "chromium-headless-shell",
+		"google-chrome")
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	t.Cleanup(cancel)
 	opts := append(chromedp.DefaultExecAllocatorOptions[:],
@@ -109,8 +110,8 @@ func ready(t *testing.T, s *server, query, expression string) *tab {
 	return w
 }
 
-// open opens an address in a new tab, and fails the test if the page throws an exception that it does
-// not catch.
+// open opens an address in a new tab, and fails the test if the page throws an exception that it
+// does not catch.
 func open(t *testing.T, browser context.Context, address string) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
@@ -156,8 +157,8 @@ func (w *tab) wait(what, expression string, atMost time.Duration) time.Duration 
 	return time.Since(start)
 }
 
-// sample is what the page knew of the server's clock at a moment. The last four are missing, and the
-// bound 0, while it knew nothing.
+// sample is what the page knew of the server's clock at a moment. The last four are missing, and
+// the bound 0, while it knew nothing.
 type sample struct {
 	At              float64 // ms since the page began
 	Error, Bound    float64 // us
@@ -183,12 +184,12 @@ func (w *tab) measure(d time.Duration) []sample {
 	return w.samples(from)
 }
 
-// tolerance is how far the truth may be off, us: page and server compare their clocks by the time of
-// day of one machine, which a page knows by when it began.
+// tolerance is how far the truth may be off, us: page and server compare their clocks by the time
+// of day of one machine, which a page knows by when it began.
 const tolerance = 300.0
 
-// errorSizes returns the absolute errors, in us. It fails the test if one is above its bound by more
-// than the tolerance.
+// errorSizes returns the absolute errors, in us. It fails the test if one is above its bound by
+// more than the tolerance.
 func errorSizes(t *testing.T, samples []sample, tolerance float64) (sizes []float64) {
 	t.Helper()
 	for _, s := range samples {
@@ -204,8 +205,8 @@ func errorSizes(t *testing.T, samples []sample, tolerance float64) (sizes []floa
 	return sizes
 }
 
-// usable returns the absolute errors as errorSizes does, and fails the test unless the median is below
-// most, in us.
+// usable returns the absolute errors as errorSizes does, and fails the test unless the median is
+// below most, in us.
 func usable(t *testing.T, samples []sample, tolerance, most float64) {
 	t.Helper()
 	e := errorSizes(t, samples, tolerance)
@@ -215,8 +216,8 @@ func usable(t *testing.T, samples []sample, tolerance, most float64) {
 	}
 }
 
-// besideOthers is what the median error may be where another browser runs at the same time, in us. On
-// a quiet machine it is below 100: docs/BROWSER.md.
+// besideOthers is what the median error may be where another browser runs at the same time, in us.
+// On a quiet machine it is below 100: docs/BROWSER.md.
 const besideOthers = 20_000.0
 
 // summary is about errors in us.
@@ -265,7 +266,8 @@ func TestSynchronizes(t *testing.T) {
 			kind := eval[string](w, "demo.game.connection.kind")
 			isolated := eval[bool](w, "crossOriginIsolated")
 			if kind != c.transport || isolated != s.isolated {
-				t.Errorf("over %s, isolated %v; want %s, %v", kind, isolated, c.transport, s.isolated)
+				t.Errorf("over %s, isolated %v; want %s, %v",
+					kind, isolated, c.transport, s.isolated)
 			}
 			first := eval[float64](w, "demo.samples.find(s => s.bound).at")
 			t.Logf("synchronized %.2f s after the page began", first/1000)
@@ -380,7 +382,8 @@ func (w *tab) standsInTime() {
 	}
 }
 
-// A way that is 30 ms longer than the other shows as an error of half of it, which the bound contains.
+// A way that is 30 ms longer than the other shows as an error of half of it, which the bound
+// contains.
 func TestUnequalWays(t *testing.T) {
 	t.Parallel()
 	const unequal = "up-delay=40&up-jitter=0&up-loss=0&down-delay=10&down-jitter=0&down-loss=0"
@@ -399,7 +402,8 @@ func TestSliders(t *testing.T) {
 	w := ready(t, startServer(t, ""), perfect, timeKnown)
 	from := w.now()
 	slow := func(way string, ms int) string {
-		const count = "demo.delays.filter(d => d.way === '%s').slice(-30).filter(d => d.us > %d).length === 30"
+		const count = "demo.delays.filter(d => d.way === '%s').slice(-30)" +
+			".filter(d => d.us > %d).length === 30"
 		return fmt.Sprintf(count, way, ms*1000)
 	}
 	w.slide("up-delay", 40)
@@ -408,7 +412,8 @@ func TestSliders(t *testing.T) {
 	w.slide("down-delay", 50)
 	w.wait("the way from the server is longer", slow("from", 28), patience)
 	w.click("[data-preset=unequal]")
-	w.wait("the slider says so", "document.getElementById('up-delay-value').value === '150 ms'", patience)
+	const shown = "document.getElementById('up-delay-value').value"
+	w.wait("the slider says so", shown+" === '150 ms'", patience)
 	w.wait("the server does what the preset says", slow("to", 100), patience)
 	errorSizes(t, w.samples(from), tolerance)
 }
@@ -477,7 +482,8 @@ func TestClockEvents(t *testing.T) {
 		if eval[int](w, "demo.game.link.steps") == steps {
 			t.Errorf("%s: no clock was set", button)
 		}
-		var wrong, unaware float64 // for so long, ms: by more than 1 ms, and by more than the bound, too
+		var wrong float64   // ms: for how long by more than 1 ms
+		var unaware float64 // ms: and for how long of it by more than the bound, too
 		samples := w.samples(from)
 		for i, s := range samples[1:] {
 			if s.Bound == 0 || math.Abs(s.Error) < 1000 {
@@ -501,7 +507,8 @@ func TestBackground(t *testing.T) {
 	t.Parallel()
 	w := ready(t, startServer(t, ""), perfect, gameRuns+" && "+timeKnown)
 	eval[bool](w, "window.beats = [], setInterval(() => beats.push(performance.now()), 10), true")
-	for _, state := range []cdppage.SetWebLifecycleStateState{"frozen", "active"} { // but still hidden
+	// It is active again, but still hidden.
+	for _, state := range []cdppage.SetWebLifecycleStateState{"frozen", "active"} {
 		time.Sleep(3 * time.Second)
 		params := cdppage.SetWebLifecycleStateParams{State: state}
 		_, err := chromedp.Call(w.ctx, cdppage.SetWebLifecycleState, params)
@@ -618,8 +625,9 @@ func TestScreenshots(t *testing.T) {
 	} {
 		setScheme(w, shot.scheme)
 		w.do(chromedp.EmulateViewport(shot.width, shot.height))
-		w.wait("it goes up", `(({times}) => Object.values(times).map(t => demo.game.platform(t))
-			.every((l, i, all) => l > 0.5 && l < 2.5 && (i === 0 || l > all[i - 1])))(demo.view)`, patience)
+		const rises = `(({times}) => Object.values(times).map(t => demo.game.platform(t)).every(
+			(l, i, all) => l > 0.5 && l < 2.5 && (i === 0 || l > all[i - 1])))(demo.view)`
+		w.wait("it goes up", rises, patience)
 		eval[bool](w, "(scrollTo(0, 0), true)") // the click had scrolled down
 		png, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
 		testkit.Must(t, err)

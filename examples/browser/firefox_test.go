@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// This test proves that the page works in Firefox, whose clock advances by 1 ms at a time where a page
-// is not isolated. It speaks WebDriver BiDi to a Firefox without a window.
+// This test proves that the page works in Firefox, whose clock advances by 1 ms at a time where a
+// page is not isolated. It speaks WebDriver BiDi to a Firefox without a window.
 
 package main
 
@@ -166,8 +166,8 @@ func (f *firefox) click(selector string) {
 
 func TestFirefox(t *testing.T) {
 	t.Parallel()
-	for _, isolated := range []bool{true, false} {
-		t.Run(map[bool]string{true: "isolated", false: "not isolated"}[isolated], func(t *testing.T) {
+	for name, isolated := range map[string]bool{"isolated": true, "not isolated": false} {
+		t.Run(name, func(t *testing.T) {
 			f := startFirefox(t)
 			s := startServer(t, "")
 			s.isolated = isolated

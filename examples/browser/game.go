@@ -18,8 +18,8 @@ type world struct {
 	Speed float64 `json:"speed"` // at which players walk, metres a second
 }
 
-// theWorld has a platform of 1.5 m/s: the quarter of a second by which two clocks differ is plain to
-// see.
+// theWorld has a platform of 1.5 m/s: the quarter of a second by which two clocks differ is plain
+// to see.
 var theWorld = world{Top: 3, Rise: 2, Width: 4, Speed: 2}
 
 // platform returns how high the platform is at a game time, in metres. It goes up and down.
@@ -80,8 +80,8 @@ type stateHead struct {
 	Epoch uint64
 	Tick  tick.Tick
 	You   uint32 // the number of the player who gets it
-	// Delay is how long the last datagram of that player was on its way, microseconds; -1 if that is
-	// not known.
+	// Delay is how long the last datagram of that player was on its way, microseconds; -1 if that
+	// is not known.
 	Delay int32
 }
 

@@ -68,7 +68,8 @@ func TestReadInput(t *testing.T) {
 
 func TestAppendState(t *testing.T) {
 	head := stateHead{Epoch: 5, Tick: -3, You: 7, Delay: -1}
-	got := hex.EncodeToString(appendState(nil, head, []player{{7, figure{1, 2}}, {npc, figure{2, 0}}}))
+	players := []player{{7, figure{1, 2}}, {npc, figure{2, 0}}}
+	got := hex.EncodeToString(appendState(nil, head, players))
 	const want = "11" + "0500000000000000" + "fdffffffffffffff" + "07000000" + "ffffffff" +
 		"07000000" + "0000803f" + "00000040" + "00000000" + "00000040" + "00000000"
 	if got != want {

@@ -26,7 +26,8 @@ func main() {
 		log.Fatal(err)
 	}
 	defer s.close()
-	fmt.Println("open", s.address(), "in a browser, and once more in another window; Ctrl+C ends it")
+	const what = "open %s in a browser, and once more in another window; Ctrl+C ends it\n"
+	fmt.Printf(what, s.address())
 	interrupt := make(chan os.Signal, 1)
 	signal.Notify(interrupt, os.Interrupt)
 	<-interrupt

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // These tests prove without a browser that game.mjs plays, in Node and over a WebSocket: an input
-// comes for nearly every tick, most of them in time, the client knows the server's game time, and it
-// goes on when the server is another one.
+// comes for nearly every tick, most of them in time, the client knows the server's game time, and
+// it goes on when the server is another one.
 
 package main
 
@@ -19,8 +19,8 @@ import (
 	"timesync/js"
 )
 
-// bot is a client without a page, whose timers are slow if the second argument says so. Every 50 ms it
-// says what it knows.
+// bot is a client without a page, whose timers are slow if the second argument says so. Every 50 ms
+// it says what it knows.
 const bot = `
 import {Game} from './game.mjs';
 import {clock} from './timesync.mjs';
@@ -85,8 +85,8 @@ func startBot(t *testing.T, s *server, slowest string) *bufio.Scanner {
 	return bufio.NewScanner(out)
 }
 
-// hear reads a line of the bot, and reports whether the bot is sure. It fails the test if the bot is
-// sure and wrong.
+// hear reads a line of the bot, and reports whether the bot is sure. It fails the test if the bot
+// is sure and wrong.
 func hear(t *testing.T, s *server, bot *bufio.Scanner) (got said, sure bool) {
 	t.Helper()
 	if !bot.Scan() {
@@ -153,8 +153,8 @@ func TestNode(t *testing.T) {
 	watch(t, again, bot, 3*time.Second)
 }
 
-// TestHidden: a hidden page, whose timers run once a second and which draws nothing, sends its inputs
-// all the same.
+// TestHidden: a hidden page, whose timers run once a second and which draws nothing, sends its
+// inputs all the same.
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "")

@@ -111,7 +111,8 @@ func (p *path) datagram(delay time.Duration, deliver func()) {
 	}
 }
 
-// message delivers on the goroutine of the stream. The other way is taken to be as long as this one.
+// message delivers on the goroutine of the stream. The other way is taken to be as long as this
+// one.
 func (p *path) message(delay time.Duration, lost bool, deliver func()) {
 	if lost {
 		delay += 2*milliseconds(p.is.Load().Delay) + retransmission

@@ -94,7 +94,11 @@ func TestDatagrams(t *testing.T) {
 // Whatever a page asks for, a message takes from 0 to 6 s.
 func TestConditions(t *testing.T) {
 	for _, c := range []conditions{
-		{Delay: -1}, {Jitter: -1e300}, {Delay: 1e300}, {Delay: 1e9, Jitter: 1e9, Loss: 1e9}, {Loss: -5},
+		{Delay: -1},
+		{Jitter: -1e300},
+		{Delay: 1e300},
+		{Delay: 1e9, Jitter: 1e9, Loss: 1e9},
+		{Loss: -5},
 	} {
 		p := newPath(t.Context(), false)
 		p.is.Store(&c)

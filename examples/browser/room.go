@@ -73,8 +73,8 @@ func (r *room) tick(u tick.Update) {
 	for _, v := range r.visitors {
 		head := stateHead{Epoch: epoch, Tick: u.Tick, You: v.number, Delay: v.delayUsec}
 		v.send(appendState(nil, head, players))
-		// Who does not know yet which tick that is, is told each time, and all are while we are behind with
-		// our ticks; else once a second, and after inputs that came too late.
+		// Who does not know yet which tick that is, is told each time, and all are while we are
+		// behind with our ticks; else once a second, and after inputs that came too late.
 		w, _ := r.game.Announce(uint64(v.number), r.clock())
 		if v.late || !w.Heard || w.Debt > 0 || u.Tick%rate == 0 {
 			b, _ := w.AppendBinary(nil) // which never fails

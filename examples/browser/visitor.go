@@ -35,8 +35,8 @@ type visitor struct {
 	late      bool  // an input was, since the last Welcome
 }
 
-// enter lets a page in whose messages write sends, until ctx ends. Call leave then. wish is what the
-// sliders say at first.
+// enter lets a page in whose messages write sends, until ctx ends. Call leave then. wish is what
+// the sliders say at first.
 func (s *server) enter(
 	ctx context.Context, wish string, stream bool, write func(b []byte) error,
 ) *visitor {
