@@ -77,8 +77,8 @@ func TestTwoHosts(t *testing.T) {
 // sends as often as people usually do, whose table docs/OWD.md shows.
 func testHosts(t *testing.T, wire *netns.Wire, port uint16) {
 	passages := watch(wire)
-	often := newPair(t, port, "-json", "-interval", "10ms")
-	usual := newPair(t, port+1)
+	usual := newPair(t, port)
+	often := newPair(t, port+1, "-json", "-interval", "10ms")
 	for _, h := range []*host{often.listener, usual.listener, often.caller, usual.caller} {
 		h.begin(t)
 	}
