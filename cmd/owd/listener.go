@@ -75,13 +75,10 @@ func listen(ctx context.Context, c config, out, errs io.Writer) error {
 	look := func() { heardAny = l.second() || heardAny }
 	program.Every(ctx.Done(), time.Second, look)
 	look()
-	l.mu.Lock()
-	left := slices.Collect(maps.Values(l.callers))
-	l.mu.Unlock()
-	for _, c := range left {
+	err = l.Close() // first, since a caller that still sends would join again
+	for _, c := range slices.Collect(maps.Values(l.callers)) {
 		l.leave(c)
 	}
-	err = l.Close()
 	if !heardAny {
 		return errors.Join(fmt.Errorf("%w: nobody called", errNoAnswer), err)
 	}

@@ -9,12 +9,14 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -245,6 +247,40 @@ func TestRestart(t *testing.T) {
 	defer stop()
 	testkit.Eventually(t, "the next one is known", knows(before))
 	end()
+}
+
+// TestEnd: a listener that ends while callers still send has one recording of each, and all can be
+// read.
+func TestEnd(t *testing.T) {
+	const callers = 4
+	t.Setenv(program.KeyVariable, hexKey)
+	folder := t.TempDir()
+	at := freeAddress()
+	heard, _, stop := start(t, "-json", "-listen", at, "-record", folder)
+	for range callers {
+		_, _, end := start(t, "-interval", "1ms", at)
+		defer end()
+	}
+	testkit.Eventually(t, "all are known", func() bool {
+		known := map[string]bool{}
+		for _, l := range objects(t, heard.String()) {
+			known[l.Peer] = known[l.Peer] || l.ReceiveDelay != nil
+		}
+		return len(known) == callers && !slices.Contains(slices.Collect(maps.Values(known)), false)
+	})
+	if code := stop(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "owd-*.tsr"))
+	testkit.Must(t, err)
+	if len(files) != callers {
+		t.Errorf("%d recordings of %d callers", len(files), callers)
+	}
+	for _, name := range files {
+		if datagrams := programtest.Recording(t, name); datagrams == 0 {
+			t.Errorf("%s is empty", name)
+		}
+	}
 }
 
 // TestWhy: when nothing comes, the program says what may be wrong, and ends with 1.

@@ -4,7 +4,6 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/binary"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,8 +26,9 @@ type stamp struct {
 	counter timesync.Counter24
 }
 
-// watch collects the datagrams of owd that pass a wire. What it returns returns those so far.
-func watch(wire *netns.Wire) func() map[stamp]netns.Passage {
+// watch collects the datagrams of owd that pass a wire. What it returns returns one of them, if it
+// has been noted.
+func watch(wire *netns.Wire) func(stamp) (p netns.Passage, noted bool) {
 	var mu sync.Mutex
 	all := map[stamp]netns.Passage{}
 	passed := func(p netns.Passage) {
@@ -49,10 +49,11 @@ func watch(wire *netns.Wire) func() map[stamp]netns.Passage {
 		mu.Unlock()
 	}
 	wire.Passed.Store(&passed)
-	return func() map[stamp]netns.Passage {
+	return func(s stamp) (netns.Passage, bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		return maps.Clone(all)
+		p, noted := all[s]
+		return p, noted
 	}
 }
 
@@ -116,7 +117,7 @@ func (tr *trace) name() string {
 //
 // A delay begins with the stamp in the datagram and ends when the receiver's kernel gets it, which
 // the wire knows.
-func (tr *trace) read(t *testing.T, passages map[stamp]netns.Passage) {
+func (tr *trace) read(t *testing.T, passage func(stamp) (netns.Passage, bool)) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(tr.receiver.recorded, "*.tsr"))
 	testkit.Must(t, err)
@@ -131,9 +132,9 @@ func (tr *trace) read(t *testing.T, passages map[stamp]netns.Passage) {
 		if m.Kind != record.Datagram || !m.Known {
 			continue
 		}
-		p, passed := passages[stamp{tr.port, tr.way, m.Counter}]
-		if !passed {
-			t.Fatal("a datagram is in the recording that was never on the wire")
+		p, noted := passage(stamp{tr.port, tr.way, m.Counter})
+		if !noted {
+			t.Fatal("a datagram is in the recording that the wire has not noted")
 		}
 		received := tr.receiver.wall(m.LocalUsec)
 		late := outside(p, received)
