@@ -74,7 +74,7 @@ func (e *twin) trusts(now uint64) bool {
 
 // session lets both talk to a Go end, and says how far apart they are, and whether that is little.
 func (e *twin) session(seed uint64, rate float64, c course) (said string, alike bool) {
-	const usual, most, mostOfBounds = 2, 20, 20 // us
+	const usual, most, mostOfBounds = 2, 10, 30 // us
 	session(seed, rate, c, [2]end{e, &goEnd{}}, [2]*outcome{{}, {}})
 	median, p97 := testkit.Quantile(e.apart, .5), testkit.Quantile(e.apart, .97)
 	bounds := testkit.Quantile(e.bounds, .97)
@@ -138,9 +138,9 @@ func TestAccuracyLikeGo(t *testing.T) {
 	}
 }
 
-// TestLikeGo: told the same datagrams, a JavaScript end knows the same as a Go end in every world.
-// Go keeps some numbers in 32 bits, by which they differ by some microseconds. What is more is a
-// rule that is not the same in both languages.
+// TestLikeGo: told the same datagrams, a JavaScript end knows the same as a Go end in every world,
+// to some microseconds. JavaScript rounds what Go keeps in few bits, where that decides anything.
+// Who is further apart has another rule.
 func TestLikeGo(t *testing.T) {
 	javascript := newJSEnd(t)
 	for _, rate := range []float64{60, 4, 0.08} {
@@ -197,7 +197,7 @@ func TestOriginal(t *testing.T) {
 		const format = "%s: apart by %.0f us (median), %.0f (p97), bounds by %.0f (p97), " +
 			"reports by up to %.0f us"
 		t.Logf(format, c.name, median, p97, bounds, reports)
-		if reports > 8 || median > 5 || p97 > 400 || bounds > 100 || e.unlike > 0 || e.headers > 0 {
+		if reports > 0 || median > 2 || p97 > 10 || bounds > 30 || e.unlike > 0 || e.headers > 0 {
 			const format = "%s: too far apart; %d times one did not know the time, " +
 				"%d headers unlike"
 			t.Errorf(format, c.name, e.unlike, e.headers)

@@ -2428,7 +2428,7 @@ function deltaIn8(raw) {
  */
 class Minimum {
 	delta = [0, 0, 0]; // 8 us
-	#at = [0n, 0n, 0n]; // local times
+	#at = [0n, 0n, 0n]; // local times, kept as those of points
 
 	/**
 	 * Replaces the candidates from one on.
@@ -2438,7 +2438,7 @@ class Minimum {
 	 */
 	replace(from, delta, now) {
 		this.delta.fill(delta, from);
-		this.#at.fill(now, from);
+		this.#at.fill(keptUsec(now), from);
 	}
 
 	/**
@@ -2462,7 +2462,7 @@ class Minimum {
 			this.replace(1, delta, now);
 		} else if (this.#age(0, now) > congestedTime) {
 			this.delta = [two, three, delta];
-			this.#at = [this.#at[1], this.#at[2], now];
+			this.#at = [this.#at[1], this.#at[2], keptUsec(now)];
 		} else if (two === one && this.#age(1, now) > congestedTime / 4) {
 			this.replace(1, delta, now);
 		} else if (three === two && this.#age(2, now) > congestedTime / 2) {
@@ -2477,7 +2477,7 @@ class Minimum {
 	 * @param {Usec} now
 	 */
 	#age(i, now) {
-		const age = since(now, this.#at[i]);
+		const age = since(keptUsec(now), this.#at[i]);
 		return age < -second ? Infinity : age;
 	}
 }
@@ -3277,6 +3277,8 @@ class Outliers {
 	}
 }
 
+const {fround} = Math; // Go keeps the numbers of Late and Typical in 32 bits; so both decide alike
+
 /** Late is a run of samples of one way that were all above the floor. */
 class Late {
 	by = 0; // us: by at least this much
@@ -3293,17 +3295,17 @@ class Late {
 	 */
 	add(sample, residual, lack, spread) {
 		if (this.lasted === 0 || this.by < lateShare * lack) {
-			this.by = residual;
+			this.by = Infinity;
 			this.lasted = 0;
 			this.queued = 0;
 		}
-		const span = sample.to - sample.from;
-		this.by = Math.min(this.by, residual);
-		this.lasted += span;
+		const span = fround(sample.to - sample.from);
+		this.by = Math.min(this.by, fround(residual));
+		this.lasted = fround(this.lasted + span);
 		// A queue has nothing to do with what the round trip lacks.
 		// rule: a slew is late by what lacks, a queue by more
 		if (residual > 2 * lack + 4 * spread) {
-			this.queued += span;
+			this.queued = fround(this.queued + span);
 		}
 	}
 }
@@ -3514,7 +3516,7 @@ class Way {
 	lay(d) {
 		this.level += d;
 		this.residual -= d;
-		this.late.by -= d;
+		this.late.by = fround(this.late.by - fround(d));
 	}
 
 	/**
@@ -3690,12 +3692,13 @@ class Way {
 		if (this.late.by >= 2 * points.meanResidual) {
 			return;
 		}
-		typical.height = Math.min(points.meanResidual, 2 * wobble(heights));
-		typical.spacing = -heights[0].x / (heights.length - 1);
+		const height = Math.min(points.meanResidual, 2 * wobble(heights));
+		typical.height = fround(height);
+		typical.spacing = fround(-heights[0].x / (heights.length - 1));
 		const isDense = typical.spacing < 2.5 * second;
 		const isRare = points.spacing < typical.spacing / 2;
 		if (heights.length >= maxPoints * 2 / 3 && (isDense || isRare)) {
-			typical.depth = typical.height * typical.spacing;
+			typical.depth = fround(typical.height * typical.spacing);
 		}
 	}
 }
@@ -3731,6 +3734,14 @@ const keptDelta = 32; // units of its delta in a microsecond
  */
 function keptX(x) {
 	return Math.trunc(x / keptTime) * keptTime;
+}
+
+/**
+ * Returns a local time as that of a point is kept.
+ * @param {Usec} usec
+ */
+function keptUsec(usec) {
+	return usec - usec % BigInt(keptTime);
 }
 
 /**
