@@ -24,12 +24,11 @@ const (
 
 	// hostError is how far off delays may be, beside half the difference of the ways.
 	hostError = 100 * time.Microsecond
-	// hostSettling is how long the skew takes to be known well enough for that. In a run of less
-	// than twice that, means may be off by twice as much.
+	// hostSettling is how long the skew takes to be known well enough for that.
 	hostSettling = 20 * time.Second
-	// startError is by how much more the least delay may be off, which may be one of the first
-	// seconds: few datagrams have come, and 80 ppm are not known yet. In a short run both ways
-	// together may be off by as much, since each end has its own start.
+	// startError is how far off what contains the start may be: the least delay, and the mean of a
+	// run that is shorter than twice hostSettling. Few datagrams have come by then, and 80 ppm are
+	// not known yet.
 	startError = 500 * time.Microsecond
 	// stampError is how far a receive time may be from the moment at which the wire let the
 	// datagram go: the processes' clocks are compared by way of the wall clock, to microseconds.
@@ -98,23 +97,21 @@ func testHosts(t *testing.T, wire *netns.Wire, port uint16) {
 	if len(lines) < 4 || summary.SendDelay == nil || summary.ReceiveDelay == nil {
 		t.Fatalf("%d lines, the last one %+v", len(lines), summary)
 	}
-	// Half of a long run is after the start.
 	isLong := *hostsFor >= 2*hostSettling
-	wrong := hostError
-	if !isLong {
-		wrong *= 2
+	wrong := startError
+	if isLong {
+		wrong = hostError
 	}
-	limit := often.unknowable(t) + wrong
-	to := often.to.judgeSummary(t, *summary.SendDelay, limit)
-	from := often.from.judgeSummary(t, *summary.ReceiveDelay, limit)
+	unknowable := often.unknowable(t)
+	to := often.to.judgeSummary(t, *summary.SendDelay, unknowable, wrong)
+	from := often.from.judgeSummary(t, *summary.ReceiveDelay, unknowable, wrong)
+	judgeSum(t, to, from, wrong)
 	if !isLong {
-		judgeSum(t, to, from, startError)
 		return
 	}
-	judgeSum(t, to, from, hostError)
 	t.Logf("every 10 ms, after %v:", hostSettling)
 	often.settle(t)
-	limit = often.unknowable(t) + hostError
+	limit := often.unknowable(t) + hostError
 	to = often.to.median(t)
 	from = often.from.median(t)
 	if max(to.Abs(), from.Abs()) > limit {
