@@ -21,9 +21,10 @@
 //   - The least delay of half a second is steered to the target, else a transfer starves on Wi-Fi
 //     and LTE, whose delay wanders by more than the target. A queue also stands while the path is
 //     at its shortest, so the transfer yields on such a path, too.
-//   - A quarter of the path's own jitter is added to the target. The jitter is what the delay does
+//   - A sixth of the path's own jitter is added to the target. The jitter is what the delay does
 //     during slowdowns, when nothing of ours is in the queue, if it comes back to near the base
-//     delay. A TCP queue does not. What is far above the jitter counts as a queue at once.
+//     delay. A TCP queue does not, or it takes seconds: by more than the delays of half a second
+//     differ, a path does not wander. What is far above the jitter counts as a queue at once.
 //   - A loss cuts the window in proportion to the queue that stands, at most by half. A radio
 //     loses datagrams without a queue. If over 0.5 % are lost, each loss counts.
 //   - Slow start ends at the target instead of 3/4 of it, and is paced less: a long path would
@@ -131,11 +132,20 @@ type Controller struct {
 
 	fullAt  uint64 // when the queue was last at the target, if wasFull
 	wasFull bool
+	since   steadySums
 
 	phase     phase
 	slowFrom  uint64 // when the slowdown began
+	early     bool   // it began before its time, because the queue had suddenly shrunk
 	slowUntil uint64 // when its quiet part ends
 	slowNext  uint64 // when the next one begins; known in phase steady
+}
+
+// steadySums adds up what was seen between two slowdowns.
+type steadySums struct {
+	standing int64 // us
+	span     int64 // us: by how much the delays of half a second differ
+	n        int64 // delays
 }
 
 // phase is what the window does.
@@ -232,6 +242,9 @@ func (c *Controller) OnAck(nowUsec, sentUsec uint64, n int, d Delay) {
 	case c.phase == slow || c.delays == 0:
 		c.window = MinWindow // nothing is known before the first delay
 	case c.phase == steady:
+		c.since.standing += c.standing
+		c.since.span += c.shortest.span()
+		c.since.n++
 		c.steer(float64(n), used)
 	default:
 		c.slowStart(nowUsec, float64(n), used)
@@ -324,7 +337,9 @@ func (c *Controller) clock(nowUsec uint64) {
 	case c.phase == slow && after(nowUsec, c.slowUntil):
 		c.jitter.end(c.base.least())
 		if c.base.endSlowdown(nowUsec, c.jitter.most) { // the path became longer
-			c.threshold, c.minRTT, c.delays, c.queue = unlimited, c.srtt, 0, 0
+			c.searchAgain()
+			c.minRTT = c.srtt
+			c.delays, c.queue = 0, 0
 			c.shortest = leastDelay{}
 		}
 		if c.phase = ramping; c.threshold == unlimited {
@@ -333,45 +348,65 @@ func (c *Controller) clock(nowUsec uint64) {
 	case c.phase == steady && (after(nowUsec, c.slowNext) || c.othersSlow(nowUsec)):
 		c.threshold = c.window
 		// If the link has room, slow start shall find out how much.
-		if !c.wasFull {
-			c.threshold = unlimited
-			if c.jitter.most > 0 { // slow start would end late, far above what the link carries
-				c.threshold = 2 * c.window
-			}
+		if c.jitter.most == 0 && !c.wasFull {
+			c.searchAgain()
 		}
-		c.slowdown(nowUsec)
+		if c.jitter.most > 0 && c.hasRoom() {
+			c.threshold = 2 * c.window
+		}
+		c.slowdown(nowUsec, !after(nowUsec, c.slowNext))
 	}
+}
+
+// searchAgain lets slow start find out anew how much the link carries. On a path that wanders it
+// would end late, far above that: there the window from before stays the limit.
+func (c *Controller) searchAgain() {
+	if c.jitter.most == 0 {
+		c.threshold = unlimited
+	}
+}
+
+// hasRoom reports whether the link had room since the slowdown, on a path that wanders. Now and
+// then the path alone brings any one delay above the target, but not their mean.
+func (c *Controller) hasRoom() bool {
+	return c.since.n > 0 && c.since.standing/c.since.n < c.leastTarget()-target/2
 }
 
 // othersSlow reports whether the queue has just become much shorter, as when another
 // transfer makes a slowdown. A transfer then makes its own, which is due soon anyway: only
-// if all are quiet at the same time do all see the base delay.
+// if all are quiet at the same time do all see the base delay. On a path that wanders the delay
+// falls by itself, so at least every other slowdown is one in its time: see jitter.
 func (c *Controller) othersSlow(nowUsec uint64) bool {
 	const below = target - full
 	if c.standing >= c.leastTarget()-below || c.queue >= c.surelyQueue()-below {
 		c.fullAt, c.wasFull = nowUsec, true
 	}
 	fell := c.wasFull && c.queue <= fallen && int64(nowUsec-c.fullAt) <= 2*c.srtt
-	return fell && int64(c.slowNext-nowUsec) < int64(nowUsec-c.slowFrom)
+	return fell && !c.early && int64(c.slowNext-nowUsec) < int64(nowUsec-c.slowFrom)
 }
 
 // slowdown lets our part of the queue run empty for two round trips, the draft's time, which
 // shows the base delay.
-func (c *Controller) slowdown(nowUsec uint64) {
+func (c *Controller) slowdown(nowUsec uint64, early bool) {
 	c.phase, c.window, c.slowFrom, c.wasFull = slow, MinWindow, nowUsec, false
-	c.jitter.begin()
+	c.early = early
+	c.jitter.begin(early, c.since)
+	c.since = steadySums{}
 	c.slowUntil = nowUsec + uint64(2*max(c.srtt, 1))
 	c.base.lowest = unseen
 }
 
 // forget begins with a new base delay: the receiver says that a clock was set, so all
-// delays before are wrong.
+// delays before are wrong. The path's jitter is a difference of two delays, and stays.
 func (c *Controller) forget(nowUsec uint64) {
 	c.base, c.delays = baseDelay{}, 0
-	c.jitter = jitter{}
+	c.jitter.shown = 0
 	c.shortest = leastDelay{}
-	c.threshold = unlimited
-	c.slowdown(nowUsec)
+	if c.phase == steady {
+		c.threshold = c.window
+	}
+	c.searchAgain()
+	c.slowdown(nowUsec, false)
 }
 
 // OnLoss says that a datagram of n bytes that left at sentUsec is lost. The window shrinks
@@ -442,20 +477,23 @@ func (c *Controller) OnTimeout(nowUsec uint64) {
 const (
 	// So many slowdowns are remembered, more than a minute.
 	jitterMemory = 24
+	// Fewer slowdowns than this may all have met a short path: they only raise the jitter.
+	fewSlowdowns = 4
 	// us: less is no jitter. So much the datagrams of four other transfers queue now and then
 	// during their own slowdowns.
 	smallJitter = 2000
 	// us: with more, a transfer would fill the buffer of a home router to half.
 	mostJitter = 100_000
 	// The least delay of half a second is steered to the target and this part of the jitter. Of
-	// delays that change every 0.1 s, the least of five has a sixth of the range in the mean. A
-	// quarter also leaves 80 % of a link whose path wanders by twice its round trip.
-	leastPart = 4
+	// delays that change every 0.1 s, the least of five has a sixth of the range in the mean.
+	leastPart = 6
 )
 
-// leastDelay is the least delay of the last half second, in parts of a sixteenth of a second.
+// leastDelay is the least delay of the last half second, in parts of a sixteenth of a second, and
+// the largest.
 type leastDelay struct {
 	parts [8]int64 // us, newest first
+	tops  [8]int64 // us: the largest delay of each part
 	n     int      // parts that are filled
 	from  uint64   // when the newest began
 }
@@ -465,32 +503,51 @@ func (l *leastDelay) see(nowUsec uint64, delay int64) int64 {
 	const part = uint64(second / 16)
 	if l.n == 0 || nowUsec-l.from >= part {
 		copy(l.parts[1:], l.parts[:])
-		l.parts[0] = delay
+		copy(l.tops[1:], l.tops[:])
+		l.parts[0], l.tops[0] = delay, delay
 		l.n = min(l.n+1, len(l.parts))
 		l.from = nowUsec
 	}
 	l.parts[0] = min(l.parts[0], delay)
+	l.tops[0] = max(l.tops[0], delay)
 	return slices.Min(l.parts[:l.n])
+}
+
+// span returns by how much the delays of the half second differ.
+func (l *leastDelay) span() int64 {
+	if l.n == 0 {
+		return 0
+	}
+	return slices.Max(l.tops[:l.n]) - slices.Min(l.parts[:l.n])
 }
 
 // jitter is how much the path's delay wanders by itself. Slowdowns show it, because nothing
 // of this transfer is in the queue then. A delay counts that a later slowdown comes below: a path
 // that became longer stays longer, and the queue of CUBIC does not come back to the base delay.
+// A slowdown that began early was chosen because the path was short just then. It shows how short
+// the path can be, but how long only if the delay rose again.
 type jitter struct {
 	most  int64                     // us: the jitter; 0 while it is not known
 	seen  [jitterMemory]quietDelays // of the last slowdowns, newest first
 	shown int                       // how many of them are filled
 	now   quietDelays               // of the slowdown under way
+	span  int64                     // us: by how much the delays of half a second differ, smoothed
 }
 
 // quietDelays is what one slowdown showed. All are microseconds.
 type quietDelays struct {
-	low  int64 // the shortest delay; unseen: none yet
-	last int64 // the last delay: our own queue has drained by then
+	low   int64 // the shortest delay; unseen: none yet
+	last  int64 // the last delay: our own queue has drained by then
+	early bool  // the slowdown began early
 }
 
-// begin begins a slowdown.
-func (j *jitter) begin() { j.now = quietDelays{low: unseen} }
+// begin begins a slowdown; since is what was between it and the one before.
+func (j *jitter) begin(early bool, since steadySums) {
+	j.now = quietDelays{low: unseen, early: early}
+	if since.n > 0 {
+		j.span += (since.span/since.n - j.span) / 4
+	}
+}
 
 // see takes a delay of the slowdown.
 func (j *jitter) see(delay int64) {
@@ -507,20 +564,30 @@ func (j *jitter) end(base int64) {
 	j.seen[0] = j.now
 	j.shown = min(j.shown+1, jitterMemory)
 	var heights [jitterMemory]int64
+	n := 0
 	low := unseen
-	for i, q := range j.seen[:j.shown] {
+	for _, q := range j.seen[:j.shown] {
 		low = min(low, q.low)
-		heights[i] = q.last - low
+		rose := q.last-q.low > smallJitter
+		if rose || !q.early {
+			heights[n] = q.last - low
+			n++
+		}
 	}
-	slices.Sort(heights[:j.shown])
+	slices.Sort(heights[:n])
 	// The largest of them are outliers. Of delays drawn evenly, four fifths are below four fifths
 	// of the range.
-	whole := heights[j.shown*4/5] * 5 / 4
-	j.most = 0
+	whole := heights[n*4/5] * 5 / 4
+	// The queue of CUBIC comes back, too, where a transfer has never seen the path without it. But
+	// it takes seconds. Five delays drawn evenly differ by two thirds of the range.
+	whole = min(whole, j.span*3/2)
+	if n >= fewSlowdowns {
+		j.most = 0
+	}
 	// The queue of CUBIC stays above 0.7 of its largest.
 	comesBack := 2*(low-base) < whole
 	if comesBack && whole > smallJitter {
-		j.most = min(whole, mostJitter)
+		j.most = clamp(whole, j.most, mostJitter)
 	}
 }
 
