@@ -1393,12 +1393,13 @@ func (a *association) fall(d int, x, by float64) {
 	isPossible := roundTrip+by > -dead
 	wasNegative := a.arbiter.reference < -dead
 	if !a.peer.known || isPossible || wasNegative {
-		// No path becomes shorter as the other way becomes longer. Where neither way shows a rate,
-		// a wrong one could let both floors move for ever.
+		// No way becomes shorter than ever as the other one becomes longer. Where neither shows a
+		// rate, a wrong one could let both floors move for ever.
 		showsRate := a.ways[in].n >= fitPoints || a.ways[out].n >= fitPoints
+		isShorter := roundTrip+by < a.arbiter.reference-dead
 		isOtherLate := a.ways[1-d].congestedFor > 0
 		// rule: two floors that part are a rate
-		if !showsRate && isOtherLate && !a.arbiter.warmingUp() {
+		if !showsRate && isShorter && isOtherLate && !a.arbiter.warmingUp() {
 			a.clock.doubt(slewSkew)
 		}
 		a.shift(d, x, by)
@@ -1724,6 +1725,7 @@ func (a *association) review(dt float64) {
 			return
 		}
 	}
+	a.arbiter.decay(dt)
 	lack := a.arbiter.reference - l.roundTrip
 	mayBeClock := i.isLate(lack, suspectDepths) || o.isLate(lack, suspectDepths)
 	mayBeRate := lack < congestedTime*a.clock.sigma && !a.arbiter.warmingUp()
@@ -2111,6 +2113,15 @@ func (r *arbiter) correct(l look) float64 {
 	return min(max(c, -d), d)
 }
 
+// decay lets an asymmetry go that was kept for long enough, in the dt us since the last report.
+func (r *arbiter) decay(dt float64) {
+	// Nothing shows an asymmetry, so equal ways become the better guess the longer a path lasts.
+	// rule: asymmetries decay
+	if r.expiry < 0 {
+		r.symmetric += (r.reference - r.symmetric) * min(4*dt/congestedTime, 1)
+	}
+}
+
 // learn learns the reference round trip at x, from one that lasted for dt.
 func (r *arbiter) learn(x, dt float64, l look) {
 	d := l.roundTrip - r.reference
@@ -2150,11 +2161,6 @@ func (r *arbiter) learn(x, dt float64, l look) {
 			r.reference = l.roundTrip
 			r.candidateAge = 0
 		}
-	}
-	// Nothing shows an asymmetry, so equal ways become the better guess the longer a path lasts.
-	// rule: asymmetries decay
-	if r.expiry < 0 {
-		r.symmetric += (r.reference - r.symmetric) * min(4*dt/congestedTime, 1)
 	}
 	d = r.asymmetryBound(r.reference-r.symmetric, l)
 	r.asymmetry = min(max(r.asymmetry, -d), d)

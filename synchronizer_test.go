@@ -514,6 +514,7 @@ func (r *trial) look() look {
 func (r *trial) run(s float64) (worst float64) {
 	for range int(5 * s) {
 		r.pass(bucketTime)
+		r.decay(bucketTime)
 		r.learn(0, bucketTime, r.look())
 		l := r.look()
 		r.off += r.correct(l) - l.correction

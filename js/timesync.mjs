@@ -1881,12 +1881,13 @@ class Association {
 		const isPossible = roundTrip + by > -dead;
 		const wasNegative = this.arbiter.reference < -dead;
 		if (!this.peer.known || isPossible || wasNegative) {
-			// No path becomes shorter as the other way becomes longer. Where neither way shows a
-			// rate, a wrong one could let both floors move for ever.
+			// No way becomes shorter than ever as the other one becomes longer. Where neither shows
+			// a rate, a wrong one could let both floors move for ever.
 			const showsRate = this.ways.some((w) => w.points.list.length >= fitPoints);
+			const isShorter = roundTrip + by < this.arbiter.reference - dead;
 			const isOtherLate = this.ways[1 - way].congestedFor > 0;
 			// rule: two floors that part are a rate
-			if (!showsRate && isOtherLate && !this.arbiter.warmingUp()) {
+			if (!showsRate && isShorter && isOtherLate && !this.arbiter.warmingUp()) {
 				this.clock.doubt(slewSkew);
 			}
 			this.shift(way, x, by);
@@ -2260,6 +2261,7 @@ class Association {
 				return;
 			}
 		}
+		arbiter.decay(dt);
 		const lack = arbiter.reference - look.roundTrip;
 		const mayBeClock = i.isLate(lack, suspectDepths) || o.isLate(lack, suspectDepths);
 		const mayBeRate = lack < congestedTime * this.clock.sigma && !arbiter.warmingUp();
@@ -2865,6 +2867,20 @@ class Arbiter {
 	}
 
 	/**
+	 * Lets an asymmetry go that was kept for long enough, in the time since the last report.
+	 * @param {number} dt us
+	 */
+	decay(dt) {
+		// Nothing shows an asymmetry, so equal ways become the better guess the longer a path
+		// lasts.
+		// rule: asymmetries decay
+		if (this.expiry < 0) {
+			const part = Math.min(4 * dt / congestedTime, 1);
+			this.symmetric += (this.reference - this.symmetric) * part;
+		}
+	}
+
+	/**
 	 * Learns the reference round trip at x, from one that lasted for dt.
 	 * @param {number} x
 	 * @param {number} dt us
@@ -2906,13 +2922,6 @@ class Arbiter {
 				this.reference = look.roundTrip;
 				this.candidateAge = 0;
 			}
-		}
-		// Nothing shows an asymmetry, so equal ways become the better guess the longer a path
-		// lasts.
-		// rule: asymmetries decay
-		if (this.expiry < 0) {
-			const part = Math.min(4 * dt / congestedTime, 1);
-			this.symmetric += (this.reference - this.symmetric) * part;
 		}
 		const most = this.asymmetryBound(this.reference - this.symmetric, look);
 		this.asymmetry = clamp(this.asymmetry, -most, most);
