@@ -13,8 +13,9 @@ import (
 )
 
 var (
-	firstSeed = flag.Uint64("seed", 0, "the first seed")
-	seeds     = flag.Uint64("seeds", 2, "how many seeds")
+	// With seeds 23 and 25 transfers starved whose early slowdowns told the jitter.
+	firstSeed = flag.Uint64("seed", 23, "the first seed")
+	seeds     = flag.Uint64("seeds", 3, "how many seeds")
 )
 
 // wanderingPath is a bottleneck that is a FIFO, whose delay changes each 0.1 s by itself.
