@@ -2180,7 +2180,7 @@ func (r *arbiter) matches(rise float64, l look, w *way) bool {
 	if r.warmingUp() {
 		most = rise / 4
 		maybeAlwaysQueued := w.spreads == 0
-		isRepeated := w.hits >= 2 // a queue reaches the same height once, by chance
+		isRepeated := w.hits >= 4 // a path that wanders reaches the same height thrice, by chance
 		if maybeAlwaysQueued || w.congestedFor < 5*second || !isRepeated {
 			return false
 		}

@@ -659,7 +659,7 @@ func TestMatches(t *testing.T) {
 	} {
 		r := newTrial(1, c.known)
 		l := look{roundTrip: r.reference - c.lack, deadBand: 250}
-		w := way{spread: 10, spreads: 1, hits: 2, congestedFor: c.congested}
+		w := way{spread: 10, spreads: 1, hits: 4, congestedFor: c.congested}
 		if got := r.matches(c.rise, l, &w); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
@@ -667,9 +667,9 @@ func TestMatches(t *testing.T) {
 		if r.warmingUp() && r.matches(c.rise, l, &w) {
 			t.Errorf("%s: the way may have queued since the start", c.name)
 		}
-		w.spreads, w.hits = 1, 1
+		w.spreads, w.hits = 1, 3
 		if r.warmingUp() && r.matches(c.rise, l, &w) {
-			t.Errorf("%s: it was as late only once", c.name)
+			t.Errorf("%s: it was as late only three times", c.name)
 		}
 	}
 }
@@ -693,7 +693,7 @@ func TestMatchesAfterFall(t *testing.T) {
 		{4600, 3 * s, false}, // by another amount
 		{5000, 5 * s, false}, // a datagram has come through fast
 	} {
-		w := way{spread: 10, spreads: 1, hits: 2, congestedFor: 5 * s, lastNear: c.lastNear}
+		w := way{spread: 10, spreads: 1, hits: 4, congestedFor: 5 * s, lastNear: c.lastNear}
 		if got := r.matches(c.rise, l, &w); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}

@@ -2946,7 +2946,7 @@ class Arbiter {
 		if (this.warmingUp()) {
 			most = rise / 4;
 			const maybeAlwaysQueued = w.spreads === 0;
-			const isRepeated = w.hits >= 2; // a queue reaches the same height once, by chance
+			const isRepeated = w.hits >= 4; // a path that wanders reaches a height thrice by chance
 			if (maybeAlwaysQueued || w.congestedFor < 5 * second || !isRepeated) {
 				return false;
 			}

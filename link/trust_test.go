@@ -255,6 +255,42 @@ func TestSlewedOnLAN(t *testing.T) {
 	}
 }
 
+// TestWanders: the delay of both ways is another one each 0.1 s, by up to 20 or 40 ms, as on Wi-Fi.
+// That is no clock step. By 40 ms, 9 of 400 ends take their first seconds for one (-long).
+func TestWanders(t *testing.T) {
+	const step = 100 * time.Millisecond
+	for _, by := range []time.Duration{20 * time.Millisecond, 40 * time.Millisecond} {
+		worlds := uint64(testkit.Sized(10, 20, 200))
+		stepped := 0
+		for seed := *trustSeed; seed < *trustSeed+worlds; seed++ {
+			s := newSleepers(seed, 60)
+			for end := range s.ways {
+				extra := rand.New(rand.NewPCG(seed, uint64(end)))
+				height := time.Duration(0)
+				s.Every(step, 0, func() {
+					height = time.Duration(extra.Float64() * float64(by))
+				})
+				s.ways[end].Base = func(time.Duration) time.Duration {
+					return 20*time.Millisecond + height
+				}
+				s.ways[end].Delay = simnet.Exp(200 * time.Microsecond)
+			}
+			s.Run(100 * time.Second)
+			for end := range s.links {
+				known, _ := s.links[end].Snapshot(s.usec(end))
+				if known.StepSeen {
+					stepped++
+					t.Logf("seed %d, by %v: end %d saw a step", seed, by, end)
+				}
+			}
+		}
+		t.Logf("by %v: %d of %d ends saw a step", by, stepped, 2*worlds)
+		if stepped > int(2*worlds)/25 {
+			t.Errorf("by %v: %d of %d ends saw a step", by, stepped, 2*worlds)
+		}
+	}
+}
+
 // TestReroutedEarly: half a minute after the start one way becomes 60 ms longer, and the other up
 // to 3 ms shorter. Even a clock that was set explains only what fell. So the time is off by that,
 // and not by half of the 60 ms. In 4 of 600 worlds it is off by half for 30 s.
