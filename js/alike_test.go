@@ -99,7 +99,7 @@ func (e *twin) judge(remote, truth uint64) {
 // Both count in whole microseconds, so a microsecond is no difference.
 //
 // The ideal end says what can be asked on this path. The p99 of 20 sessions, in us, each line with
-// -v -js.first SEED:
+// -v -long -js.first SEED:
 //
 //	first seed    at 60/s: ideal, both   at 4/s: ideal, both
 //	48,000,000                 26   25             371   397
@@ -110,10 +110,7 @@ func (e *twin) judge(remote, truth uint64) {
 // ideal.
 func TestAccuracyLikeGo(t *testing.T) {
 	javascript := newJSEnd(t)
-	seeds := uint64(20)
-	if testing.Short() {
-		seeds = 4
-	}
+	seeds := uint64(testkit.Sized(4, 8, 20))
 	for _, rate := range []float64{60, 4} {
 		e := &twin{golang: &goEnd{}, javascript: javascript}
 		var idealErrs []float64
