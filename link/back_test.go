@@ -25,8 +25,8 @@ func backPair() (l *link.Link, now uint64) {
 	return &own, now
 }
 
-// TestAskedBackInTime: three datagrams that ask, as those of a peer that has started anew do, came within
-// 2 us, the last one with an earlier time of receipt. It takes 50 ms to believe them.
+// TestAskedBackInTime: three datagrams that ask, as those of a peer that has started anew do, came
+// within 2 us, the last one with an earlier time of receipt. It takes 50 ms to believe them.
 func TestAskedBackInTime(t *testing.T) {
 	l, now := backPair()
 	var fresh link.Link
@@ -39,8 +39,8 @@ func TestAskedBackInTime(t *testing.T) {
 	}
 }
 
-// TestAnchorsBackInTime: the same for three anchors that were held up for as long as stamps take to turn
-// once. It takes 2 s to believe them.
+// TestAnchorsBackInTime: the same for three anchors that were held up for as long as stamps take to
+// turn once. It takes 2 s to believe them.
 func TestAnchorsBackInTime(t *testing.T) {
 	const turn = 1 << 27 // us
 	l, now := backPair()

@@ -1,6 +1,6 @@
-// These tests prove that both ends of a proposed instant mean the same time, which bound an event and
-// a delay have, that what cannot be true, or would be misread or missed, is refused, and how long ago a
-// peer was heard.
+// These tests prove that both ends of a proposed instant mean the same time, which bound an event
+// and a delay have, that what cannot be true, or would be misread or missed, is refused, and how
+// long ago a peer was heard.
 package link_test
 
 import (
@@ -77,8 +77,9 @@ func TestInstantRefused(t *testing.T) {
 
 var eventWorlds = flag.Int("event.worlds", 4, "worlds for each row of TestEventBound")
 
-// TestEventBound: events that ReadEvent reads, and delays that ReadHeader returns, are off by at most our own
-// ErrorBound; what AcceptEvent reads is off by at most the peer's. The two are about equal.
+// TestEventBound: events that ReadEvent reads, and delays that ReadHeader returns, are
+// off by at most our own ErrorBound; what AcceptEvent reads is off by at most the peer's.
+// The two are about equal.
 func TestEventBound(t *testing.T) {
 	const captured, settled = 40 * time.Millisecond, 2 * time.Second
 	for _, rate := range []float64{50, 4} {
@@ -137,8 +138,8 @@ func TestEventBound(t *testing.T) {
 	}
 }
 
-// TestEvent: times that cannot be true are told apart, whether they come as AppendEvent or as a stamp of
-// ToRemoteTime23, and wherever the clocks start. All others are right.
+// TestEvent: times that cannot be true are told apart, whether they come as AppendEvent or as a
+// stamp of ToRemoteTime23, and wherever the clocks start. All others are right.
 func TestEvent(t *testing.T) {
 	const delay, oldest = 20 * time.Millisecond, 5 * time.Second
 	for _, ahead := range []uint64{0, 1e9, 1 << 63, 1<<64 - 5e6} { // of our clock

@@ -18,9 +18,9 @@ var (
 	lifeSeed   = flag.Uint64("life.seed", 7_201_000, "the first one's seed")
 )
 
-// TestLifeCycle: after each event both ends are right again, and say that they may be relied on, in a time that the
-// table names. After none of them does an end say so that is wrong by more than its bound, but where the table says
-// for how long.
+// TestLifeCycle: after each event both ends are right again, and say that they may be relied on, in
+// a time that the table names. After none of them does an end say so that is wrong by more than its
+// bound, but where the table says for how long.
 func TestLifeCycle(t *testing.T) {
 	const us, ms = time.Microsecond, time.Millisecond
 	var dice simnet.Dice

@@ -18,8 +18,8 @@ import (
 	"timesync/internal/testkit"
 )
 
-// newPair returns a model whose ends send 50 datagrams a second each, which take 15 to 25 ms, overtake
-// each other, and get lost: one in ten.
+// newPair returns a model whose ends send 50 datagrams a second each, which take 15 to 25 ms,
+// overtake each other, and get lost: one in ten.
 func newPair(t *testing.T, seed uint64) *model {
 	const ms = time.Millisecond
 	m := newModel(t, seed, 20*ms)
@@ -41,7 +41,8 @@ func (m *model) near(when string, within int64) {
 	}
 }
 
-// TestOlderVersion: a datagram of version 2, which never set flag 4, is refused by name and changes nothing.
+// TestOlderVersion: a datagram of version 2, which never set flag 4, is refused by
+// name and changes nothing.
 func TestOlderVersion(t *testing.T) {
 	var a, b Link
 	datagram := a.AppendHeader(nil, 1e9)
@@ -57,8 +58,9 @@ func TestOlderVersion(t *testing.T) {
 	}
 }
 
-// TestReportsGo: a report goes with the first datagram after one has come, then each half second, after
-// 20 s each second, and after one that was not sent: 4.4 bytes a datagram at 60 a second, or less.
+// TestReportsGo: a report goes with the first datagram after one has come, then each half
+// second, after 20 s each second, and after one that was not sent: 4.4 bytes a datagram
+// at 60 a second, or less.
 func TestReportsGo(t *testing.T) {
 	var a, b Link
 	bytes, datagrams, reports := 0, 0, 0
@@ -104,8 +106,8 @@ func TestHeldAnchor(t *testing.T) {
 	}
 }
 
-// TestFreshBesideOld: an end that starts anew knows the other's clock within 0.3 s, and the old end the new one's,
-// wherever that starts, and whatever is under way just then.
+// TestFreshBesideOld: an end that starts anew knows the other's clock within 0.3 s, and the old end
+// the new one's, wherever that starts, and whatever is under way just then.
 func TestFreshBesideOld(t *testing.T) {
 	for seed := range uint64(100) {
 		p := newPair(t, seed)
@@ -133,8 +135,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// FuzzReadHeader: whatever arrives, ReadHeader either refuses it, or returns the end of it; and what
-// it took is what the bytes say.
+// FuzzReadHeader: whatever arrives, ReadHeader either refuses it, or returns the end of it; and
+// what it took is what the bytes say.
 func FuzzReadHeader(f *testing.F) {
 	var l Link
 	f.Add(l.AppendHeader(nil, 5), uint64(6))
@@ -198,7 +200,8 @@ func TestGoroutines(t *testing.T) {
 	}
 }
 
-// TestSetBack: where the clock is set back by an hour after a peer asked, reports are not held back for an hour.
+// TestSetBack: where the clock is set back by an hour after a peer asked, reports are
+// not held back for an hour.
 func TestSetBack(t *testing.T) {
 	var s streak
 	s.add(true, 2e6, 0)

@@ -126,8 +126,8 @@ func (m *model) look(i int) {
 	e.local, e.remote, e.steps, e.read = local, s.RemoteUsec, s.Steps, ok
 }
 
-// misses says of which end it is not so that it knows what datagrams can show, the truth but for half
-// of what the ways differ by, and that the truth is inside of its bound. "" is none.
+// misses says of which end it is not so that it knows what datagrams can show, the truth but for
+// half of what the ways differ by, and that the truth is inside of its bound. "" is none.
 func (m *model) misses() (what string) {
 	for i, e := range m.ends {
 		s, ok := e.Snapshot(m.clock(i))
@@ -226,9 +226,9 @@ func (m *model) startAnew(i int, step int64) {
 	m.starts = append(m.starts, m.Now())
 }
 
-// healedButFor is how many worlds of so many may not be healed in time. Of 38,000 worlds, 20,000 from
-// seed 20,001 on, 8,000 from 40,001 and 10,000 from 900,001, five were not: several events came within
-// seconds, and they were up to 73 ms off.
+// healedButFor is how many worlds of so many may not be healed in time. Of 38,000 worlds, 20,000
+// from seed 20,001 on, 8,000 from 40,001 and 10,000 from 900,001, five were not: several events
+// came within seconds, and they were up to 73 ms off.
 const healedButFor = 5000
 
 // TestModel: healed after each event, however many come before they are over. More:

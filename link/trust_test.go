@@ -1,6 +1,6 @@
-// These tests prove that nobody trusts a time that is wrong after a machine slept, on a way that takes longer than
-// half of what the stamps wrap after, or when a program was suspended and finds its socket full. The time may be
-// unknown or not trusted as long as it takes to check it.
+// These tests prove that nobody trusts a time that is wrong after a machine slept, on a way that
+// takes longer than half of what the stamps wrap after, or when a program was suspended and finds
+// its socket full. The time may be unknown or not trusted as long as it takes to check it.
 package link_test
 
 import (
@@ -100,7 +100,8 @@ func (l *looks) add(trusts bool, beyond time.Duration) {
 	}
 }
 
-// look returns whether an end trusts what it knows, and by how much that is further off than it says.
+// look returns whether an end trusts what it knows, and by how much that is further
+// off than it says.
 func (s *sleepers) look(end int) (trusts bool, beyond time.Duration) {
 	local := s.usec(end)
 	known, ok := s.links[end].Snapshot(local)
@@ -111,8 +112,8 @@ func (s *sleepers) look(end int) (trusts bool, beyond time.Duration) {
 	return true, off.Abs() - known.ErrorBound - 3*time.Microsecond // clocks show whole ones
 }
 
-// TestSleeps: after one end slept nobody trusts a time that is beyond its bound: the other end from when the first one
-// woke up, that one from its first datagram on. More:
+// TestSleeps: after one end slept nobody trusts a time that is beyond its bound: the other end from
+// when the first one woke up, that one from its first datagram on. More:
 //
 //	go test ./link -run TestSleeps -v -trust.worlds 1000 -trust.seed 12345
 func TestSleeps(t *testing.T) {
@@ -176,8 +177,9 @@ func TestSleeps(t *testing.T) {
 	}
 }
 
-// TestLongWays: ways of 20 to 58 s each, or of up to 66 s; half of them make a round trip near 67.1 s. What an end
-// trusts is right. A round trip of 67.1 s and more is not trusted, and Within says why. More:
+// TestLongWays: ways of 20 to 58 s each, or of up to 66 s; half of them make a round trip
+// near 67.1 s. What an end trusts is right. A round trip of 67.1 s and more is not trusted,
+// and Within says why. More:
 //
 //	go test ./link -run TestLongWays -v -trust.worlds 1000 -trust.seed 12345
 func TestLongWays(t *testing.T) {
@@ -224,8 +226,8 @@ func TestLongWays(t *testing.T) {
 	}
 }
 
-// TestSlewedOnLAN: the clock of an end runs 100 ppm faster for 30 s, as when chronyd corrects it by 3 ms. The bound is
-// longer by what a report each second can miss of the slew, and it holds.
+// TestSlewedOnLAN: the clock of an end runs 100 ppm faster for 30 s, as when chronyd corrects it by
+// 3 ms. The bound is longer by what a report each second can miss of the slew, and it holds.
 func TestSlewedOnLAN(t *testing.T) {
 	var all looks
 	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(10, 40, 200)); seed++ {
@@ -338,8 +340,8 @@ func TestReroutedEarly(t *testing.T) {
 	}
 }
 
-// TestSuspended: a program is suspended, and its clock runs on. Then it reads 200 old datagrams at once. A quarter of a
-// second later its time is right.
+// TestSuspended: a program is suspended, and its clock runs on. Then it reads 200 old datagrams at
+// once. A quarter of a second later its time is right.
 func TestSuspended(t *testing.T) {
 	const off, after = 20 * time.Millisecond, 250 * time.Millisecond
 	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(10, 100, 300)); seed++ {
@@ -395,8 +397,8 @@ func TestSuspended(t *testing.T) {
 	}
 }
 
-// outage cuts both ways off for some time, and returns for how long after it the ends did not trust what they knew: the
-// one that took longer.
+// outage cuts both ways off for some time, and returns for how long after it the ends did not trust
+// what they knew: the one that took longer.
 func (s *sleepers) outage(from, lasting time.Duration) (untrusted time.Duration) {
 	over := from + lasting
 	for end := range s.ways {
@@ -429,8 +431,8 @@ func (s *sleepers) outage(from, lasting time.Duration) (untrusted time.Duration)
 	return max(trusts[0], trusts[1])
 }
 
-// TestOutage: at 60 datagrams a second, trust comes back within 0.3 s of the first one after a silence
-// of 15 s or more. A short stop changes nothing. No clock was set, and nobody says so.
+// TestOutage: at 60 datagrams a second, trust comes back within 0.3 s of the first one after a
+// silence of 15 s or more. A short stop changes nothing. No clock was set, and nobody says so.
 func TestOutage(t *testing.T) {
 	for _, c := range []struct {
 		from, to time.Duration
@@ -482,8 +484,9 @@ func TestSeldom(t *testing.T) {
 	}
 }
 
-// TestHeldAsks: an attacker on the path holds back the first datagrams of an end, in which it asks. He
-// delivers them half a minute later, while he holds the others for some time. No link forgets its peer.
+// TestHeldAsks: an attacker on the path holds back the first datagrams of an end, in which
+// it asks. He delivers them half a minute later, while he holds the others for some time.
+// No link forgets its peer.
 func TestHeldAsks(t *testing.T) {
 	for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(20, 100, 200)); seed++ {
 		s := newSleepers(seed, 60)

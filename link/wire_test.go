@@ -1,5 +1,5 @@
-// These tests measure how often an end has to send, and what it pays beside a peer that neglects a duty.
-// They fill the tables of docs/PRODUCTION.md and docs/WIRE.md:
+// These tests measure how often an end has to send, and what it pays beside a peer that neglects a
+// duty. They fill the tables of docs/PRODUCTION.md and docs/WIRE.md:
 //
 //	go test ./link -run 'TestQuietEnd|TestSkewKnown' -v -quiet.worlds 25
 //	go test ./link -run TestDuties -v -duties.sessions 20
@@ -90,7 +90,8 @@ func (w *wire) arrive(side int, datagram []byte) {
 	w.opened(side, local, datagram, payload, owd, known)
 }
 
-// look returns what an end knows now, and how far its idea of the other's clock is off, in microseconds.
+// look returns what an end knows now, and how far its idea of the other's clock is
+// off, in microseconds.
 func (w *wire) look(side int) (s timesync.Snapshot, off float64, ok bool) {
 	s, ok = w.links[side].Snapshot(w.clocks[side].Usec(w.now))
 	return s, math.Abs(float64(int64(s.RemoteUsec - w.clocks[1-side].Usec(w.now)))), ok
@@ -315,8 +316,8 @@ var duties = []neglect{
 	}},
 }
 
-// TestDuties measures what a Go end pays beside a peer that neglects a duty, from 15 s after the start and after
-// a clock was set on.
+// TestDuties measures what a Go end pays beside a peer that neglects a duty, from 15 s after the
+// start and after a clock was set on.
 func TestDuties(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation")

@@ -1,7 +1,8 @@
 // These tests prove what README says of Snapshot.Within: while it is nil the peer's clock is
-// known to the tolerable error, from the first second on, after silences, steps and restarts. And how
-// often one event counts. Wait returns with the datagram that makes it nil, not before and not later,
-// and says why it gave up; those tests run in bubbles, in which time passes when all goroutines wait.
+// known to the tolerable error, from the first second on, after silences, steps and restarts.
+// And how often one event counts. Wait returns with the datagram that makes it nil, not before
+// and not later, and says why it gave up; those tests run in bubbles, in which time passes
+// when all goroutines wait.
 package link_test
 
 import (
@@ -18,7 +19,8 @@ import (
 	"timesync/link"
 )
 
-// told is what Within said at end A, and for how long, and for how long it was nil and wrong at either.
+// told is what Within said at end A, and for how long, and for how long it was nil
+// and wrong at either.
 type told struct {
 	said        map[error]time.Duration
 	wrong, late time.Duration // late is when it last was, since the beginning
@@ -92,8 +94,8 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestStepsOfOne: a clock that is set counts as more steps the more jitter there is, most within 3 s. Of
-// 100 datagrams two are lost.
+// TestStepsOfOne: a clock that is set counts as more steps the more jitter there is, most within
+// 3 s. Of 100 datagrams two are lost.
 func TestStepsOfOne(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation")
@@ -186,8 +188,9 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestSetBehindLongerPath: 23 s after one way became longer a clock is set, so that this way seems shorter again, by nearly
-// as much. The other way seems longer by as much: the round trip is what it was, so it is no path. That is seen in most cases.
+// TestSetBehindLongerPath: 23 s after one way became longer a clock is set, so that this way seems
+// shorter again, by nearly as much. The other way seems longer by as much: the round trip is what
+// it was, so it is no path. That is seen in most cases.
 func TestSetBehindLongerPath(t *testing.T) {
 	t.Skip("open since both ways are of one type: such a step passes for the path until the asymmetry has decayed")
 	const longerAt, setAt, settles = 90 * time.Second, 113 * time.Second, 15 * time.Second
@@ -213,8 +216,8 @@ func TestSetBehindLongerPath(t *testing.T) {
 	}
 }
 
-// noStep plays sessions without jitter of their own in which no clock is set. It fails if for more than a share of the
-// times from a time on at which both ends are asked Within is an error.
+// noStep plays sessions without jitter of their own in which no clock is set. It fails if for more
+// than a share of the times from a time on at which both ends are asked Within is an error.
 func noStep(t *testing.T, what string, most float64, seed uint64, sessions int, rate float64,
 	from, until time.Duration, way func(out *[2]*simnet.Link)) {
 	t.Helper()
@@ -238,8 +241,8 @@ func noStep(t *testing.T, what string, most float64, seed uint64, sessions int, 
 	}
 }
 
-// TestSilenceIsNoStep: the temperature moves the rates during a silence of minutes or hours. That is no clock that was set:
-// Within is nil again at once, in most cases.
+// TestSilenceIsNoStep: the temperature moves the rates during a silence of minutes or hours. That
+// is no clock that was set: Within is nil again at once, in most cases.
 func TestSilenceIsNoStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation")
@@ -255,8 +258,8 @@ func TestSilenceIsNoStep(t *testing.T) {
 	}
 }
 
-// TestJitterIsNoStep: on short paths datagrams of half a second share their jitter. A rise that lasts for two of them is
-// told to the peer, and taken back. No clock was set.
+// TestJitterIsNoStep: on short paths datagrams of half a second share their jitter. A rise that
+// lasts for two of them is told to the peer, and taken back. No clock was set.
 func TestJitterIsNoStep(t *testing.T) {
 	for _, rate := range []float64{4, 20} {
 		noStep(t, fmt.Sprint(rate, " a second"), 0.05, 48_120_000, 8, rate, time.Minute, 10*time.Minute, func(out *[2]*simnet.Link) {
@@ -267,7 +270,8 @@ func TestJitterIsNoStep(t *testing.T) {
 	}
 }
 
-// TestDrainIsNoStep: one way has a queue for 5 min. Neither its swaying nor its end is a clock that was set.
+// TestDrainIsNoStep: one way has a queue for 5 min. Neither its swaying nor its end
+// is a clock that was set.
 func TestDrainIsNoStep(t *testing.T) {
 	const from, lasts = 100 * time.Second, 5 * time.Minute
 	queue := func(most, rate float64, height time.Duration) {

@@ -14,8 +14,8 @@ import (
 	"timesync/tick"
 )
 
-// TestJitterFilter: round trip 60 ms and exponential 20 ms jitter each way, 10 pings/s:
-// after 10 s the error's 99th percentile is at most 0.8 ms, a quarter of that of NTP's filter; netfox's
+// TestJitterFilter: round trip 60 ms and exponential 20 ms jitter each way, 10 pings/s: after 10 s
+// the error's 99th percentile is at most 0.8 ms, a quarter of that of NTP's filter; netfox's
 // weights and a plain mean are worse than that.
 func TestJitterFilter(t *testing.T) {
 	r := random(t)
@@ -52,8 +52,9 @@ func TestJitterFilter(t *testing.T) {
 	}
 }
 
-// TestCoarseServer: beside a server whose clock advances by 15.6 ms, of which 16 are an interval, and with 3 ms of jitter
-// the clock is mostly right to 1.5 ms, and no skew is learnt from the steps.
+// TestCoarseServer: beside a server whose clock advances by 15.6 ms, of which 16 are
+// an interval, and with 3 ms of jitter the clock is mostly right to 1.5 ms, and no
+// skew is learnt from the steps.
 func TestCoarseServer(t *testing.T) {
 	r := random(t)
 	var errors []int64
@@ -78,10 +79,10 @@ func TestCoarseServer(t *testing.T) {
 	}
 }
 
-// TestRouteChange: the round trip grows from 40 to 140 ms for good, by both ways equally or by one of
-// them. Within 80 s the delays are those of the new path, and for 200 s the reading stays, as in a
-// queue. Then it may go to the midpoint, which is 50 ms off where one way grew, and no farther. That is
-// no step, and no rate.
+// TestRouteChange: the round trip grows from 40 to 140 ms for good, by both ways equally or by one
+// of them. Within 80 s the delays are those of the new path, and for 200 s the reading stays, as in
+// a queue. Then it may go to the midpoint, which is 50 ms off where one way grew, and no farther.
+// That is no step, and no rate.
 func TestRouteChange(t *testing.T) {
 	const rounding = 25 // us: of stamps and reports, both ways
 	for _, path := range []struct{ up, down int64 }{{70, 70}, {120, 20}, {20, 120}} {
@@ -118,8 +119,9 @@ func TestRouteChange(t *testing.T) {
 	}
 }
 
-// TestHandedOverLate: a reply that waits in the program for up to 0.9 s, and then is handed over with the
-// time at which it came, after others that came later, makes nothing worse than if it were lost.
+// TestHandedOverLate: a reply that waits in the program for up to 0.9 s, and then is
+// handed over with the time at which it came, after others that came later, makes nothing
+// worse than if it were lost.
 func TestHandedOverLate(t *testing.T) {
 	var errors [2][]int64
 	for i, isLate := range []bool{false, true} {

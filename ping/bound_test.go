@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestBoundHolds: in drawn worlds the truth lies within the error bound at all looks at the
-// present at which Within is nil, and readings do not go back without a step. Ways are as unequal as they
+// TestBoundHolds: in drawn worlds the truth lies within the error bound at all looks at the present
+// at which Within is nil, and readings do not go back without a step. Ways are as unequal as they
 // come, the skew is up to 500 ppm, with jitter, loss and hold times.
 func TestBoundHolds(t *testing.T) {
 	looks, beyond, bad := 0, 0, 0
@@ -26,8 +26,8 @@ func TestBoundHolds(t *testing.T) {
 	}
 }
 
-// TestBoundWhileSlewing: in these worlds a correction waited while the one before was being slewed: readers
-// went on to where that one led, farther from the truth than the bound allowed for.
+// TestBoundWhileSlewing: in these worlds a correction waited while the one before was being slewed:
+// readers went on to where that one led, farther from the truth than the bound allowed for.
 func TestBoundWhileSlewing(t *testing.T) {
 	for _, seed := range []uint64{0x4641558635dca508, 0x24f29de10b08d956, 0xb5c0500dca110555} {
 		if _, beyond := boundWorld(t, rand.New(rand.NewPCG(seed, 0))); beyond > 0 {
@@ -36,8 +36,8 @@ func TestBoundWhileSlewing(t *testing.T) {
 	}
 }
 
-// boundWorld plays one world, and returns how many looks found Within nil, and how many of those the
-// truth beyond the bound.
+// boundWorld plays one world, and returns how many looks found Within nil, and how many of those
+// the truth beyond the bound.
 func boundWorld(t *testing.T, r *rand.Rand) (looks, beyond int) {
 	upTo := func(n int64) int64 { return r.Int64N(n + 1) }
 	w := newWorld(&Clock{conf: Config{SyncInterval: time.Duration(50+upTo(2000)) * ms}})

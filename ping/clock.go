@@ -24,8 +24,8 @@ const (
 	pendingMax = 64
 	// recentMax exchanges are remembered for RoundTrips (Slot: "the last 32 or 64 pings").
 	recentMax = 64
-	// Of 8 exchanges in a row, so many contradict what was known if several machines answer. A clock
-	// that is set is met by one, or by two if requests were under way.
+	// Of 8 exchanges in a row, so many contradict what was known if several machines answer. A
+	// clock that is set is met by one, or by two if requests were under way.
 	manyServers = 3
 )
 
@@ -34,14 +34,14 @@ type Config struct {
 	// SyncInterval is the time between two requests, or up to a sixteenth less; 0 means
 	// DefaultSyncInterval.
 	//
-	// At first, and after a clock step, requests are 100 ms apart. Then they are apart by a sixteenth
-	// of the time for which the server's clock has been known, up to a second, and from the second
-	// minute on by a 64th. An interval of 5 s is reached after 320 s and 210 requests. Until the first
-	// reply they are 1 s apart, for a minute.
+	// At first, and after a clock step, requests are 100 ms apart. Then they are apart by a
+	// sixteenth of the time for which the server's clock has been known, up to a second, and from
+	// the second minute on by a 64th. An interval of 5 s is reached after 320 s and 210 requests.
+	// Until the first reply they are 1 s apart, for a minute.
 	//
-	// After a silence of 8 s, a request is followed by 7 more, 100 ms apart. So an interval of 9 s or
-	// more is the time between two such groups. A message that is faster than the path allows also
-	// begins a group: a clock may have been set.
+	// After a silence of 8 s, a request is followed by 7 more, 100 ms apart. So an interval of 9 s
+	// or more is the time between two such groups. A message that is faster than the path allows
+	// also begins a group: a clock may have been set.
 	SyncInterval time.Duration
 }
 
@@ -87,8 +87,8 @@ type request struct {
 	answered bool
 }
 
-// AppendRequest appends a new request to dst and returns the longer slice: RequestSize bytes to send
-// to the server at once. A request that gets lost needs no attention.
+// AppendRequest appends a new request to dst and returns the longer slice: RequestSize bytes to
+// send to the server at once. A request that gets lost needs no attention.
 func (c *Clock) AppendRequest(dst []byte, nowUsec uint64) []byte {
 	var nonce [8]byte
 	rand.Read(nonce[:]) // never fails: crypto/rand
@@ -170,8 +170,9 @@ func (c *Clock) use(x Exchange) Verdict {
 		c.begin(&ends{steps: c.steps}, x)
 		return Synced
 	case e.contradict(x):
-		// One of the clocks was set, or stood still in a suspended machine, or this is another
-		// server. What was learnt before is void. Readers see the new ends when these know the time.
+		// One of the clocks was set, or stood still in a suspended machine, or this is
+		// another server. What was learnt before is void. Readers see the new ends
+		// when these know the time.
 		c.contradicted |= 1
 		c.begin(&ends{anew: true, steps: e.total() + 1}, x)
 		if bits.OnesCount8(c.contradicted) >= manyServers {
@@ -212,11 +213,11 @@ func (c *Clock) goOn(e *ends, x Exchange) Verdict {
 	return Accepted
 }
 
-// Reset forgets the server and starts again, as after a reconnection or when another host takes over.
-// Only replies of the new session, and to requests made after Reset, will be accepted. The session is
-// a number that both ends know, for instance from the login; a Clock starts with session 0. Counts
-// start at 0 again; Snapshot.Steps goes on, and what is synchronized next counts as a step. If a
-// tick.Client follows this Clock, take a new one instead and pass that to its Follow.
+// Reset forgets the server and starts again, as after a reconnection or when another host takes
+// over. Only replies of the new session, and to requests made after Reset, will be accepted. The
+// session is a number that both ends know, for instance from the login; a Clock starts with session
+// 0. Counts start at 0 again; Snapshot.Steps goes on, and what is synchronized next counts as a
+// step. If a tick.Client follows this Clock, take a new one instead and pass that to its Follow.
 func (c *Clock) Reset(session uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

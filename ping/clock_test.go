@@ -36,9 +36,9 @@ func TestSkewFollows(t *testing.T) {
 	}
 }
 
-// TestReaders: one goroutine asks, handles replies and starts anew, while 8 read the present, and now and
-// then ask, too. None sees the clock go back within one number of steps, a torn snapshot, or a reading
-// beyond its bound. The race detector watches.
+// TestReaders: one goroutine asks, handles replies and starts anew, while 8 read the present, and
+// now and then ask, too. None sees the clock go back within one number of steps, a torn snapshot,
+// or a reading beyond its bound. The race detector watches.
 func TestReaders(t *testing.T) {
 	r := random(t)
 	c := new(Clock)

@@ -9,9 +9,9 @@ import (
 	"timesync"
 )
 
-// ends are the two ends of a conversation as package timesync has it. The client keeps both: its own,
-// and the one that a server with a TimeSynchronizer would keep. A request is a datagram from here, a
-// reply one from there, and each carries its end's report. Readers ask here.
+// ends are the two ends of a conversation as package timesync has it. The client keeps both: its
+// own, and the one that a server with a TimeSynchronizer would keep. A request is a datagram from
+// here, a reply one from there, and each carries its end's report. Readers ask here.
 type ends struct {
 	here, there timesync.TimeSynchronizer
 
@@ -20,7 +20,8 @@ type ends struct {
 	steps uint32 // jumps of the time until these began
 }
 
-// learn takes an exchange. There hears what the request would have told it, here what the reply tells.
+// learn takes an exchange. There hears what the request would have told it, here what
+// the reply tells.
 func (e *ends) learn(x Exchange) {
 	e.there.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(x.T1), x.T2)
 	if report, ok := e.here.MinDeltaTS24(x.T1); ok {
@@ -39,8 +40,9 @@ func (e *ends) contradict(x Exchange) bool {
 	return ok && !x.allows(uint64(s.OffsetUsec), s.ErrorBound)
 }
 
-// surprised reports whether a message of x was faster than this path allows, by more than the jitter
-// of the path and of a computer. Then a clock may have been set by less than the bound shows.
+// surprised reports whether a message of x was faster than this path allows, by more
+// than the jitter of the path and of a computer. Then a clock may have been set by
+// less than the bound shows.
 func (e *ends) surprised(x Exchange) bool {
 	const hostJitter = 100 * time.Microsecond
 	s, ok := e.here.Snapshot(x.T4)
@@ -59,8 +61,8 @@ func (e *ends) total() uint32 {
 	return e.steps + s.Steps
 }
 
-// undisturbed returns how long ago, at localUsec, the last clock step was noticed. If none was, that is
-// longer than anything.
+// undisturbed returns how long ago, at localUsec, the last clock step was noticed. If none was,
+// that is longer than anything.
 func (e *ends) undisturbed(localUsec uint64) time.Duration {
 	s, _ := e.here.Snapshot(localUsec)
 	if !s.StepSeen {

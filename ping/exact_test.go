@@ -54,10 +54,10 @@ func TestUnsynchronized(t *testing.T) {
 	check(t, c.Count(Synced), 1, "synced after Reset")
 }
 
-// TestSnapshot: what the first exchange tells is exact but for the 8 us of stamps and reports. A group
-// of faster ones is what counts from then on. A bound is half the round trip, and what rates and the
-// report of a peer that may be an original leave open: at most 0.6 ms, and 600 ppm of the time since
-// the start.
+// TestSnapshot: what the first exchange tells is exact but for the 8 us of stamps and reports. A
+// group of faster ones is what counts from then on. A bound is half the round trip, and what
+// rates and the report of a peer that may be an original leave open: at most 0.6 ms, and 600 ppm
+// of the time since the start.
 func TestSnapshot(t *testing.T) {
 	const rounding = 25 // us: of stamps and reports, both ways
 	r := random(t)
@@ -105,8 +105,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestLocalTime: it is the first local time at which RemoteTime is what is asked for, or 1 us more, in
-// worlds in which the clock is being corrected and set.
+// TestLocalTime: it is the first local time at which RemoteTime is what is asked for, or 1 us more,
+// in worlds in which the clock is being corrected and set.
 func TestLocalTime(t *testing.T) {
 	r := random(t)
 	for range 20 {
@@ -166,10 +166,10 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestNext: 8 requests 100 ms apart, then one in a 16th of the time since the first reply, from a
-// minute on in a 64th, down to one per interval. While nothing is answered it is one a second, for a
-// minute. The local clock may go back by an interval, and nothing is asked twice; by more, it was
-// set.
+// TestNext: 8 requests 100 ms apart, then one in a 16th of the time since the first reply,
+// from a minute on in a 64th, down to one per interval. While nothing is answered it is one a
+// second, for a minute. The local clock may go back by an interval, and nothing is asked
+// twice; by more, it was set.
 func TestNext(t *testing.T) {
 	const start, second = 1 << 40, 1_000_000
 	c := &Clock{conf: Config{SyncInterval: 5 * sec}}
@@ -262,9 +262,9 @@ func TestAllows(t *testing.T) {
 	}
 }
 
-// TestManyServers: where each request meets one of several machines, one exchange in five says so, or more. The
-// time is that of the machine that answered last. Where they ask often, Within is not nil. Nothing is said where a
-// clock is set, once or each minute.
+// TestManyServers: where each request meets one of several machines, one exchange in five says so,
+// or more. The time is that of the machine that answered last. Where they ask often, Within is not
+// nil. Nothing is said where a clock is set, once or each minute.
 func TestManyServers(t *testing.T) {
 	for _, interval := range []time.Duration{0, 5 * sec, time.Minute} {
 		for machines := uint64(2); machines <= 5; machines++ {
@@ -304,8 +304,8 @@ func TestManyServers(t *testing.T) {
 	}
 }
 
-// TestPlainClock: the first exchange sets it; an error is taken away in parts, above the threshold at
-// once; and with the same exchanges it agrees with the method that it re-creates.
+// TestPlainClock: the first exchange sets it; an error is taken away in parts, above the threshold
+// at once; and with the same exchanges it agrees with the method that it re-creates.
 func TestPlainClock(t *testing.T) {
 	p := PlainClock{Rule: Latest, AdjustSteps: 4, RecalibrateThreshold: ms}
 	at := func(offset uint64) Exchange {

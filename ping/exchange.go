@@ -17,9 +17,9 @@ type Exchange struct {
 	T4 uint64 // the client's clock when the reply arrived
 }
 
-// RoundTrip returns how long the request and the reply were on their way together. The time that the
-// server held the request does not count. Where a clock advances in steps, the result may be
-// negative.
+// RoundTrip returns how long the request and the reply were on their way together. The
+// time that the server held the request does not count. Where a clock advances in steps,
+// the result may be negative.
 func (x Exchange) RoundTrip() time.Duration { return duration(x.roundTrip()) }
 
 func (x Exchange) roundTrip() int64 { return int64(x.T4-x.T1) - int64(x.T3-x.T2) }

@@ -14,7 +14,8 @@ import (
 	"timesync"
 )
 
-// FuzzMessage: a request is answered with its session, its nonce and the times; the rest is refused without effect.
+// FuzzMessage: a request is answered with its session, its nonce and the times; the rest
+// is refused without effect.
 func FuzzMessage(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{kindRequest, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0})

@@ -15,10 +15,10 @@ const (
 	DefaultRecalibrateThreshold = 200 * time.Millisecond // Unity's HardResetThreshold; netfox waits for 8 s
 )
 
-// PlainClock is a clock as other systems have it: one exchange at a time sets it. A Rule says which.
-// Take a Clock instead, unless you want the behavior of such a system: a PlainClock knows no rates, no
-// error bound and no clock steps, it may go back, and it is several times as far off. See "Sources" in
-// the documentation of the package for the settings of each system.
+// PlainClock is a clock as other systems have it: one exchange at a time sets it. A Rule says
+// which. Take a Clock instead, unless you want the behavior of such a system: a PlainClock knows no
+// rates, no error bound and no clock steps, it may go back, and it is several times as far off. See
+// "Sources" in the documentation of the package for the settings of each system.
 //
 // Pass it the exchanges of a Clock, after each reply that was used:
 //
@@ -33,9 +33,9 @@ type PlainClock struct {
 	Rule Rule
 	// Samples is how many exchanges the rule gets to see; 0 means DefaultSamples.
 	Samples int
-	// AdjustSteps is the fraction of the error, one in AdjustSteps, that each choice takes away; 0 and
-	// 1 take all. While there are fewer samples than steps, the number of samples counts, so that a
-	// new clock settles quickly.
+	// AdjustSteps is the fraction of the error, one in AdjustSteps, that each choice takes away; 0
+	// and 1 take all. While there are fewer samples than steps, the number of samples counts, so
+	// that a new clock settles quickly.
 	AdjustSteps int
 	// RecalibrateThreshold is the error above which all is taken away at once; 0 means
 	// DefaultRecalibrateThreshold.
@@ -46,8 +46,8 @@ type PlainClock struct {
 	offset uint64
 }
 
-// OnExchange takes an exchange, and sets the clock by the one that the rule chooses. What cannot be the
-// times of an exchange is ignored, and so is one that took more than 10 s.
+// OnExchange takes an exchange, and sets the clock by the one that the rule chooses. What cannot be
+// the times of an exchange is ignored, and so is one that took more than 10 s.
 func (p *PlainClock) OnExchange(x Exchange) {
 	if x.verdict() != Accepted {
 		return
@@ -107,9 +107,9 @@ type Sample struct {
 	Error time.Duration
 }
 
-// A Rule decides after each exchange by which one the clock is set. It is given the latest exchanges,
-// oldest first, at least one, and returns the index of its choice, or -1 to leave the clock alone. It
-// must keep nothing of the slice.
+// A Rule decides after each exchange by which one the clock is set. It is given the latest
+// exchanges, oldest first, at least one, and returns the index of its choice, or -1 to leave the
+// clock alone. It must keep nothing of the slice.
 type Rule func(window []Sample) int
 
 // Latest sets the clock by every exchange: half of the round trip is added to the server's time.
@@ -122,12 +122,12 @@ const (
 	// filterDepth is how many exchanges are enough to judge a path by: the 8 stages of NTP's clock
 	// filter (RFC 5905, section 10; NSTAGE).
 	filterDepth = 8
-	// filterAge lets MinDelay look farther back when exchanges are frequent. Longer is more accurate
-	// on a path with jitter (8 % from 5 to 10 s), but a way that became slower goes unnoticed for as
-	// long.
+	// filterAge lets MinDelay look farther back when exchanges are frequent. Longer is more
+	// accurate on a path with jitter (8 % from 5 to 10 s), but a way that became slower
+	// goes unnoticed for as long.
 	filterAge = 5 * time.Second
-	// agePPM is what an exchange loses by growing old (RFC 5905: PHI, "15e-6 s/s"): the wander of the
-	// clocks.
+	// agePPM is what an exchange loses by growing old (RFC 5905: PHI, "15e-6 s/s"):
+	// the wander of the clocks.
 	agePPM = 15
 )
 
@@ -157,17 +157,17 @@ const (
 )
 
 // SlotPercentile sets the clock by the newest exchange if its round trip is at or under the 20th
-// percentile of the window and the clock is off by more than a tolerance, which grows from 3 ms after
-// the first exchange to 7 ms after 64. (Matt Slot, "Synchronizing Network Clocks", steps 6 to 9; use
-// 32 or 64 Samples.)
+// percentile of the window and the clock is off by more than a tolerance, which grows from 3 ms
+// after the first exchange to 7 ms after 64. (Matt Slot, "Synchronizing Network Clocks", steps 6 to
+// 9; use 32 or 64 Samples.)
 //
 // When a path becomes slower for good, no exchange passes until four fifths of the window have been
 // replaced: 260 s with his 64 exchanges 5 s apart. Percentile is the same rule without that fault.
 func SlotPercentile(window []Sample) int { return acceptUnder(window, percentile20(window)) }
 
-// Percentile is SlotPercentile, except that a window of which none of the last 8 exchanges passes is
-// judged by these 8 alone: the path has become slower, and waiting does not bring the old one back. As
-// only a fifth of the exchanges sets the clock, AdjustSteps should be 1.
+// Percentile is SlotPercentile, except that a window of which none of the last 8 exchanges passes
+// is judged by these 8 alone: the path has become slower, and waiting does not bring the old one
+// back. As only a fifth of the exchanges sets the clock, AdjustSteps should be 1.
 func Percentile(window []Sample) int {
 	level := percentile20(window)
 	recent := window[max(0, len(window)-filterDepth):]
@@ -177,10 +177,10 @@ func Percentile(window []Sample) int {
 	return acceptUnder(window, level)
 }
 
-// Netfox sets the clock by the exchange that is nearest to netfox's weighted mean of the window. The
-// weight is the logarithm of 1 plus the round trip in seconds, so the slowest exchanges count most.
-// (netfox, NetworkTimeSynchronizer, which takes the mean itself; use 8 Samples, 8 AdjustSteps and a
-// RecalibrateThreshold of 8 s.)
+// Netfox sets the clock by the exchange that is nearest to netfox's weighted mean of the window.
+// The weight is the logarithm of 1 plus the round trip in seconds, so the slowest exchanges count
+// most. (netfox, NetworkTimeSynchronizer, which takes the mean itself; use 8 Samples, 8 AdjustSteps
+// and a RecalibrateThreshold of 8 s.)
 func Netfox(window []Sample) int {
 	sum, weights := 0.0, 0.0
 	for _, s := range window {

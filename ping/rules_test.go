@@ -84,8 +84,8 @@ func TestTolerance(t *testing.T) {
 	}
 }
 
-// TestNetfox: the exchange that is nearest to the mean is chosen, and slow ones weigh more. On the same exchanges the
-// clock is about as far off as netfox's own, which takes the mean itself.
+// TestNetfox: the exchange that is nearest to the mean is chosen, and slow ones weigh more. On the
+// same exchanges the clock is about as far off as netfox's own, which takes the mean itself.
 func TestNetfox(t *testing.T) {
 	off := func(exchanges ...[2]int) []Sample { // round trip and error, ms
 		var window []Sample

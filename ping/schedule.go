@@ -9,12 +9,12 @@ const (
 	// NSTAGE), as close as other engines ping all the time.
 	groupSize    = 8
 	fastInterval = 100 * time.Millisecond
-	// An interval is at most this part of the time for which the server's clock has been known. Less
-	// up to a second, and the clocks drift apart before their rates are known.
+	// An interval is at most this part of the time for which the server's clock has been known.
+	// Less up to a second, and the clocks drift apart before their rates are known.
 	firstPart   = 16
 	firstEnough = time.Second
-	// Above a second a rate takes longer: so many exchanges at one pace show it. With a 16th here, too,
-	// the error at a request in 5 s and 20 ms of jitter is half as large again (TestWorlds).
+	// Above a second a rate takes longer: so many exchanges at one pace show it. With a 16th here,
+	// too, the error at a request in 5 s and 20 ms of jitter is half as large again (TestWorlds).
 	laterPart = 64
 	// retryInterval and retries: while nothing was answered, a minute long. Who is away longer is
 	// asked no more than the interval says.
@@ -77,8 +77,8 @@ func (s *schedule) next(nowUsec uint64, interval time.Duration) time.Duration {
 }
 
 // irregular returns up to a sixteenth of an interval, another one for each request. 250 ms are 16
-// steps of a server whose clock advances by 15.625 ms: else all requests would meet the same part of
-// a step. Multiples of the golden ratio come near to every value soon.
+// steps of a server whose clock advances by 15.625 ms: else all requests would meet the same part
+// of a step. Multiples of the golden ratio come near to every value soon.
 func irregular(interval time.Duration, n uint64) time.Duration {
 	return interval >> 20 * time.Duration(uint16(n*40503)) // 2^16 times the golden ratio
 }

@@ -1,5 +1,5 @@
-// These tests prove that the clock comes back after either end's clock was set, and that replies that
-// were held up together do not move it.
+// These tests prove that the clock comes back after either end's clock was set, and that replies
+// that were held up together do not move it.
 
 package ping
 
@@ -52,10 +52,10 @@ func newSteppedWorld(r *rand.Rand) steppedWorld {
 	return s
 }
 
-// TestBackAfterStep: a minute after a clock was set, wherever and by however much, the reading is as far
-// off as the ways are unequal and the path jitters. In 11 of
-// 12 worlds no truth is beyond the bound while Within is nil, once a request was answered that was sent
-// after the clock was set. In the others the step is smaller than the bound.
+// TestBackAfterStep: a minute after a clock was set, wherever and by however much, the reading is
+// as far off as the ways are unequal and the path jitters. In 11 of 12 worlds no truth is beyond
+// the bound while Within is nil, once a request was answered that was sent after the clock was set.
+// In the others the step is smaller than the bound.
 func TestBackAfterStep(t *testing.T) {
 	worlds, wrong, contrary, late := worlds()/2, 0, 0, 0
 	play(t, worlds, func(r *rand.Rand) {
@@ -89,8 +89,8 @@ func TestBackAfterStep(t *testing.T) {
 	}
 }
 
-// TestAfterSetBack: where the local clock is set back, the time is right again as soon as where the server's is,
-// though it is over 10 s until the local clock reads again what it read before.
+// TestAfterSetBack: where the local clock is set back, the time is right again as soon as where the
+// server's is, though it is over 10 s until the local clock reads again what it read before.
 func TestAfterSetBack(t *testing.T) {
 	var took [2]int64 // us, the longest
 	for seed := range uint64(50) {
@@ -115,10 +115,10 @@ func TestAfterSetBack(t *testing.T) {
 	}
 }
 
-// TestHeldUp: for some seconds the server hangs, or a segment of a stream is lost, and all that was sent meanwhile
-// is answered at once, in order. What was known before stays known. A queue one way that outlasts what the rule looks
-// at moves the time no further than the fastest exchange before it leaves open, half of the round trip. There is
-// no step, and the delay stays.
+// TestHeldUp: for some seconds the server hangs, or a segment of a stream is lost, and all that was
+// sent meanwhile is answered at once, in order. What was known before stays known. A queue one way
+// that outlasts what the rule looks at moves the time no further than the fastest exchange before
+// it leaves open, half of the round trip. There is no step, and the delay stays.
 func TestHeldUp(t *testing.T) {
 	const held = time.Hour
 	for _, x := range []struct {

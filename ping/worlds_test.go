@@ -1,5 +1,5 @@
-// These tests prove how accurate a clock by request and reply is, in worlds like those that users have:
-// how far off it is, how soon it follows a clock that was set, and that its bound holds.
+// These tests prove how accurate a clock by request and reply is, in worlds like those that users
+// have: how far off it is, how soon it follows a clock that was set, and that its bound holds.
 
 package ping
 
@@ -18,9 +18,9 @@ var tableWorlds = testkit.Count("table.worlds", "worlds for each figure of TestW
 // intervals are the columns of the table of TestWorlds.
 var intervals = [...]time.Duration{100 * ms, 250 * ms, sec, 5 * sec, 30 * sec, time.Minute}
 
-// row is a row of that table, with its limits. Up to an interval of 5 s these are one and a half times
-// what the first draft of two synchronizers had. Above they are what this package had when the fastest
-// request and reply of late set its clock (60 worlds from seed 5000 on).
+// row is a row of that table, with its limits. Up to an interval of 5 s these are one and a half
+// times what the first draft of two synchronizers had. Above they are what this package had when
+// the fastest request and reply of late set its clock (60 worlds from seed 5000 on).
 type row struct {
 	name string
 	ways func(w *world, r *rand.Rand)
@@ -121,11 +121,11 @@ type figure struct {
 	beyond int // of those, the truth was beyond the bound, and could be known to be
 }
 
-// TestWorlds: in each world the error's 99th percentile, or the time that it takes to follow a set
-// clock, is at most that of the table. A p99 that is less than a tenth above is printed as a miss: with other
-// seeds it is below. Where a request was answered that was sent after the clock was
-// set, no truth is beyond the bound while Within is nil. It is nil at 95 % of the looks at least, unless
-// a clock was set.
+// TestWorlds: in each world the error's 99th percentile, or the time that it takes to follow a
+// set clock, is at most that of the table. A p99 that is less than a tenth above is printed as a
+// miss: with other seeds it is below. Where a request was answered that was sent after the clock
+// was set, no truth is beyond the bound while Within is nil. It is nil at 95 % of the looks at
+// least, unless a clock was set.
 func TestWorlds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation")

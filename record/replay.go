@@ -17,13 +17,13 @@ type Moment struct {
 	Event
 	// End says which recording the event is from: 0 or 1.
 	End int
-	// AtUsec is when it happened by each end's clock, in microseconds. With one recording the second
-	// is 0.
+	// AtUsec is when it happened by each end's clock, in microseconds. With one
+	// recording the second is 0.
 	AtUsec [2]uint64
 	OWD    time.Duration // one-way delay of a datagram, as the replaying synchronizer answered
 	Known  bool          // whether OWD is known
-	// Ends are the replaying synchronizers after the event. Ask them, but pass them nothing. With one
-	// recording the second is nil.
+	// Ends are the replaying synchronizers after the event. Ask them, but pass them nothing. With
+	// one recording the second is nil.
 	Ends [2]*timesync.TimeSynchronizer
 }
 

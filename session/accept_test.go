@@ -152,8 +152,8 @@ func TestOrder(t *testing.T) {
 }
 
 // TestSlew: a host whose time differs by up to 50 ms is followed at five or three quarters of the
-// speed, 20 ms later; by more, at once. Bound contains what is still to be slewed. Announcements may come as often as
-// one likes: they neither delay nor hasten that.
+// speed, 20 ms later; by more, at once. Bound contains what is still to be slewed. Announcements
+// may come as often as one likes: they neither delay nor hasten that.
 func TestSlew(t *testing.T) {
 	for _, differs := range []int64{40_000, -40_000, 50_000, -50_000, 50_010, -50_010, 1e15, -1e9} { // us
 		for _, every := range []uint64{1000, 1e9} {
@@ -386,8 +386,8 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
-// TestFaultyFirst: whoever announces the latest generation that there is, and is the first whom a member
-// hears, does not lock it out of the session of the others.
+// TestFaultyFirst: whoever announces the latest generation that there is, and is the first whom a
+// member hears, does not lock it out of the session of the others.
 func TestFaultyFirst(t *testing.T) {
 	m, clock := New(7), newFake(1000e6)
 	faulty := says(math.MaxInt64, 1000.99e6, 1050.99e6)

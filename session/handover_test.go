@@ -25,7 +25,8 @@ type setting struct {
 	ppm   float64
 }
 
-// worlds runs n worlds, with -long five times as many, and adds up what their judges say. It fails if a bound was wrong, or session time went back.
+// worlds runs n worlds, with -long five times as many, and adds up what their judges say. It fails
+// if a bound was wrong, or session time went back.
 func worlds(t *testing.T, n uint64, in setting, run func(x *mesh)) *judge {
 	t.Helper()
 	n = testkit.Sized(2, n, 5*n)
@@ -68,9 +69,9 @@ func (j *judge) within(t *testing.T, apart, jump int64) {
 	}
 }
 
-// TestHandovers: ten handovers a minute, with ways that take equally long. The host is killed, or gives up.
-// Who is killed starts anew 1 s later, with another clock, and knows the time within 4 s, although an
-// announcement may be lost. Members that have joined 5 s ago or earlier agree.
+// TestHandovers: ten handovers a minute, with ways that take equally long. The host is killed, or
+// gives up. Who is killed starts anew 1 s later, with another clock, and knows the time within 4 s,
+// although an announcement may be lost. Members that have joined 5 s ago or earlier agree.
 func TestHandovers(t *testing.T) {
 	worlds(t, 20, setting{5, bad, 50}, func(x *mesh) {
 		const n = 10
@@ -103,9 +104,9 @@ func TestHandovers(t *testing.T) {
 	}).within(t, 1000, 2000)
 }
 
-// TestMixture: kills, handovers, splits, two hosts at once and silences at random, with unequal ways,
-// queues, stalls, and clocks that are up to 200 ppm apart. All bounds hold, also to the founder that may live
-// on, and after the last event all follow one host.
+// TestMixture: kills, handovers, splits, two hosts at once and silences at random, with unequal
+// ways, queues, stalls, and clocks that are up to 200 ppm apart. All bounds hold, also to the
+// founder that may live on, and after the last event all follow one host.
 func TestMixture(t *testing.T) {
 	worlds(t, 20, setting{5, harsh, 100}, func(x *mesh) {
 		member := func() *peer { return x.peers[x.rng.IntN(len(x.peers))] }
@@ -156,9 +157,10 @@ func TestMixture(t *testing.T) {
 	})
 }
 
-// TestSplit: two halves are cut off from each other for 20 s to 2 min, have up to three handovers
-// each, and meet again. The founder lives on. All have one host then. The jumps are those at which they meet. In
-// about one world of a hundred a half ran at a rate that was known badly, and they differ by more.
+// TestSplit: two halves are cut off from each other for 20 s to 2 min, have up to three
+// handovers each, and meet again. The founder lives on. All have one host then. The jumps are
+// those at which they meet. In about one world of a hundred a half ran at a rate that was known
+// badly, and they differ by more.
 func TestSplit(t *testing.T) {
 	var played, tooFar atomic.Int32
 	worlds(t, 20, setting{5, bad, 50}, func(x *mesh) {
@@ -205,8 +207,8 @@ func (x *mesh) jump(p *peer, by time.Duration) {
 	x.set, p.last = at, Reading{}
 }
 
-// TestClockSet: a member whose clock is set, by 0.2 to 5 s, is right again. If the clock of a host is
-// set, all others follow it by a step.
+// TestClockSet: a member whose clock is set, by 0.2 to 5 s, is right again. If the clock of a host
+// is set, all others follow it by a step.
 func TestClockSet(t *testing.T) {
 	for who, name := range []string{"founder, the host", "second host", "member"} {
 		t.Run(name, func(t *testing.T) {

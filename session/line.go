@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// line is session time as a straight line over a clock, with its bounds. Rates and growths are parts
-// in 10^9; growths count the time since at.
+// line is session time as a straight line over a clock, with its bounds. Rates and growths are
+// parts in 10^9; growths count the time since at.
 type line struct {
 	at         uint64 // us: a reading of the clock
 	usec       uint64 // us: the session time then

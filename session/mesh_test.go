@@ -67,8 +67,8 @@ func bad(*rand.Rand, int, int) *simnet.Link {
 	}
 }
 
-// harsh has ways of 1 to 80 ms, each of its own, with jitter of any kind: Wi-Fi with stalls, mobile networks, queues of
-// 50 to 300 ms, long tails.
+// harsh has ways of 1 to 80 ms, each of its own, with jitter of any kind: Wi-Fi with stalls, mobile
+// networks, queues of 50 to 300 ms, long tails.
 func harsh(rng *rand.Rand, _, _ int) *simnet.Link {
 	base, mean := time.Duration(rng.Int64N(int64(80*ms))), time.Duration(rng.Int64N(int64(3*ms)))
 	return &simnet.Link{Base: simnet.Fixed(ms + base), Loss: simnet.Bernoulli(0.02), Delay: []simnet.Delay{

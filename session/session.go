@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package session keeps one clock for all peers of a session. The clock goes on when its host leaves.
+// Package session keeps one clock for all peers of a session. The clock goes on when
+// its host leaves.
 //
 // Session time is at first the clock of the peer that created the session. While that peer is the
 // host, the others follow it. When another member becomes the host, session time goes on from what
-// that member knew, without a step and at the rate that it knew, and all others follow the new host.
-// Each reading has an error bound, even after many handovers.
+// that member knew, without a step and at the rate that it knew, and all others follow the new
+// host. Each reading has an error bound, even after many handovers.
 //
 // # Use
 //
@@ -21,53 +22,54 @@
 //     were heard in the last 2.5 s. A peer that has just started is no member yet.
 //   - Everybody calls Read at any time.
 //
-// Each member needs to know the clock of each peer that may become the host, through a connection or
-// through a relay. A relay passes on the announcements and its own Snapshot of the host; the member's
-// Snapshot of the relay, followed by that one with Then, is a RemoteClock. Keep connections in use: a
-// known clock is followed at once.
+// Each member needs to know the clock of each peer that may become the host, through a connection
+// or through a relay. A relay passes on the announcements and its own Snapshot of the host; the
+// member's Snapshot of the relay, followed by that one with Then, is a RemoteClock. Keep
+// connections in use: a known clock is followed at once.
 //
 // # Which host counts
 //
-// Create begins with generation 1. BecomeHost takes the generation after the one that the member knows.
-// Of two hosts the one with the later generation counts, and in the same generation the one with the
-// higher identity. All members decide alike, and a host that hears of a host that counts more follows
-// it. So two halves of a split network, each with its host, become one session again. So do two
-// sessions that were created at the same time.
+// Create begins with generation 1. BecomeHost takes the generation after the one that the member
+// knows. Of two hosts the one with the later generation counts, and in the same generation the one
+// with the higher identity. All members decide alike, and a host that hears of a host that counts
+// more follows it. So two halves of a split network, each with its host, become one session again.
+// So do two sessions that were created at the same time.
 //
 // Neither the age nor the size of a session counts. A peer that restarts out of reach and creates a
-// session may therefore take all others along when it comes back. Let only one peer create sessions,
-// or let a person decide.
+// session may therefore take all others along when it comes back. Let only one peer create
+// sessions, or let a person decide.
 //
 // # The bounds
 //
 // Reading.Bound is how far session time can be from the founder's clock, however unequal the paths
 // are. A member that becomes the host passes on its own bound, so each handover adds the ErrorBound
 // between the new host and the old one, about half a round trip. After the first handover nobody
-// measures the founder's clock any more. The bound then grows, for each handover, by the SkewError of
-// that moment and 20 ppm for temperature, which is 1.2 ms a minute. It holds for a founder that is
-// still running, and for what the clock of one that has gone would show.
+// measures the founder's clock any more. The bound then grows, for each handover, by the SkewError
+// of that moment and 20 ppm for temperature, which is 1.2 ms a minute. It holds for a founder that
+// is still running, and for what the clock of one that has gone would show.
 //
-// Reading.HostBound is how far session time can be from that of the present host. It does not grow with
-// handovers. Two members with the same Host and Generation are apart by at most the sum of theirs.
+// Reading.HostBound is how far session time can be from that of the present host. It
+// does not grow with handovers. Two members with the same Host and Generation are apart
+// by at most the sum of theirs.
 //
-// Both hold as far as the ErrorBound of the peer's clock does: while no clock is set, and in nearly all
-// cases from 15 s after a clock step. If the host's clock is set, or its machine sleeps, session time
-// steps along, and Bound counts from the new value. If a member's clock is set, its session time is
-// wrong for up to 5 s, or 8 s with four datagrams a second. Reading.Alone says so once its link has
-// noticed, mostly within 2 s.
+// Both hold as far as the ErrorBound of the peer's clock does: while no clock is set, and in nearly
+// all cases from 15 s after a clock step. If the host's clock is set, or its machine sleeps,
+// session time steps along, and Bound counts from the new value. If a member's clock is set, its
+// session time is wrong for up to 5 s, or 8 s with four datagrams a second. Reading.Alone says so
+// once its link has noticed, mostly within 2 s.
 //
 // A new host's error becomes everybody's. See BecomeHost for when not to call it.
 //
 // # Corrections
 //
-// After a change of the host a member finds session time a little off, since each clock is known with
-// an error. Up to 50 ms are slewed away at a quarter of the speed of time. A larger difference is a
-// step, which Reading.Steps counts. Session time goes back only at a step.
+// After a change of the host a member finds session time a little off, since each clock is known
+// with an error. Up to 50 ms are slewed away at a quarter of the speed of time. A larger difference
+// is a step, which Reading.Steps counts. Session time goes back only at a step.
 //
-// If the host's clock jumps (Snapshot.Steps) or is no longer known, session time goes on from the last
-// announcement until the host's announcements and its clock agree again, at the second or third one. So
-// a host that restarts with another clock and no session takes nobody along. If it creates a session of
-// its own instead, Accept returns ErrChanged.
+// If the host's clock jumps (Snapshot.Steps) or is no longer known, session time goes on from the
+// last announcement until the host's announcements and its clock agree again, at the second or
+// third one. So a host that restarts with another clock and no session takes nobody along. If it
+// creates a session of its own instead, Accept returns ErrChanged.
 //
 // # Wire format
 //
@@ -93,28 +95,28 @@ import (
 const (
 	// As in package timesync, a larger correction is a step.
 	maxSlew = 50_000 // us
-	// As in package timesync, a correction begins this long after its cause: a reader may already have
-	// asked for a time a little ahead.
+	// As in package timesync, a correction begins this long after its cause: a reader may already
+	// have asked for a time a little ahead.
 	readerMargin = 20_000 // us
-	// Session time is slewed at 1/slewPart of the speed of time. The peer's clock may be slewed at half
-	// of it at the same time, which leaves a quarter.
+	// Session time is slewed at 1/slewPart of the speed of time. The peer's clock may be slewed at
+	// half of it at the same time, which leaves a quarter.
 	slewPart = 4
 
 	// A crystal's rate changes by this much with the temperature of a room and of a machine.
 	wanderPPB = 20_000
-	// Two bad crystals differ by this much. A new host that finds more has an early estimate, or the
-	// errors of many handovers.
+	// Two bad crystals differ by this much. A new host that finds more has an early estimate, or
+	// the errors of many handovers.
 	maxRatePPB = 200_000
 	// Package timesync follows clocks whose rates differ by at most this much.
 	maxSkewPPB = 1_000_000
 
-	// A clock with a wider bound is hardly known: it was just set, its peer has just started, or it was
-	// silent for an hour. No path takes two seconds there and back.
+	// A clock with a wider bound is hardly known: it was just set, its peer has just started, or it
+	// was silent for an hour. No path takes two seconds there and back.
 	widest = time.Second
 	// An announcement that took longer is too old to say what a clock shows.
 	longest = 16_000_000 // us
-	// No session has this many handovers while a member is away. A faulty peer that claims the latest
-	// generation that is still believed, once a second, needs 68 years to use them up.
+	// No session has this many handovers while a member is away. A faulty peer that claims the
+	// latest generation that is still believed, once a second, needs 68 years to use them up.
 	maxAhead = 1 << 32
 	// A later generation would leave too little room for the handovers to come.
 	lastBelieved = maxGeneration - maxAhead
@@ -135,18 +137,18 @@ var (
 )
 
 // RemoteClock tells what a peer's clock shows, as a *link.Link, a *timesync.TimeSynchronizer or a
-// *ping.Clock does. A Member reads the fields RemoteUsec, ErrorBound, Skew, SkewError and Steps of the
-// Snapshot. A TimeSynchronizer needs an Anchor. Snapshot must not call the Member.
+// *ping.Clock does. A Member reads the fields RemoteUsec, ErrorBound, Skew, SkewError and Steps of
+// the Snapshot. A TimeSynchronizer needs an Anchor. Snapshot must not call the Member.
 type RemoteClock interface {
 	Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool)
 }
 
-// Member is one peer's part in a session. New makes one. All methods may be called from any goroutine
-// at any time.
+// Member is one peer's part in a session. New makes one. All methods may be called from
+// any goroutine at any time.
 //
-// Times named localUsec are readings of the local clock in microseconds, the clock that is also passed
-// to the peers' links. It should be monotonic, such as that of package clock. It may start anywhere and
-// may wrap.
+// Times named localUsec are readings of the local clock in microseconds, the clock that is also
+// passed to the peers' links. It should be monotonic, such as that of package clock. It may
+// start anywhere and may wrap.
 type Member struct {
 	id uint64
 
@@ -155,8 +157,8 @@ type Member struct {
 	host       uint64 // this member's identity while it is the host
 	steps      uint32
 
-	// line is session time over the local clock. The host uses it always. A member that follows uses it
-	// before from, and while the host's clock cannot be believed.
+	// line is session time over the local clock. The host uses it always. A member that follows
+	// uses it before from, and while the host's clock cannot be believed.
 	line line
 
 	// The following fields are for a member that follows.
@@ -179,17 +181,19 @@ type Reading struct {
 	Host       uint64        // the identity of the host, which may be this member
 	Generation uint64        // of that host; 1 for a founder
 	Steps      uint32        // jumps of session time so far, not counting its beginning
-	// Alone says that session time goes on by the local clock alone, because the host's clock is not
-	// known now, or has jumped since its last announcement. If the local clock was set, Usec is wrong by
-	// as much, and the bounds do not say so. Alone is false at the host.
+	// Alone says that session time goes on by the local clock alone, because the host's clock is
+	// not known now, or has jumped since its last announcement. If the local clock was set, Usec is
+	// wrong by as much, and the bounds do not say so. Alone is false at the host.
 	Alone bool
 }
 
-// New returns a member that is in no session. Its identity must differ from those of all other peers.
+// New returns a member that is in no session. Its identity must differ from those of
+// all other peers.
 func New(id uint64) *Member { return &Member{id: id} }
 
-// Create begins a session with this member as its host. Session time is sessionUsec, any value, at
-// localUsec, and runs as the local clock does. Create returns ErrKnown if the member is in a session.
+// Create begins a session with this member as its host. Session time is sessionUsec,
+// any value, at localUsec, and runs as the local clock does. Create returns ErrKnown if
+// the member is in a session.
 func (m *Member) Create(localUsec, sessionUsec uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -202,15 +206,15 @@ func (m *Member) Create(localUsec, sessionUsec uint64) error {
 	return nil
 }
 
-// BecomeHost makes this member the host from localUsec on, which is now. Session time goes on from what
-// it is here. If the member is the host, nothing changes. BecomeHost returns ErrNone if the member is in
-// no session.
+// BecomeHost makes this member the host from localUsec on, which is now. Session time goes on from
+// what it is here. If the member is the host, nothing changes. BecomeHost returns ErrNone if the
+// member is in no session.
 //
-// Call it only if the host is certainly silent. Read what waits in the socket first, but drop what has
-// waited for more than 16 s. A jump of the local clock, a sleep or a hang of the program also looks like
-// silence, of everybody at once: if the local clock advanced by over a second since you last looked,
-// count everybody as heard now. While Reading.Alone is true, or less than 15 s after a link's
-// ErrStepped, leave it to another member if there is one.
+// Call it only if the host is certainly silent. Read what waits in the socket first, but drop what
+// has waited for more than 16 s. A jump of the local clock, a sleep or a hang of the program also
+// looks like silence, of everybody at once: if the local clock advanced by over a second since you
+// last looked, count everybody as heard now. While Reading.Alone is true, or less than 15 s after a
+// link's ErrStepped, leave it to another member if there is one.
 func (m *Member) BecomeHost(localUsec uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -245,10 +249,10 @@ func (m *Member) Announce(dst []byte, localUsec uint64) (announcement []byte, ok
 	return now.append(dst, m.generation), true
 }
 
-// Accept takes an announcement that arrived at localUsec from the peer with the identity from, whose
-// clock is clock. The identity must come from the authenticated connection, or from a relay that you
-// trust with it, never from what the peer sends. If that host counts most, the member follows it from
-// now on. Errors:
+// Accept takes an announcement that arrived at localUsec from the peer with the identity from,
+// whose clock is clock. The identity must come from the authenticated connection, or from a relay
+// that you trust with it, never from what the peer sends. If that host counts most, the member
+// follows it from now on. Errors:
 //
 //	ErrMalformed   not an announcement, or impossible values: the sender is faulty
 //	ErrIdentity    the peer has this member's identity: a misconfiguration
@@ -308,16 +312,16 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 	return nil
 }
 
-// glance asks a host's clock what it shows at localUsec, and what it will show the reader margin later.
-// ok is false if the clock is hardly known, or steps between the two questions.
+// glance asks a host's clock what it shows at localUsec, and what it will show the reader margin
+// later. ok is false if the clock is hardly known, or steps between the two questions.
 func glance(clock RemoteClock, localUsec uint64) (now, then timesync.Snapshot, ok bool) {
 	now, ok = clock.Snapshot(localUsec)
 	then, still := clock.Snapshot(localUsec + readerMargin)
 	return now, then, ok && still && now.ErrorBound <= widest && then.Steps == now.Steps
 }
 
-// follow makes the member follow the host that has announced a. The host's clock is as now at localUsec,
-// and will be as then the reader margin later.
+// follow makes the member follow the host that has announced a. The host's clock is as now at
+// localUsec, and will be as then the reader margin later.
 func (m *Member) follow(host uint64, a announcement, localUsec uint64, now, then timesync.Snapshot) {
 	before, _, follows := m.followed(localUsec)
 	joins := m.generation == 0
@@ -352,12 +356,12 @@ func (m *Member) follow(host uint64, a announcement, localUsec uint64, now, then
 	m.line = m.frozen(localUsec, now)
 }
 
-// Read returns the session time at localUsec, which may be now or another time. While Steps is the same
-// and local times do not go back from call to call, session time does not go back either. ok is false
-// if the member is in no session.
+// Read returns the session time at localUsec, which may be now or another time. While Steps is the
+// same and local times do not go back from call to call, session time does not go back either. ok
+// is false if the member is in no session.
 //
-// Readings of the future change with later corrections. For a time before the last change of the host,
-// Read answers as it did then, until the next announcement; after that it extrapolates back.
+// Readings of the future change with later corrections. For a time before the last change of the
+// host, Read answers as it did then, until the next announcement; after that it extrapolates back.
 func (m *Member) Read(localUsec uint64) (r Reading, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -377,8 +381,8 @@ func (m *Member) Read(localUsec uint64) (r Reading, ok bool) {
 	return r, true
 }
 
-// LocalTime returns the local time at which session time reaches sessionUsec, as far as is known now. It
-// is the inverse of Read, to 1 us. ok is false if the member is in no session.
+// LocalTime returns the local time at which session time reaches sessionUsec, as far as is known
+// now. It is the inverse of Read, to 1 us. ok is false if the member is in no session.
 func (m *Member) LocalTime(sessionUsec uint64) (localUsec uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -409,8 +413,8 @@ func (m *Member) at(localUsec uint64) Reading {
 	return r
 }
 
-// followed returns the session time by the host's clock, and what that showed. ok is false if the clock
-// does not count now.
+// followed returns the session time by the host's clock, and what that showed. ok is false if the
+// clock does not count now.
 func (m *Member) followed(localUsec uint64) (r Reading, s timesync.Snapshot, ok bool) {
 	if m.clock == nil || int64(localUsec-m.from) < 0 {
 		return Reading{}, s, false
@@ -433,7 +437,8 @@ func (m *Member) shown(localUsec uint64, s timesync.Snapshot) (r Reading) {
 	return r
 }
 
-// freeze returns the session time from localUsec on as a line over the local clock, which needs no host.
+// freeze returns the session time from localUsec on as a line over the local clock,
+// which needs no host.
 func (m *Member) freeze(localUsec uint64) line {
 	_, s, ok := m.followed(localUsec)
 	if !ok {

@@ -39,10 +39,11 @@ type Mismatch uint8
 const (
 	// MismatchWarn logs a warning and goes on.
 	MismatchWarn Mismatch = iota
-	// MismatchDisconnect, on a server, refuses the client: OnHello returns ErrRate. A client goes on.
+	// MismatchDisconnect, on a server, refuses the client: OnHello returns ErrRate. A
+	// client goes on.
 	MismatchDisconnect
-	// MismatchAdjust, on a client, takes the rate of the server, up to Config.MaxRate. A server goes
-	// on.
+	// MismatchAdjust, on a client, takes the rate of the server, up to
+	// Config.MaxRate. A server goes on.
 	MismatchAdjust
 	// MismatchSignal only reports EventRateMismatch.
 	MismatchSignal
@@ -78,8 +79,8 @@ type Config struct {
 
 	// Clock is a monotonic clock in microseconds, which Run reads. Nil is clock.Now.
 	Clock func() uint64
-	// Slept returns for how long the machine slept since the last call. Run calls it. Nil is Slept of
-	// a clock.SleepWatch.
+	// Slept returns for how long the machine slept since the last call. Run calls it. Nil is
+	// Slept of a clock.SleepWatch.
 	Slept func() time.Duration
 	// Logger gets the warnings of MismatchWarn. Nil is slog.Default().
 	Logger *slog.Logger

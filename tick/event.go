@@ -150,11 +150,11 @@ type Stats struct {
 	Losses uint64
 	// Refused counts what Accept refused because its tick was out of the window.
 	Refused uint64
-	// OldEpoch counts what Accept, OnWelcome and OnHello refused because it was of another epoch, or
-	// because a later message had overtaken it.
+	// OldEpoch counts what Accept, OnWelcome and OnHello refused because it was of another epoch,
+	// or because a later message had overtaken it.
 	OldEpoch uint64
-	// Early counts what Accept refused while the clocks were not known, as before the first Welcome,
-	// and what OnWelcome and OnHello refused while stopped.
+	// Early counts what Accept refused while the clocks were not known, as before the first
+	// Welcome, and what OnWelcome and OnHello refused while stopped.
 	Early uint64
 	// Backwards counts calls of Advance with a time before the last one. They are taken at the time
 	// of the last one.

@@ -73,7 +73,8 @@ func TestRestart(t *testing.T) {
 			epoch, _ := m.server.Epoch()
 			m.startServer(ServerConfig{Epoch: epoch - uint64(time.Hour.Microseconds())})
 		}},
-		// A change to another server, whatever its epoch, by Follow: its connection is not this one's.
+		// A change to another server, whatever its epoch, by Follow: its connection
+		// is not this one's.
 		{name: "another server", steps: 1, restart: seq(serve(ServerConfig{Epoch: 5, FirstTick: 10_000}), reconnect,
 			func(m *match) { m.onlyNew = true })},
 		// The connection alone is another: the game goes on.
