@@ -82,55 +82,99 @@ func TestLongTime(t *testing.T) {
 
 // TestWithin: the reasons, in the order in which they count.
 func TestWithin(t *testing.T) {
-	good := timesync.Snapshot{ErrorBound: 20 * ms, Age: 15*sec - 1, SinceStep: 15 * sec, StepSeen: true}
-	for _, c := range []struct {
-		change func(s *timesync.Snapshot)
-		want   error
-	}{
-		{func(*timesync.Snapshot) {}, nil},
-		{func(s *timesync.Snapshot) { *s = timesync.Snapshot{} }, timesync.ErrUnsynchronized},
-		{func(s *timesync.Snapshot) { s.Age, s.SinceStep, s.ErrorBound = 15*sec, 0, time.Hour }, timesync.ErrSilent},
-		{func(s *timesync.Snapshot) { s.SinceStep, s.ErrorBound = 15*sec-1, time.Hour }, timesync.ErrStepped},
-		{func(s *timesync.Snapshot) { s.SinceStep, s.StepSeen = 0, false }, nil}, // there is nothing to wait for
-		{func(s *timesync.Snapshot) { s.SilentAfter = time.Minute; s.Age = time.Minute - 1 }, nil},
-		{func(s *timesync.Snapshot) { s.SilentAfter = time.Minute; s.Age = time.Minute }, timesync.ErrSilent},
-		{func(s *timesync.Snapshot) { s.Ambiguous, s.Unchecked, s.SinceStep = true, true, 0 }, timesync.ErrAmbiguous},
-		{func(s *timesync.Snapshot) { s.Unchecked, s.SinceStep = true, 0 }, timesync.ErrStepped},
-		{func(s *timesync.Snapshot) { s.Unchecked, s.ErrorBound = true, time.Hour }, timesync.ErrUnchecked},
-		{func(s *timesync.Snapshot) { s.ErrorBound++ }, timesync.ErrWide},
-	} {
+	good := timesync.Snapshot{
+		ErrorBound: 20 * ms,
+		Age:        15*sec - 1,
+		SinceStep:  15 * sec,
+		StepSeen:   true,
+	}
+	check := func(want error, change func(s *timesync.Snapshot)) {
 		s := good
-		c.change(&s)
-		if got := s.Within(20 * ms); got != c.want {
-			t.Errorf("%v: %v, want %v", s, got, c.want)
+		change(&s)
+		if got := s.Within(20 * ms); got != want {
+			t.Errorf("%v: %v, want %v", s, got, want)
 		}
 	}
+	check(nil, func(*timesync.Snapshot) {})
+	check(timesync.ErrUnsynchronized, func(s *timesync.Snapshot) {
+		*s = timesync.Snapshot{}
+	})
+	check(timesync.ErrSilent, func(s *timesync.Snapshot) {
+		s.Age = 15 * sec
+		s.SinceStep = 0
+		s.ErrorBound = time.Hour
+	})
+	check(timesync.ErrStepped, func(s *timesync.Snapshot) {
+		s.SinceStep = 15*sec - 1
+		s.ErrorBound = time.Hour
+	})
+	check(nil, func(s *timesync.Snapshot) { // there is nothing to wait for
+		s.SinceStep = 0
+		s.StepSeen = false
+	})
+	check(nil, func(s *timesync.Snapshot) {
+		s.SilentAfter = time.Minute
+		s.Age = time.Minute - 1
+	})
+	check(timesync.ErrSilent, func(s *timesync.Snapshot) {
+		s.SilentAfter = time.Minute
+		s.Age = time.Minute
+	})
+	check(timesync.ErrAmbiguous, func(s *timesync.Snapshot) {
+		s.Ambiguous = true
+		s.Unchecked = true
+		s.SinceStep = 0
+	})
+	check(timesync.ErrStepped, func(s *timesync.Snapshot) {
+		s.Unchecked = true
+		s.SinceStep = 0
+	})
+	check(timesync.ErrUnchecked, func(s *timesync.Snapshot) {
+		s.Unchecked = true
+		s.ErrorBound = time.Hour
+	})
+	check(timesync.ErrWide, func(s *timesync.Snapshot) {
+		s.ErrorBound++
+	})
 	if n := testing.AllocsPerRun(100, func() { good.Within(0) }); n != 0 {
 		t.Errorf("Within allocates %v times", n)
 	}
 }
 
-// TestPrinting: what is not known is said to be unknown, in lines. The attributes are always the same.
+// TestPrinting: what is not known is said to be unknown, in lines. The attributes are always the
+// same.
 func TestPrinting(t *testing.T) {
-	known := timesync.Snapshot{OffsetUsec: -5, ErrorBound: 20 * ms, FloorScatter: sec / 2, Skew: 20, SkewError: 3}
+	known := timesync.Snapshot{
+		OffsetUsec:   -5,
+		ErrorBound:   20 * ms,
+		FloorScatter: sec / 2,
+		Skew:         20,
+		SkewError:    3,
+	}
 	unknown := known
-	unknown.FloorScatter, unknown.StepSeen = 0, true
-	const line = "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s in, 0s out, jitter 0s, "
+	unknown.FloorScatter = 0
+	unknown.StepSeen = true
+	const (
+		line      = "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s in, 0s out, jitter 0s, "
+		lineEnd   = "scatter 500ms, report 0s ago, 0s since the start, 0 steps, 0 hops"
+		unsureEnd = "scatter unknown, report 0s ago, 0s since a clock was set, 0 steps, 0 hops"
+	)
 	for _, c := range []struct {
 		s    timesync.Snapshot
 		line string
 	}{
 		{timesync.Snapshot{}, "not synchronized"},
-		{known, line + "scatter 500ms, report 0s ago, 0s since the start, 0 steps, 0 hops"},
-		{unknown, line + "scatter unknown, report 0s ago, 0s since a clock was set, 0 steps, 0 hops"},
+		{known, line + lineEnd},
+		{unknown, line + unsureEnd},
 	} {
 		if got := fmt.Sprint(c.s); got != c.line {
 			t.Errorf("%#v:\n%s, want\n%s", c.s, got, c.line)
 		}
 	}
-	want := "[known=true offset_us=-5 error_bound=20ms skew_ppm=20 skew_error_ppm=3 min_one_way_delay=0s " +
-		"min_delay_to_peer=0s jitter=0s floor_scatter=500ms age=0s silent_after=0s since_step=0s " +
-		"step_seen=false unchecked=false ambiguous=false steps=0 hops=0]"
+	want := "[known=true offset_us=-5 error_bound=20ms skew_ppm=20 skew_error_ppm=3 " +
+		"min_one_way_delay=0s min_delay_to_peer=0s jitter=0s floor_scatter=500ms age=0s " +
+		"silent_after=0s since_step=0s step_seen=false unchecked=false ambiguous=false steps=0 " +
+		"hops=0]"
 	if got := known.LogValue().String(); got != want {
 		t.Errorf("attributes %s, want %s", got, want)
 	}
@@ -153,8 +197,18 @@ func TestPrinting(t *testing.T) {
 // TestEachField: each field of a Snapshot is shown, travels, and counts where two are put together.
 func TestEachField(t *testing.T) {
 	base := timesync.Snapshot{
-		RemoteUsec: 100e6, OffsetUsec: 400, ErrorBound: 20 * ms, MinimumOneWayDelay: 3 * ms, MinimumDelayToPeer: 4 * ms,
-		FloorScatter: ms, Age: sec, SilentAfter: 60 * sec, SinceStep: 20 * sec, Skew: 20, SkewError: 3, Steps: 2,
+		RemoteUsec:         100e6,
+		OffsetUsec:         400,
+		ErrorBound:         20 * ms,
+		Skew:               20,
+		SkewError:          3,
+		MinimumOneWayDelay: 3 * ms,
+		MinimumDelayToPeer: 4 * ms,
+		FloorScatter:       ms,
+		Age:                sec,
+		SilentAfter:        60 * sec,
+		SinceStep:          20 * sec,
+		Steps:              2,
 	}
 	says := func(s timesync.Snapshot) (said [5]string) {
 		wire, _ := s.AppendBinary(nil)
@@ -191,14 +245,19 @@ func TestEachField(t *testing.T) {
 	}
 }
 
-// listen lets a synchronizer hear n datagrams, one in 50 ms, and each tenth time a report, of a peer
-// somewhere whose clock is up to 100 ppm off. It returns the local time of the last datagram.
+// listen lets a synchronizer hear n datagrams, one in 50 ms, and each tenth time a report, of a
+// peer somewhere whose clock is up to 100 ppm off. It returns the local time of the last datagram.
 func listen(sync *timesync.TimeSynchronizer, rng *rand.Rand, n int) (now uint64) {
-	now, start, skew, jitter := rng.Uint64(), rng.Uint64(), 200*rng.Float64()-100, 2000*rng.Float64()
+	now = rng.Uint64()
+	start := rng.Uint64()
+	skew := 200*rng.Float64() - 100    // ppm
+	meanJitter := 2000 * rng.Float64() // us
 	for i := range n {
 		now += 50_000
 		offset := start + uint64(int64(skew*float64(i)/20))
-		sync.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now+offset), now+20_000+uint64(rng.ExpFloat64()*jitter))
+		stamp := timesync.LocalTimeToDatagramTS24(now + offset)
+		queued := uint64(rng.ExpFloat64() * meanJitter)
+		sync.OnAuthenticatedDatagramTimestamp(stamp, now+20_000+queued)
 		if i%10 == 2 {
 			sync.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(offset+20_000), now+20_000)
 		}
@@ -221,17 +280,27 @@ func TestSnapshotAt(t *testing.T) {
 			at := now + uint64(rng.Int64N(600e6))
 			got := was.At(at)
 			want, _ := sync.Snapshot(at)
-			remote, bound := int64(got.RemoteUsec-want.RemoteUsec), got.ErrorBound-want.ErrorBound
-			if max(remote, -remote) > 1 || got.OffsetUsec != int64(got.RemoteUsec-at) || bound < 0 && want.ErrorBound < widest || bound > 4*us ||
-				(got.Age-want.Age).Abs() > 2*us || (got.SinceStep-want.SinceStep).Abs() > 2*sec ||
-				math.Abs(got.SkewError-want.SkewError) > 1e-6 || got.Steps != want.Steps || got.Skew != want.Skew {
+			remote := int64(got.RemoteUsec - want.RemoteUsec)
+			wider := got.ErrorBound - want.ErrorBound
+			wrong := max(remote, -remote) > 1 ||
+				got.OffsetUsec != int64(got.RemoteUsec-at) ||
+				wider < 0 && want.ErrorBound < widest ||
+				wider > 4*us ||
+				(got.Age-want.Age).Abs() > 2*us ||
+				(got.SinceStep-want.SinceStep).Abs() > 2*sec ||
+				got.Skew != want.Skew ||
+				math.Abs(got.SkewError-want.SkewError) > 1e-6 ||
+				got.Steps != want.Steps
+			if wrong {
 				t.Fatalf("seed %d: %d us later\n%v, the synchronizer\n%v", seed, at-now, got, want)
 			}
-			if again := was.At(now + (at-now)/3).At(at); again.ErrorBound < got.ErrorBound || again.ErrorBound > got.ErrorBound+3*us {
+			again := was.At(now + (at-now)/3).At(at)
+			if wider := again.ErrorBound - got.ErrorBound; wider < 0 || wider > 3*us {
 				t.Fatalf("seed %d: in two steps %v, in one %v", seed, again, got)
 			}
 			before := was.At(now - (at - now))
-			if math.Abs(float64(before.ErrorBound-got.ErrorBound)) > 2000 || before.Age < 0 || before.SinceStep < 0 {
+			boundsDiffer := (before.ErrorBound - got.ErrorBound).Abs() > 2*us
+			if boundsDiffer || before.Age < 0 || before.SinceStep < 0 {
 				t.Fatalf("seed %d: as much earlier %v, later %v", seed, before, got)
 			}
 		}
@@ -252,8 +321,8 @@ func (m *mapped) truth(localUsec uint64) uint64 {
 	return m.remote + (localUsec - m.at) + uint64(int64(math.Floor(m.rate*x+m.turns*x*x)))
 }
 
-// newMapped draws one that was taken at a local time. If sharp is not 0 it is as wrong as it may be,
-// in all that it says to the same side, 1 or -1, and of clocks that nobody has.
+// newMapped draws one that was taken at a local time. If sharp is not 0 it is as wrong as it may
+// be, in all that it says to the same side, 1 or -1, and of clocks that nobody has.
 func newMapped(rng *rand.Rand, at uint64, sharp float64) (m mapped) {
 	extreme := func(most float64) float64 {
 		if sharp != 0 {
@@ -262,22 +331,34 @@ func newMapped(rng *rand.Rand, at uint64, sharp float64) (m mapped) {
 		return most * float64(1-2*rng.IntN(2)) * max(min(2*rng.Float64(), 1), 0.5)
 	}
 	bound := int64(1 + rng.ExpFloat64()*30e3)
-	m = mapped{at: at, remote: rng.Uint64(), rate: 100e-6 * (2*rng.Float64() - 1), turns: -extreme(0.05e-12)}
+	m = mapped{
+		at:     at,
+		remote: rng.Uint64(),
+		rate:   100e-6 * (2*rng.Float64() - 1),
+		turns:  -extreme(0.05e-12),
+	}
 	if sharp != 0 {
-		bound, m.rate, m.turns = 1e6, 0.1*(2*rng.Float64()-1), 0
+		bound = 1e6
+		m.rate = 0.1 * (2*rng.Float64() - 1)
+		m.turns = 0
 	}
 	m.RemoteUsec = m.remote + uint64(int64(extreme(float64(bound))))
 	m.OffsetUsec = int64(m.RemoteUsec - at)
-	m.ErrorBound = time.Duration(bound+1)*us + time.Duration(rng.IntN(1000)) // 1 us: clocks show whole ones
+	// One microsecond more: clocks show whole ones.
+	m.ErrorBound = time.Duration(bound+1)*us + time.Duration(rng.IntN(1000))
 	m.SkewError = rng.ExpFloat64() * 20
 	if sharp != 0 {
 		m.SkewError = 5000
 	}
 	m.Skew = m.rate*1e6 + extreme(m.SkewError)
-	m.MinimumOneWayDelay, m.MinimumDelayToPeer = time.Duration(rng.IntN(1e5))*us, time.Duration(rng.IntN(1e5))*us
-	m.Age, m.SinceStep = time.Duration(rng.IntN(20e3))*ms, time.Duration(rng.IntN(30e3))*ms
-	m.Steps, m.StepSeen = uint32(rng.IntN(3)), rng.IntN(3) == 0
-	m.Unchecked, m.Ambiguous = rng.IntN(6) == 0, rng.IntN(6) == 0
+	m.MinimumOneWayDelay = time.Duration(rng.IntN(1e5)) * us
+	m.MinimumDelayToPeer = time.Duration(rng.IntN(1e5)) * us
+	m.Age = time.Duration(rng.IntN(20e3)) * ms
+	m.SinceStep = time.Duration(rng.IntN(30e3)) * ms
+	m.Steps = uint32(rng.IntN(3))
+	m.StepSeen = rng.IntN(3) == 0
+	m.Unchecked = rng.IntN(6) == 0
+	m.Ambiguous = rng.IntN(6) == 0
 	m.SilentAfter = 15*sec + time.Duration(rng.IntN(2)*rng.IntN(10e3))*ms
 	if rng.IntN(2) == 0 {
 		m.FloorScatter = time.Duration(rng.IntN(1e4)) * us
@@ -303,42 +384,58 @@ func TestThen(t *testing.T) {
 		ab := a.Then(b.Snapshot)
 		whole := ab.Then(c.Snapshot)
 		at := a.at + uint64(rng.Int64N(120e6)-60e6)
-		got, want := whole.At(at), c.truth(b.truth(a.truth(at)))
+		got := whole.At(at)
+		want := c.truth(b.truth(a.truth(at)))
 		first, last := got.Interval()
+		outside := last-first < 1<<63 && want-first > last-first
 		off := math.Abs(float64(int64(got.RemoteUsec - want)))
-		if last-first < 1<<63 && want-first > last-first || off > float64(got.ErrorBound.Microseconds()) {
-			t.Fatalf("seed %d, run %d: off by %v us, which is not within %v", seed, i, off, got.ErrorBound)
+		bound := float64(got.ErrorBound.Microseconds())
+		if outside || off > bound {
+			t.Fatalf("seed %d, run %d: off by %v us, which is not within %v",
+				seed, i, off, got.ErrorBound)
 		}
-		if off > 0.9*float64(got.ErrorBound.Microseconds()) {
+		if off > 0.9*bound {
 			close++
 		}
 		other := a.Then(b.Then(c.Snapshot))
-		d, narrower := int64(other.RemoteUsec-whole.RemoteUsec), whole.ErrorBound-other.ErrorBound // wider may be: c is asked there and back
+		d := int64(other.RemoteUsec - whole.RemoteUsec)
+		// It may be wider, as c is asked there and back.
+		narrower := whole.ErrorBound - other.ErrorBound
 		older := (other.Age - whole.Age).Abs()
 		if a.SilentAfter != b.SilentAfter || b.SilentAfter != c.SilentAfter {
 			older = 0 // the one that is nearer to being silent counts, and At forgets ages below 0
 		}
-		if sharp == 0 && (max(d, -d) > 3 || narrower > whole.ErrorBound/1000+5*us || older > 50*ms) {
-			t.Fatalf("seed %d, run %d: the first two first %v, the last two first %v", seed, i, whole, other)
+		differ := max(d, -d) > 3 || narrower > whole.ErrorBound/1000+5*us || older > 50*ms
+		if sharp == 0 && differ {
+			t.Fatalf("seed %d, run %d: the first two first %v, the last two first %v",
+				seed, i, whole, other)
 		}
-		bThen := b.At(a.RemoteUsec)
 		const wide = math.MaxInt64
-		if good := a.Within(wide) == nil && bThen.Within(wide) == nil; good != (ab.Within(wide) == nil) {
-			t.Fatalf("seed %d, run %d: %v and %v together %v", seed, i, a.Within(wide), bThen.Within(wide), ab.Within(wide))
+		errA := a.Within(wide)
+		errB := b.At(a.RemoteUsec).Within(wide)
+		errAB := ab.Within(wide)
+		if bothGood := errA == nil && errB == nil; bothGood != (errAB == nil) {
+			t.Fatalf("seed %d, run %d: %v and %v together %v", seed, i, errA, errB, errAB)
 		}
 		if ab.MinimumOneWayDelay != a.MinimumOneWayDelay+b.MinimumOneWayDelay ||
 			(ab.FloorScatter > 0) != (a.FloorScatter > 0 && b.FloorScatter > 0) {
 			t.Fatalf("seed %d, run %d: %v and %v together %v", seed, i, a, b, ab)
 		}
-		jumped, anew := a.Snapshot, b.Snapshot
+		jumped := a.Snapshot
 		jumped.Steps++
+		anew := b.Snapshot
 		anew.Steps--
-		for _, both := range []timesync.Snapshot{jumped.Then(b.Snapshot), a.Then(anew), jumped.Then(anew)} {
+		for _, both := range []timesync.Snapshot{
+			jumped.Then(b.Snapshot),
+			a.Then(anew),
+			jumped.Then(anew),
+		} {
 			if both.Steps == ab.Steps {
 				t.Fatalf("seed %d, run %d: a jump leaves Steps alone", seed, i)
 			}
 		}
-		if a.Then(timesync.Snapshot{}) != (timesync.Snapshot{}) || (timesync.Snapshot{}).Then(a.Snapshot) != (timesync.Snapshot{}) {
+		var unknown timesync.Snapshot
+		if a.Then(unknown) != unknown || unknown.Then(a.Snapshot) != unknown {
 			t.Fatal("what is unknown is known behind another one")
 		}
 	}
@@ -357,20 +454,25 @@ func TestSnapshotInverse(t *testing.T) {
 		}
 		want := m.RemoteUsec + uint64(rng.Int64N(1<<42)-1<<41)
 		local := m.LocalTime(want)
-		d, before := int64(m.At(local).RemoteUsec-want), int64(m.At(local-1).RemoteUsec-want)
+		d := int64(m.At(local).RemoteUsec - want)
+		before := int64(m.At(local-1).RemoteUsec - want)
 		if d < 0 || d > 1 || before >= 0 {
-			t.Fatalf("seed %d: %+v: %d reads %d us more, 1 us before %d", seed, m.Snapshot, local, d, before)
+			t.Fatalf("seed %d: %+v: %d reads %d us more, 1 us before %d",
+				seed, m.Snapshot, local, d, before)
 		}
 	}
-	if got := (timesync.Snapshot{}).LocalTime(5); got != 5 {
-		t.Errorf("of nothing %d", got)
-	}
 	for bound, us := range map[time.Duration]uint64{1: 1, us: 1, us + 1: 2, 7 * sec: 7e6} {
-		if first, last := (timesync.Snapshot{RemoteUsec: 5, ErrorBound: bound}).Interval(); 5-first != us || last-5 != us {
+		known := timesync.Snapshot{RemoteUsec: 5, ErrorBound: bound}
+		if first, last := known.Interval(); 5-first != us || last-5 != us {
 			t.Errorf("5 us to %v is from %d to %d", bound, int64(first), last)
 		}
 	}
-	if first, last := (timesync.Snapshot{}).Interval(); first != 0 || last != math.MaxUint64 || (timesync.Snapshot{}).At(7) != (timesync.Snapshot{}) {
+	var unknown timesync.Snapshot
+	if got := unknown.LocalTime(5); got != 5 {
+		t.Errorf("of nothing %d", got)
+	}
+	first, last := unknown.Interval()
+	if first != 0 || last != math.MaxUint64 || unknown.At(7) != unknown {
 		t.Errorf("what is not known is from %d to %d", first, last)
 	}
 }
@@ -385,7 +487,8 @@ func TestSnapshotTravels(t *testing.T) {
 		}
 		wire := must(sent.AppendBinary([]byte("before")))
 		var got timesync.Snapshot
-		if err := got.UnmarshalBinary(wire[len("before"):]); err != nil || len(wire) > len("before")+64 {
+		err := got.UnmarshalBinary(wire[len("before"):])
+		if err != nil || len(wire) > len("before")+64 {
 			t.Fatalf("seed %d: %+v: %d bytes, %v", seed, sent, len(wire), err)
 		}
 		rounding := math.Abs(got.Skew - sent.Skew) // of the skew, ppm: its error grows by as much
@@ -413,10 +516,21 @@ func TestSnapshotTravels(t *testing.T) {
 		}
 	}
 	good := newMapped(rng, 1, 0).Snapshot
-	for _, nothing := range []timesync.Snapshot{{}, {ErrorBound: 2 * time.Hour}, {ErrorBound: -1}, {RemoteUsec: 7}, {ErrorBound: 1, Skew: math.NaN()}, {ErrorBound: 1, Skew: math.Inf(-1)},
-		{ErrorBound: 1, Skew: 6e5}, {ErrorBound: 1, SkewError: 2e6}, {ErrorBound: 1, SkewError: math.NaN()}, {ErrorBound: math.MaxInt64, RemoteUsec: 5}} {
+	for _, nothing := range []timesync.Snapshot{
+		{},
+		{ErrorBound: 2 * time.Hour},
+		{ErrorBound: -1},
+		{RemoteUsec: 7},
+		{ErrorBound: 1, Skew: math.NaN()},
+		{ErrorBound: 1, Skew: math.Inf(-1)},
+		{ErrorBound: 1, Skew: 6e5},
+		{ErrorBound: 1, SkewError: 2e6},
+		{ErrorBound: 1, SkewError: math.NaN()},
+		{ErrorBound: math.MaxInt64, RemoteUsec: 5},
+	} {
 		got := good
-		if err := got.UnmarshalBinary(must(nothing.AppendBinary(nil))); err != nil || got != (timesync.Snapshot{}) {
+		err := got.UnmarshalBinary(must(nothing.AppendBinary(nil)))
+		if err != nil || got != (timesync.Snapshot{}) {
 			t.Errorf("%+v arrives as %+v, %v", nothing, got, err)
 		}
 	}
@@ -499,19 +613,23 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestJitter: Jitter is what RFC 3550 counts, in its own words: of datagrams in the order in which they come.
+// TestJitter: Jitter is what RFC 3550 counts, in its own words: of datagrams in the order in which
+// they come.
 func TestJitter(t *testing.T) {
 	rng := newRand(seed, 'r')
 	for range 20 {
 		var s timesync.TimeSynchronizer
 		jitter := 20_000 * rng.Float64()
-		now, transit, want := rng.Uint64(), 0.0, 0.0
+		now := rng.Uint64()
+		transit := 0.0
+		want := 0.0
 		var wants []float64
 		for i := range 3000 {
 			now += 20_000
 			sent := now &^ 7 // a stamp has units of 8 us
 			delay := 20_000 + uint64(rng.ExpFloat64()*jitter)
-			s.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(sent+5e9), sent+delay)
+			stamp := timesync.LocalTimeToDatagramTS24(sent + 5e9)
+			s.OnAuthenticatedDatagramTimestamp(stamp, sent+delay)
 			if i%25 == 1 {
 				s.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(5e9+20_000), sent+delay)
 			}
@@ -523,24 +641,29 @@ func TestJitter(t *testing.T) {
 		}
 		got, _ := s.Snapshot(now + 20_000)
 		lately := wants[len(wants)-12:] // it may be 0.2 s old
-		if !slices.ContainsFunc(lately, func(want float64) bool {
+		isRight := func(want float64) bool {
 			return math.Abs(float64(got.Jitter.Microseconds())-want) < 0.01*want+20
-		}) {
+		}
+		if !slices.ContainsFunc(lately, isRight) {
 			t.Errorf("seed %d: jitter %v, want one of %.0f us", seed, got.Jitter, lately)
 		}
 	}
 }
 
-// TestNowUsec: NowUsec and UsecAt are one clock, which runs as that of package time, and TimeAt is the way back.
+// TestNowUsec: NowUsec and UsecAt are one clock, which runs as that of package time, and TimeAt is
+// the way back.
 func TestNowUsec(t *testing.T) {
-	before, then, after := timesync.NowUsec(), time.Now(), timesync.NowUsec()
+	before := timesync.NowUsec()
+	then := time.Now()
+	after := timesync.NowUsec()
 	got := timesync.UsecAt(then)
 	if got < before || got > after {
 		t.Errorf("UsecAt says %d, read between %d and %d", got, before, after)
 	}
 	for _, later := range []time.Duration{-time.Hour, 0, time.Hour} {
 		want := got + uint64(later/us)
-		if usec := timesync.UsecAt(then.Add(later)); usec-want > 1 && want-usec > 1 { // rounded towards the start
+		usec := timesync.UsecAt(then.Add(later))
+		if usec-want > 1 && want-usec > 1 { // rounded towards the start
 			t.Errorf("%v later: %d, want %d", later, usec, want)
 		}
 	}
