@@ -49,7 +49,8 @@ func (p *player) run(ctx context.Context, send func(datagram []byte)) {
 func network(rng *rand.Rand, delay time.Duration, inbox chan<- []byte) (send func([]byte)) {
 	return func(datagram []byte) {
 		if rng.IntN(20) > 0 {
-			time.AfterFunc(delay+time.Duration(rng.Int64N(int64(delay/5))), func() { inbox <- datagram })
+			jitter := time.Duration(rng.Int64N(int64(delay / 5)))
+			time.AfterFunc(delay+jitter, func() { inbox <- datagram })
 		}
 	}
 }
@@ -74,7 +75,8 @@ func TestInBubble(t *testing.T) {
 
 		time.Sleep(10 * time.Second)
 		remote, ok := a.RemoteTime(a.nowUsec())
-		if off := time.Duration(remote-b.nowUsec()) * time.Microsecond; !ok || off.Abs() > 2*time.Millisecond {
+		off := time.Duration(remote-b.nowUsec()) * time.Microsecond
+		if !ok || off.Abs() > 2*time.Millisecond {
 			t.Errorf("seed %d: a knows b's clock to %v, %v", seed, off, ok)
 		}
 		stop()

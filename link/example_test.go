@@ -30,19 +30,28 @@ func Example() {
 // Two peers act at an instant that they agree on, as when they start a song together or
 // open a path through two NATs: one of them proposes it in the other's time.
 func Example_agreedInstant() {
-	var ours, theirs link.Link                 // of two peers
-	const delay, ahead = 20_000, 5_000_000_000 // microseconds; their clock is 83 minutes ahead
+	var ours, theirs link.Link // of two peers
+
+	// In microseconds. Their clock is 83 minutes ahead.
+	const delay, ahead = 20_000, 5_000_000_000
 	for now := uint64(1_000_000); now < 2_000_000; now += 100_000 {
 		theirs.ReadHeader(ours.AppendHeader(nil, now), now+ahead+delay)
 		ours.ReadHeader(theirs.AppendHeader(nil, now+ahead), now+delay)
 	}
+
+	// We propose to act half a second from now. The instant is 3 bytes of the next datagram.
 	const now, after = 2_000_000, 500_000
-	instant, err := ours.ProposeInstant(now, now+after, 50*time.Millisecond) // 3 bytes of the next datagram
-	heard := uint64(now + ahead + delay)                                     // on their clock
+	const within = 50 * time.Millisecond
+	instant, err := ours.ProposeInstant(now, now+after, within)
+
+	heard := uint64(now + ahead + delay) // on their clock
 	at, late := link.AcceptInstant(heard, instant)
-	fmt.Println("they act", (time.Duration(at-heard) * time.Microsecond).Round(time.Millisecond), "after they hear it,", err, late)
-	_, err = ours.ProposeInstant(now, now+17_000_000, 50*time.Millisecond)
-	fmt.Println(errors.Is(err, link.ErrAhead)) // later than link.MaxAhead it would be taken for past, without any sign
+	wait := time.Duration(at-heard) * time.Microsecond
+	fmt.Println("they act", wait.Round(time.Millisecond), "after they hear it,", err, late)
+
+	// Later than link.MaxAhead an instant would be taken for past, without any sign.
+	_, err = ours.ProposeInstant(now, now+17_000_000, within)
+	fmt.Println(errors.Is(err, link.ErrAhead))
 	// Output:
 	// they act 480ms after they hear it, <nil> <nil>
 	// true
@@ -76,15 +85,21 @@ func ExampleLink_Wait() {
 // there from a reading of this machine's clock, time.UnixMicro from one that counts from 1970.
 func ExampleLink_clock() {
 	var client, server link.Link
-	const delay = 20_000                                                                // microseconds
-	now := clock.Now()                                                                  // this machine's clock
-	ahead := uint64(time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC).UnixMicro()) - now // the server's counts from 1970
+	const delay = 20_000 // microseconds
+	now := clock.Now()   // this machine's clock
+
+	// The server's clock counts from 1970.
+	serverNow := time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
+	ahead := uint64(serverNow.UnixMicro()) - now
+
 	for at := now - 2_000_000; int64(now-at) > 0; at += 100_000 {
 		server.ReadHeader(client.AppendHeader(nil, at), at+ahead+delay)
 		client.ReadHeader(server.AppendHeader(nil, at+ahead), at+delay)
 	}
+
 	remote, _ := client.RemoteTime(now)
-	fmt.Println("there it is", time.UnixMicro(int64(remote)).UTC().Round(time.Second).Format(time.DateTime))
+	there := time.UnixMicro(int64(remote)).UTC().Round(time.Second)
+	fmt.Println("there it is", there.Format(time.DateTime))
 
 	fireworks := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 	view, _ := client.Snapshot(now)

@@ -14,8 +14,9 @@ import (
 )
 
 var (
-	lifeWorlds = testkit.Count("life.worlds", "drawn worlds for each row of TestLifeCycle", 10, 40, 200)
-	lifeSeed   = flag.Uint64("life.seed", 7_201_000, "the first one's seed")
+	lifeWorlds = testkit.Count("life.worlds",
+		"drawn worlds for each row of TestLifeCycle", 10, 40, 200)
+	lifeSeed = flag.Uint64("life.seed", 7_201_000, "the first one's seed")
 )
 
 // TestLifeCycle: after each event both ends are right again, and say that they may be relied on, in
@@ -26,7 +27,9 @@ func TestLifeCycle(t *testing.T) {
 	var dice simnet.Dice
 	set := func(lo, hi time.Duration) func(s *sleepers) {
 		return func(s *sleepers) {
-			s.clocks[s.rng.IntN(2)].Step(s.Now(), int64(dice.Sign())*dice.LogSpan(lo, hi).Microseconds())
+			clock := s.clocks[s.rng.IntN(2)]
+			sign := int64(dice.Sign())
+			clock.Step(s.Now(), sign*dice.LogSpan(lo, hi).Microseconds())
 		}
 	}
 	sleep := func(end int, lo, hi time.Duration) func(s *sleepers) {
@@ -48,13 +51,32 @@ func TestLifeCycle(t *testing.T) {
 		at60   limits
 		at4    limits
 	}{
-		{"the connection starts", nil, limits{sec, 300 * time.Millisecond, 0}, limits{2 * sec, 2 * sec, 0}},
-		{"the network changes: ways three times as long", path(3), limits{sec, 0, 0}, limits{2 * sec, 0, 0}},
-		{"the network changes: ways a third as long", path(1. / 3), limits{sec, 16 * sec, 0}, limits{2 * sec, 40 * sec, 0}},
-		{"the peer's process restarts", func(s *sleepers) {
-			s.links[1].Reset()
-			s.clocks[1].Step(s.Now(), s.rng.Int64())
-		}, limits{sec, sec, sec / 2}, limits{3 * sec, 3 * sec, sec}},
+		{
+			name: "the connection starts",
+			at60: limits{sec, 300 * ms, 0},
+			at4:  limits{2 * sec, 2 * sec, 0},
+		},
+		{
+			name:   "the network changes: ways three times as long",
+			happen: path(3),
+			at60:   limits{sec, 0, 0},
+			at4:    limits{2 * sec, 0, 0},
+		},
+		{
+			name:   "the network changes: ways a third as long",
+			happen: path(1. / 3),
+			at60:   limits{sec, 16 * sec, 0},
+			at4:    limits{2 * sec, 40 * sec, 0},
+		},
+		{
+			name: "the peer's process restarts",
+			happen: func(s *sleepers) {
+				s.links[1].Reset()
+				s.clocks[1].Step(s.Now(), s.rng.Int64())
+			},
+			at60: limits{sec, sec, sec / 2},
+			at4:  limits{3 * sec, 3 * sec, sec},
+		},
 		{
 			name:   "a machine sleeps up to 33 s",
 			happen: sleep(1, 16*sec, 33*sec),
@@ -67,11 +89,16 @@ func TestLifeCycle(t *testing.T) {
 			at60:   limits{5 * sec, 19 * sec, 20 * ms},
 			at4:    limits{6 * sec, 22 * sec, 300 * ms},
 		},
-		{"this process is stopped", func(s *sleepers) {
-			lasting := dice.Span(16*sec, 300*sec)
-			s.sleep(0, lasting)
-			s.clocks[0].Step(s.Now(), lasting.Microseconds()) // its clock ran on
-		}, limits{0, sec / 2, 0}, limits{sec, 3 * sec, 0}},
+		{
+			name: "this process is stopped",
+			happen: func(s *sleepers) {
+				lasting := dice.Span(16*sec, 300*sec)
+				s.sleep(0, lasting)
+				s.clocks[0].Step(s.Now(), lasting.Microseconds()) // its clock ran on
+			},
+			at60: limits{0, sec / 2, 0},
+			at4:  limits{sec, 3 * sec, 0},
+		},
 		{
 			name:   "a clock is set",
 			happen: set(100*time.Millisecond, 30*sec),
@@ -90,14 +117,17 @@ func TestLifeCycle(t *testing.T) {
 			for seed := *lifeSeed; seed < *lifeSeed+uint64(lifeWorlds()); seed++ {
 				s := newSleepers(seed, rate)
 				dice = simnet.Dice{R: s.rng}
-				asymmetry := (s.ways[1].Base(0) - s.ways[0].Base(0)).Abs() / 2 // nobody can measure it
+				halfDifference := func() time.Duration { // of the ways: nobody can measure it
+					return (s.ways[1].Base(0) - s.ways[0].Base(0)).Abs() / 2
+				}
+				asymmetry := halfDifference()
 				if row.happen != nil {
 					s.Run(40*sec + dice.Span(0, sec))
 					row.happen(s)
 				}
 				begun := s.Now()
 				var lastWrong, lastOff, lastDoubt time.Duration
-				asymmetry = max(asymmetry, (s.ways[1].Base(0)-s.ways[0].Base(0)).Abs()/2)
+				asymmetry = max(asymmetry, halfDifference())
 				s.Every(10*time.Millisecond, begun, func() {
 					since := s.Now() - begun
 					for end := range s.links {
@@ -128,16 +158,19 @@ func TestLifeCycle(t *testing.T) {
 				return fmt.Sprintf("%.1f / %.1f / %.1f s",
 					testkit.Quantile(s, 0.5), testkit.Quantile(s, 0.95), testkit.Quantile(s, 1))
 			}
-			t.Logf("%s, %g/s: right after %s, trusted after %s, trusted and wrong for %s (median, 19 of 20, most)",
+			t.Logf("%s, %g/s: right after %s, trusted after %s, trusted and wrong for %s "+
+				"(median, 19 of 20, most)",
 				row.name, rate, spread(right), spread(trusted), spread(wrong))
-			for what, v := range map[string]struct {
-				got  []float64
-				most time.Duration
-			}{"right": {right, most.right}, "trusted": {trusted, most.trusted}, "trusted and wrong": {wrong, most.wrong}} {
-				if got := testkit.Quantile(v.got, 0.95); got > v.most.Seconds() {
-					t.Errorf("%s, %g/s: %s in 19 of 20 worlds after %.2f s, want %v", row.name, rate, what, got, v.most)
+			check := func(what string, got []float64, most time.Duration) {
+				late := testkit.Quantile(got, 0.95)
+				if late > most.Seconds() {
+					t.Errorf("%s, %g/s: %s in 19 of 20 worlds after %.2f s, want %v",
+						row.name, rate, what, late, most)
 				}
 			}
+			check("right", right, most.right)
+			check("trusted", trusted, most.trusted)
+			check("trusted and wrong", wrong, most.wrong)
 		}
 	}
 }

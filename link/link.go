@@ -3,7 +3,7 @@
 // Package link keeps time with a peer by authenticated datagrams. It puts stamps and reports in
 // front of the payload, and takes them off at the other end:
 //
-//	datagram := append(conn.AppendHeader(nil, clock.Now()), payload...)  // then encrypt and send it
+//	datagram := append(conn.AppendHeader(nil, clock.Now()), payload...)  // encrypt and send it
 //	payload, owd, ok, err := conn.ReadHeader(datagram, clock.Received()) // of what was decrypted
 //	remoteUsec, ok := conn.RemoteTime(clock.Now())                       // the peer's clock
 //
@@ -26,13 +26,13 @@
 //	MinDelta  3 bytes, if flag 0 is set: the sender's report, see MinDeltaTS24
 //	anchor    8 bytes, if flag 1 is set: the sender's clock, all of it, in microseconds
 //
-//	flag 0    there is a MinDelta: every 0.5 s for 20 s from the first one, then every second; every
-//	          50 ms while the receiver's last datagram had flag 5; and after a datagram that asks,
-//	          that was not sent, or that ends a silence of 15 s
-//	flag 1    there is an anchor: with each MinDelta, with flags 3 and 5, while the receiver's last
-//	          datagram lacked flag 2 or had flag 5, and while the receiver is silent for 15 s
-//	flag 2    the sender knows the receiver's clock and has its anchor, none contradicts it, and the
-//	          receiver's last datagram did not ask; each datagram says it anew
+//	flag 0    there is a MinDelta: every 0.5 s for 20 s from the first one, then every second;
+//	          every 50 ms while the receiver's last datagram had flag 5; and after a datagram that
+//	          asks, that was not sent, or that ends a silence of 15 s
+//	flag 1    there is an anchor: with each MinDelta, with flags 3 and 5, while the receiver's
+//	          last datagram lacked flag 2 or had flag 5, and while the receiver is silent for 15 s
+//	flag 2    the sender knows the receiver's clock and has its anchor, none contradicts it, and
+//	          the receiver's last datagram did not ask; each datagram says it anew
 //	flag 3    the sender has had no datagram or no MinDelta since its start or reset, and asks
 //	flag 4    always set: this is version 3
 //	flag 5    the sender checks what it knows, after a silence
@@ -76,7 +76,7 @@ import (
 const (
 	flagReport    = 1 << iota // there is a report
 	flagAnchor                // there is an anchor
-	flagHasAnchor             // we know the receiver's clock and have its anchor, and it did not ask
+	flagHasAnchor             // we know the receiver's clock, have its anchor, and it did not ask
 	flagAsks                  // we have had no datagram, or no report, since the start or the reset
 	flagVersion               // this is version 3
 	flagChecks                // we check what we know, and wait for reports and anchors
@@ -161,7 +161,9 @@ type Link struct {
 
 // Inputs are the methods of a timesync.TimeSynchronizer that a Recorder wants to see.
 type Inputs interface {
-	OnAuthenticatedDatagramTimestamp(remoteSendTS24 timesync.Counter24, localRecvUsec uint64) (owd time.Duration, ok bool)
+	OnAuthenticatedDatagramTimestamp(
+		remoteSendTS24 timesync.Counter24, localRecvUsec uint64,
+	) (owd time.Duration, ok bool)
 	OnPeerMinDeltaTS24(minDelta timesync.Counter24, localRecvUsec uint64)
 	Anchor(localUsec, remoteUsec uint64)
 	Reset()
@@ -321,7 +323,9 @@ func (l *Link) SendFailed() {
 // ReadHeader first checks whether the peer has restarted, and then takes the stamp. An anchor comes
 // next if ok is false. The MinDelta follows, unless one that was sent later arrived in the last
 // second. An anchor comes last if ok is true.
-func (l *Link) ReadHeader(datagram []byte, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
+func (l *Link) ReadHeader(
+	datagram []byte, recvUsec uint64,
+) (payload []byte, owd time.Duration, ok bool, err error) {
 	h, payload, err := parse(datagram)
 	if err != nil {
 		return nil, 0, false, err

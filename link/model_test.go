@@ -139,7 +139,8 @@ func (m *model) misses() (what string) {
 				i, off, margin, ok)
 		}
 		if bound := s.ErrorBound.Microseconds(); max(wrong, -wrong) > bound+2 {
-			what += fmt.Sprintf("end %d is %d us off the truth, more than its bound, %d; ", i, wrong, bound)
+			what += fmt.Sprintf("end %d is %d us off the truth, more than its bound, %d; ",
+				i, wrong, bound)
 		}
 	}
 	return what

@@ -17,7 +17,8 @@ func TestRecord(t *testing.T) {
 	a.Record(recorder)
 	now := uint64(1 << 40)
 	for second := range 30 {
-		if now = talk(&a, &b, now, 1e9, 20*time.Millisecond, time.Second); second == 15 {
+		now = talk(&a, &b, now, 1e9, 20*time.Millisecond, time.Second)
+		if second == 15 {
 			a.Reset()
 			b.Reset()
 		}
@@ -30,12 +31,15 @@ func TestRecord(t *testing.T) {
 	}
 	var last record.Moment
 	for m, err := range record.Replay(&file) {
-		if last = m; err != nil {
+		last = m
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	want, _ := a.Snapshot(now)
-	if got, ok := last.Ends[0].Snapshot(now); !ok || got != want || last.Ends[0].Stats() != a.Stats() || last.LocalUsec != now {
+	got, ok := last.Ends[0].Snapshot(now)
+	stats := last.Ends[0].Stats()
+	if !ok || got != want || stats != a.Stats() || last.LocalUsec != now {
 		t.Errorf("%v, live %v, the last at %d", got, want, last.LocalUsec)
 	}
 }

@@ -16,8 +16,9 @@ import (
 )
 
 var (
-	trustWorlds = testkit.Count("trust.worlds", "drawn worlds for each row of TestSleeps", 20, 100, 1000)
-	trustSeed   = flag.Uint64("trust.seed", 7_200_000, "the first one's seed")
+	trustWorlds = testkit.Count("trust.worlds",
+		"drawn worlds for each row of TestSleeps", 20, 100, 1000)
+	trustSeed = flag.Uint64("trust.seed", 7_200_000, "the first one's seed")
 )
 
 // turn is what the offset wraps after.
@@ -126,7 +127,9 @@ func TestSleeps(t *testing.T) {
 			dice := simnet.Dice{R: s.rng}
 			lasting := dice.Span(34*time.Second, 600*time.Second)
 			if seed%2 == 0 { // near a multiple of what the offset wraps after
-				lasting = turn*time.Duration(1+s.rng.IntN(8)) + time.Duration(s.rng.NormFloat64()*float64(30*time.Millisecond))
+				turns := time.Duration(1 + s.rng.IntN(8))
+				beside := s.rng.NormFloat64() * float64(30*time.Millisecond)
+				lasting = turns*turn + time.Duration(beside)
 			}
 			sleeper := s.rng.IntN(2)
 			s.Run(dice.Span(10*time.Second, 100*time.Second))
@@ -141,8 +144,11 @@ func TestSleeps(t *testing.T) {
 				switch {
 				case !heard[end]:
 				case beyond > 0:
-					wrong = fmt.Sprintf("end %d trusts a time that is %v beyond its bound, %v after", end, beyond, s.Now()-woke)
-					longest = max(longest, s.Now()-woke)
+					since := s.Now() - woke
+					wrong = fmt.Sprintf(
+						"end %d trusts a time that is %v beyond its bound, %v after",
+						end, beyond, since)
+					longest = max(longest, since)
 				case trusts && trusted[end] < 0:
 					trusted[end] = s.Now() - woke
 				}
@@ -159,20 +165,24 @@ func TestSleeps(t *testing.T) {
 			if wrong != "" {
 				bad++
 				if bad <= 5 {
-					t.Logf("seed %d, %g a second: end %d slept for %v: %s", seed, rate, sleeper, lasting, wrong)
+					t.Logf("seed %d, %g a second: end %d slept for %v: %s",
+						seed, rate, sleeper, lasting, wrong)
 				}
 			}
 			for end, at := range trusted {
 				if at < 0 {
-					t.Errorf("seed %d, %g a second, slept for %v: end %d trusts nothing 40 s later", seed, rate, lasting, end)
+					t.Errorf("seed %d, %g a second, slept for %v: end %d trusts nothing 40 s later",
+						seed, rate, lasting, end)
 				}
 				back = append(back, at.Seconds())
 			}
 		}
-		t.Logf("%g a second: %d of %d sleeps; trusted again after %.1f / %.1f s, median / most; the last wrong one %v after",
+		t.Logf("%g a second: %d of %d sleeps; trusted again after %.1f / %.1f s, median / most; "+
+			"the last wrong one %v after",
 			rate, bad, worlds, testkit.Quantile(back, 0.5), testkit.Quantile(back, 1), longest)
 		if bad > 0 {
-			t.Errorf("%g a second: after %d of %d sleeps somebody trusted a time beyond its bound", rate, bad, worlds)
+			t.Errorf("%g a second: after %d of %d sleeps somebody trusted a time beyond its bound",
+				rate, bad, worlds)
 		}
 	}
 }
@@ -332,7 +342,8 @@ func TestReroutedEarly(t *testing.T) {
 		s.Run(reroute + 2*time.Minute)
 		if wrong != "" {
 			bad++
-			t.Logf("seed %d: from end %d 60 ms longer, the other way %v shorter: %s", seed, longer, shorter, wrong)
+			t.Logf("seed %d: from end %d 60 ms longer, the other way %v shorter: %s",
+				seed, longer, shorter, wrong)
 		}
 	}
 	if bad > worlds/40 {
@@ -348,7 +359,8 @@ func TestSuspended(t *testing.T) {
 		s := newSleepers(seed, 62.5)
 		dice := simnet.Dice{R: s.rng}
 		lasting := dice.Span(73*time.Second, 262*time.Second)
-		socket, suspended := [][]byte(nil), false
+		var socket [][]byte
+		suspended := false
 		receive := func(datagram []byte) {
 			if suspended {
 				if len(socket) < 200 {
@@ -387,7 +399,8 @@ func TestSuspended(t *testing.T) {
 				if end == 1 {
 					asymmetry = -asymmetry
 				}
-				if d := (wrong - asymmetry).Abs(); (!ok || d > off && wrong.Abs() > off) && !t.Failed() {
+				isOff := (wrong-asymmetry).Abs() > off && wrong.Abs() > off
+				if (!ok || isOff) && !t.Failed() {
 					t.Errorf("seed %d, suspended for %v: end %d is off by %v %v after, ok %v, %v",
 						seed, lasting, end, wrong, s.Now()-woke, ok, known)
 				}
@@ -456,10 +469,13 @@ func TestOutage(t *testing.T) {
 				t.Logf("seed %d, silent for %v to %v: not trusted for %v", seed, c.from, c.to, wait)
 			}
 		}
-		t.Logf("silent for %v to %v: not trusted for %.3f / %.3f s, median / most; %d of %d say that a clock was set",
+		t.Logf("silent for %v to %v: not trusted for %.3f / %.3f s, median / most; "+
+			"%d of %d say that a clock was set",
 			c.from, c.to, testkit.Quantile(waits, 0.5), testkit.Quantile(waits, 1), stepped, worlds)
-		if late := testkit.Quantile(waits, 0.95); late > c.most.Seconds() {
-			t.Errorf("silent for %v to %v: 1 in 20 waits is longer than %.3f s, want %v", c.from, c.to, late, c.most)
+		late := testkit.Quantile(waits, 0.95)
+		if late > c.most.Seconds() {
+			t.Errorf("silent for %v to %v: 1 in 20 waits is longer than %.3f s, want %v",
+				c.from, c.to, late, c.most)
 		}
 	}
 }
@@ -521,7 +537,8 @@ func TestHeldAsks(t *testing.T) {
 		s.Run(30 * time.Second)
 		holding = true
 		for i, datagram := range held {
-			s.At(s.Now()+hold*time.Duration(i)/time.Duration(len(held)), func() { receive(datagram) })
+			wait := hold * time.Duration(i) / time.Duration(len(held))
+			s.At(s.Now()+wait, func() { receive(datagram) })
 		}
 		s.Run(s.Now() + hold)
 		holding = false
@@ -533,8 +550,11 @@ func TestHeldAsks(t *testing.T) {
 				local := s.usec(end)
 				known, ok := s.links[end].Snapshot(local)
 				off := time.Duration(int64(known.RemoteUsec-s.usec(1-end))) * time.Microsecond
-				if (!ok || known.SinceStep < 20*time.Second && !known.StepSeen || off.Abs() > known.ErrorBound) && !t.Failed() {
-					t.Errorf("seed %d, held for %v: end %d is off by %v, ok %v, %v", seed, hold, end, off, ok, known)
+				forgot := known.SinceStep < 20*time.Second && !known.StepSeen
+				isOff := off.Abs() > known.ErrorBound
+				if (!ok || forgot || isOff) && !t.Failed() {
+					t.Errorf("seed %d, held for %v: end %d is off by %v, ok %v, %v",
+						seed, hold, end, off, ok, known)
 				}
 			}
 		})
