@@ -161,7 +161,7 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (time.Dur
 }
 
 // notice collects what happened since the last call of the slow path: whether a reader took the
-// report, and which datagram was the fastest on the fast path.
+// report, and which datagrams were the fastest on the fast path.
 func (s *TimeSynchronizer) notice(x float64, localUsec uint64) {
 	if s.published.report.isTold() || s.both.peer.isOriginal() { // an original is told the minimum
 		s.both.outgoing = outgoing{}
@@ -291,8 +291,8 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 // only, and from the first Anchor on RemoteTime returns full readings. That first one may come
 // before any datagram.
 //
-// Later, call Anchor with each report. A sleep or a clock step of more
-// than 33.5 s changes the multiple of 67.1 s, and after a silence Within waits for an anchor.
+// Later, call Anchor with each report. A sleep or a clock step of more than 33.5 s changes the
+// multiple of 67.1 s, and after a silence Within waits for an anchor.
 //
 // While an anchor contradicts what is known, Within returns ErrAmbiguous. An anchor that is ahead
 // is believed at once, since no message comes from the future. One that is behind may have been
@@ -537,7 +537,8 @@ func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts per million,
 // from -1000 to 1000. ok is false while it is not known to 25 ppm; RemoteTime runs at the best
-// guess until then. That takes seconds to minutes: docs/PRODUCTION.md has figures. Snapshot.SkewError says how well it is known.
+// guess until then. That takes seconds to minutes: docs/PRODUCTION.md has figures.
+// Snapshot.SkewError says how well it is known.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	var v view
 	if !s.published.load(&v) || v.dispersion > priorSkew/4 {
@@ -1004,7 +1005,7 @@ func (s *Snapshot) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// Stats counts since the start or Reset. The counts lag by up to 5 s, or until the next datagram.
+// Stats counts since the start or Reset. The counts lag by 0.2 s, or until the next datagram.
 type Stats struct {
 	// Datagrams counts all datagrams that were passed in.
 	Datagrams uint64
@@ -1092,7 +1093,6 @@ func (a *anchors) inARow(x float64, turns int64) bool {
 	return a.row >= outliersInARow && x-a.rowFrom >= heldTime
 }
 
-// ---- The association: both ways together ----
 // ---- The association: both ways together ----
 
 const (
@@ -1898,8 +1898,8 @@ const (
 	skewDrift  = 0.1e-6 / 1e6   // per us: temperature changes a skew this fast
 )
 
-// longSilence is the last silence that was longer than a rate is kept. If there was no clock step in
-// it, the offset changed by what the clocks drifted apart.
+// longSilence is the last silence that was longer than a rate is kept. If there was no clock step
+// in it, the offset changed by what the clocks drifted apart.
 type longSilence struct {
 	from   float64 // x at which it began
 	to     float64 // x at which it ended
@@ -1973,7 +1973,7 @@ func (c *clock) bend(by, t float64) {
 }
 
 // learn takes what the points of both ways say of the skew, and returns by how much the skew
-// changed. lasts says that the newest points tell it for longer than a queue lasts.
+// changed. lasts says that the way with the newest point tells it for longer than a queue lasts.
 func (c *clock) learn(i, o gaussian, lasts bool) (change float64) {
 	both := i.variance > 0 && o.variance > 0
 	before := c.skew
@@ -2042,9 +2042,9 @@ type arbiter struct {
 	symmetric    float64 // us: the reference round trip when the asymmetry was last 0
 	expiry       float64 // us: time left until the asymmetry decays
 	age          float64 // us: for how long the round trip has been the reference one
-	candidate    float64 // us: another round trip, which may become the reference
+	candidate    float64 // us: another round trip: it may become the reference, or was it until fellAt
 	candidateAge float64 // us: for how long the round trip has been that
-	fellAt       float64 // x at which the reference fell from the candidate in warm-up
+	fellAt       float64 // x at which the reference last fell far in warm-up
 	original     bool    // the peer is an original, which shows late that its floor rose
 	jumped       bool    // the offset jumped, so what looks like an asymmetry may be a clock step
 }
@@ -2083,7 +2083,8 @@ func (r *arbiter) warmingUp() bool { return r.age < warmUp }
 func (r *arbiter) isEarly() bool { return r.age < 2*settledTime }
 
 // isLonger reports whether a round trip that is d longer is another one, however small d is: a long
-// time has shown the shortest. An original tells late that its floor fell.
+// time has shown the shortest. Beside an original that may be too short, since it tells late that
+// its floor rose.
 func (r *arbiter) isLonger(d float64) bool {
 	// Queues and noise make a round trip longer, so the shorter one is that of the path.
 	// rule: a round trip that is well known is not a little longer
@@ -2352,8 +2353,8 @@ func (b *bucket) rise(d float64) {
 	}
 }
 
-// sample is the fastest datagram of a span of time. It is passed by pointer: copying it from part to
-// part would make a datagram cost 2 to 3 ns more.
+// sample is the fastest datagram of a span of time. It is passed by pointer: copying it from part
+// to part would make a datagram cost 2 to 3 ns more.
 type sample struct {
 	from  float64 // x at which the span begins
 	to    float64 // x at which it ends
@@ -2381,8 +2382,8 @@ type outliers struct {
 const apart = 5e3
 
 // add takes an early outlier that arrived at x, y us above the floor, and returns by how much the
-// floor fell if it is believed. At first is the session so young that nobody relies on it; then
-// datagrams of one moment count each.
+// floor fell if it is believed. first says that the session is so young that nobody relies on it;
+// then datagrams of one moment count each.
 func (o *outliers) add(x, y float64, first bool) (by float64, believed bool) {
 	switch {
 	case y > o.y+second: // no jitter is that large: the ones before had another cause
@@ -2407,8 +2408,8 @@ func (o *outliers) add(x, y float64, first bool) (by float64, believed bool) {
 	return by, true
 }
 
-// mayBeStep reports whether an outlier waits that only a clock step explains: receive times that are
-// swapped make no datagram early by more than a second.
+// mayBeStep reports whether an outlier waits that only a clock step explains: receive times that
+// are swapped make no datagram early by more than a second.
 func (o *outliers) mayBeStep() bool { return o.row > 0 && o.y < -second }
 
 // endBucket counts buckets in a row that had outliers.
@@ -2493,8 +2494,8 @@ func (w *way) start(level, x float64) {
 // whichever is less.
 func (w *way) scatter() float64 { return min(w.meanResidual, w.spread) }
 
-// mayDrift returns how far, in us, the floor may have drifted in the time t: at most a second, since
-// clocks that are further apart than they were have been set.
+// mayDrift returns how far, in us, the floor may have drifted in the time t: at most a second,
+// since clocks that are further apart than they were have been set.
 func mayDrift(sigma, t float64) float64 { return min(sigmas/2*sigma*t, second) }
 
 // upperGate returns how many us above the floor a sample that ends at x still counts as near.
@@ -2979,7 +2980,7 @@ const (
 // resolution learns the unit of which deltas are multiples where both clocks are coarse.
 type resolution struct {
 	guess uint16 // us: the unit may be this
-	hits  uint8  // differences that were multiples of it, at most longRun; any other halves them
+	hits  uint8  // differences that were multiples of it, at most longRun
 }
 
 // learn takes the difference, in us, of two datagrams of about the same moment. Apart from the
@@ -3173,8 +3174,8 @@ const (
 	reportNone  = 4 // whatever arrived was measured before a level shift
 )
 
-// set sets the delta, as keptPoint has it, as of localUsec. isNew says that a datagram arrived since
-// the last one was read.
+// set sets the delta, as keptPoint has it, as of localUsec. isNew says that a datagram arrived
+// since the last one was read.
 func (r *ownReport) set(delta uint32, localUsec uint64, isNew bool) {
 	kind := uint64(reportOnce)
 	if !isNew {

@@ -1185,7 +1185,7 @@ export class Synchronizer extends RemoteClock {
 
 	/**
 	 * Collects what happened since the last call of the slow path: whether a reader took the
-	 * report, and which datagram was the fastest on the fast path.
+	 * report, and which datagrams were the fastest on the fast path.
 	 * @param {number} x
 	 * @param {Usec} now
 	 */
@@ -2679,7 +2679,8 @@ class RateClock {
 
 	/**
 	 * Learns what the points of both ways say of the skew, and returns by how much the skew
-	 * changed. lasts says that the newest points tell it for longer than a queue lasts.
+	 * changed. lasts says that the way with the newest point tells it for longer than a queue
+	 * lasts.
 	 * @param {Gaussian} i
 	 * @param {Gaussian} o
 	 * @param {boolean} lasts
@@ -2784,9 +2785,9 @@ class Arbiter {
 	symmetric = 0; // us: the reference round trip when the asymmetry was last 0
 	expiry = 0; // us: time left until the asymmetry decays
 	age = 0; // us: for how long the round trip has been the reference one
-	candidate = 0; // us: another round trip, which may become the reference
+	candidate = 0; // us: another round trip: it may become the reference, or was it until fellAt
 	candidateAge = 0; // us: for how long the round trip has been that
-	fellAt = 0; // x at which the reference fell from the candidate in warm-up
+	fellAt = 0; // x at which the reference last fell far in warm-up
 	original = false; // the peer is an original, which shows late that its floor rose
 	jumped = false; // the offset jumped, so what looks like an asymmetry may be a clock step
 
@@ -2827,7 +2828,8 @@ class Arbiter {
 
 	/**
 	 * Returns whether a round trip that is d longer is another one, however small d is: a long
-	 * time has shown the shortest. An original tells late that its floor fell.
+	 * time has shown the shortest. Beside an original that may be too short, since it tells late
+	 * that its floor rose.
 	 * @param {number} d us
 	 */
 	isLonger(d) {
@@ -3239,8 +3241,8 @@ class Outliers {
 
 	/**
 	 * Adds an early outlier that arrived at x, y us above the floor, and returns by how much the
-	 * floor fell, or null while that is not believed. At first is the session so young that
-	 * nobody relies on it; then datagrams of one moment count each.
+	 * floor fell, or null while that is not believed. first says that the session is so young
+	 * that nobody relies on it; then datagrams of one moment count each.
 	 * @param {number} x
 	 * @param {number} y
 	 * @param {boolean} first
