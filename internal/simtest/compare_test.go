@@ -1,6 +1,6 @@
-// These tests prove how ours and the original do beside each other: as peers of one another,
-// in the first seconds, and on recorded series, also at other rates: datagrams which share a delay, since they
-// are sent while it lasts, are not taken for a path without jitter.
+// These tests prove how ours and the original do beside each other: as peers of one another, in the
+// first seconds, and on recorded series, also at other rates: datagrams which share a delay, since
+// they are sent while it lasts, are not taken for a path without jitter.
 
 package simtest
 
@@ -29,14 +29,19 @@ func ofClock(spec simnet.ClockSpec) func(uint64) simnet.ClockSpec {
 
 // path is a way in a scenario with exponential jitter.
 func path(base, jitter time.Duration) func(uint64) *simnet.Link {
-	return func(uint64) *simnet.Link { return &simnet.Link{Base: simnet.Fixed(base), Delay: simnet.Exp(jitter)} }
+	return func(uint64) *simnet.Link {
+		return &simnet.Link{
+			Base:  simnet.Fixed(base),
+			Delay: simnet.Exp(jitter),
+		}
+	}
 }
 
 var interopWorlds = testkit.Count("interop.worlds", "worlds of TestInterop for each scenario", 1, 2, 10)
 
-// TestInterop lets our end talk to an end that runs the original's algorithm, and
-// compares both with what two originals reach at the same ends, also at other cadences of reports. While
-// no clock is set and no path changes, the truth is inside of our bound. More:
+// TestInterop lets our end talk to an end that runs the original's algorithm, and compares both
+// with what two originals reach at the same ends, also at other cadences of reports. While no clock
+// is set and no path changes, the truth is inside of our bound. More:
 //
 //	go test ./internal/simtest -run TestInterop -v -interop.worlds 10 -seed.first 31000
 func TestInterop(t *testing.T) {
@@ -44,7 +49,8 @@ func TestInterop(t *testing.T) {
 	for _, cadence := range []time.Duration{100 * ms, 160 * ms, 2 * sec} {
 		for _, name := range []string{"smalljitter", "standingqueue", "clockstep"} {
 			sc := sim.ScenarioNamed(name)
-			sc.Name, sc.ReportEvery = fmt.Sprint(name, " ", cadence), func(time.Duration) time.Duration { return cadence }
+			sc.Name = fmt.Sprint(name, " ", cadence)
+			sc.ReportEvery = func(time.Duration) time.Duration { return cadence }
 			scenarios = append(scenarios, sc)
 		}
 	}
@@ -57,14 +63,17 @@ func TestInterop(t *testing.T) {
 			sc.Duration = min(sc.Duration, 120*sec)
 		}
 		var all beside
-		for seed := range uint64(worlds) {
-			b := besideOriginal(sc, *seedFirst+seed+1)
+		for i := range uint64(worlds) {
+			seed := *seedFirst + i + 1
+			b := besideOriginal(sc, seed)
 			for _, q := range []float64{0.5, 0.99} {
 				// At one datagram a second an error lasts for a third of a percent of the time.
-				was, their := b.errs[0].quantile(q+0.005), b.errs[2].quantile(q)
+				was := b.errs[0].quantile(q + 0.005)
+				their := b.errs[2].quantile(q)
 				if their > 1.05*was+20 { // our reports have other remainders, which is 8 us
-					m.fail("an original beside our end", "%s, seed %d: quantile %.2f %.0f us, two originals %.0f us",
-						sc.Name, *seedFirst+seed+1, q, their, was)
+					m.fail("an original beside our end",
+						"%s, seed %d: quantile %.2f %.0f us, two originals %.0f us",
+						sc.Name, seed, q, their, was)
 				}
 			}
 			all.add(b)
@@ -77,13 +86,18 @@ func TestInterop(t *testing.T) {
 			factor = 1.5
 		}
 		for _, q := range []float64{0.5, 0.99} {
-			was, our := all.errs[0].quantile(q), all.errs[1].quantile(q)
+			was := all.errs[0].quantile(q)
+			our := all.errs[1].quantile(q)
 			if our > factor*was+50 {
-				m.fail("our end beside an original", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, our, was)
+				m.fail("our end beside an original",
+					"%s: quantile %.2f %.0f us, two originals %.0f us",
+					sc.Name, q, our, was)
 			}
 		}
 		if max(all.missed[1], all.missed[2]) > all.missed[0] {
-			m.fail("no answer", "%s: of originals, ours, the original beside ours %d", sc.Name, all.missed)
+			m.fail("no answer",
+				"%s: of originals, ours, the original beside ours %d",
+				sc.Name, all.missed)
 		}
 	})
 }
@@ -125,8 +139,9 @@ func besideOriginal(sc sim.Scenario, seed uint64) (b beside) {
 	return b
 }
 
-// TestToldAsByAnOriginal: from 10 s after an original is known as one, it is told the least delta of ten seconds, to
-// 8 us, as another original would tell it. Delays, queues, silences, and clocks that are set change nothing about that.
+// TestToldAsByAnOriginal: from 10 s after an original is known as one, it is told the least delta of
+// ten seconds, to 8 us, as another original would tell it. Delays, queues, silences, and clocks that
+// are set change nothing about that.
 func TestToldAsByAnOriginal(t *testing.T) {
 	const asOriginal = 2 // the remainder by 3 of a report that only an original sends
 	reports := 0
@@ -154,7 +169,8 @@ func TestToldAsByAnOriginal(t *testing.T) {
 			ours.OnAuthenticatedDatagramTimestamp(stamp, local)
 			original.OnDatagram(uint32(stamp), local)
 			if n%50 == 0 {
-				ours.OnPeerMinDeltaTS24(timesync.NewCounter24(uint64(r.IntN(1<<22)*3+asOriginal)), local)
+				report := uint64(r.IntN(1<<22)*3 + asOriginal)
+				ours.OnPeerMinDeltaTS24(timesync.NewCounter24(report), local)
 			}
 			ourReport, ok := ours.MinDeltaTS24(local)
 			want, _ := original.MinDelta(local)
@@ -164,7 +180,8 @@ func TestToldAsByAnOriginal(t *testing.T) {
 			}
 			reports++
 			if !ok || max(d, -d) > 1 || ourReport%3 == asOriginal {
-				t.Fatalf("seed %d, datagram %d: report %v, %v, an original's %v", seed, n, ourReport, ok, want)
+				t.Fatalf("seed %d, datagram %d: report %v, %v, an original's %v",
+					seed, n, ourReport, ok, want)
 			}
 		}
 	}
@@ -181,8 +198,11 @@ func startupWorlds() []sim.Scenario {
 	})
 	queued := func(name string, rate float64, queues ...func() simnet.Delay) {
 		sc := sim.ScenarioNamed("smalljitter")
-		sc.Name, sc.RateAB, sc.RateBA = name, rate, rate
-		for i, way := range []*func(uint64) *simnet.Link{&sc.AB, &sc.BA}[:len(queues)] {
+		sc.Name = name
+		sc.RateAB = rate
+		sc.RateBA = rate
+		ways := []*func(seed uint64) *simnet.Link{&sc.AB, &sc.BA}
+		for i, way := range ways[:len(queues)] {
 			calm := *way
 			*way = func(seed uint64) *simnet.Link {
 				l := calm(seed)
@@ -201,9 +221,10 @@ func startupWorlds() []sim.Scenario {
 	queued("start-queue-both", 0, standing(-sec, 2*sec, 50*ms), standing(-sec, 4*sec, 80*ms))
 	queued("start-queue-comes", 0, standing(700*ms, 3*sec, 80*ms))
 	queued("start-queue-10hz", 10, standing(-sec, 2*sec, 50*ms))
-	queued("start-drains", 0, func() simnet.Delay { // a queue that takes 5 s to drain
-		return func(_ *rand.Rand, t time.Duration) time.Duration { return max(50*ms-t/100, 0) }
-	})
+	drains := func(_ *rand.Rand, t time.Duration) time.Duration {
+		return max(50*ms-t/100, 0) // a queue that takes 5 s to drain
+	}
+	queued("start-drains", 0, func() simnet.Delay { return drains })
 	queued("start-10hz", 10)
 	return scenarios
 }
@@ -211,25 +232,28 @@ func startupWorlds() []sim.Scenario {
 // startAges are when TestStart asks how things stand.
 var startAges = [...]time.Duration{200 * ms, 500 * ms, sec, 2 * sec, 5 * sec, 10 * sec}
 
-// startErrors are errors while two ends warm up, of the original and ours: at each
-// age, and last of all answers from 1 s until the last age. Only where both answer are they
-// compared. missed is how often only the original answers.
+// startErrors are errors while two ends warm up, of the original and ours: at each age, and last of
+// all answers from 1 s until the last age. Only where both answer are they compared. missed is how
+// often only the original answers.
 func startErrors(sc sim.Scenario, worlds int) (at [len(startAges) + 1][2]errors, missed int) {
+	lastAge := startAges[len(startAges)-1]
 	for seed := range uint64(worlds) {
 		var due [2]int                  // of side: the age that is due
 		var original [2]sim.Observation // of side: what it just answered
 		sim.Run(sc, *seedFirst+seed+1, scorePairs(), sim.Observer{Poll: func(o *sim.Observation) {
-			was, k := &original[o.Side], &due[o.Side]
+			was := &original[o.Side]
+			k := &due[o.Side]
 			if o.Pair == 0 {
 				*was = *o
 				return
 			}
 			add := func(to *[2]errors) {
 				if was.OK && o.OK {
-					to[0], to[1] = append(to[0], math.Abs(was.Excess())), append(to[1], math.Abs(o.Excess()))
+					to[0] = append(to[0], math.Abs(was.Excess()))
+					to[1] = append(to[1], math.Abs(o.Excess()))
 				}
 			}
-			if o.At >= sec && o.At < startAges[len(startAges)-1] {
+			if o.At >= sec && o.At < lastAge {
 				add(&at[len(startAges)])
 			}
 			if *k < len(startAges) && o.At >= startAges[*k] {
@@ -244,30 +268,46 @@ func startErrors(sc sim.Scenario, worlds int) (at [len(startAges) + 1][2]errors,
 
 // fewDelays are worlds whose first buckets show few delays, since datagrams share them: a
 // slope that three or four of them tell is wrong by more than the original's lag.
-var fewDelays = []string{"pairs", "frames-8", "lasting-30ms", "lasting-50ms", "lasting-50ms-200hz", "lasting-100ms", "lasting-100ms-200hz", "bundles-4ms", "read-60hz"}
+var fewDelays = []string{
+	"pairs",
+	"frames-8",
+	"lasting-30ms",
+	"lasting-50ms",
+	"lasting-50ms-200hz",
+	"lasting-100ms",
+	"lasting-100ms-200hz",
+	"bundles-4ms",
+	"read-60hz",
+}
 
-// checkStart asserts what holds at each age, and of the whole, where it returns the figures of ours and of the original.
+// checkStart asserts what holds at each age, and of the whole, where it returns the figures of ours
+// and of the original.
 func checkStart(m *musts, sc sim.Scenario) [2]float64 {
 	const worlds = 40 // even with -short: fewer say little about quantiles
 	name := sc.Name
 	at, missed := startErrors(sc, worlds)
 	worse := func(what string, ours, limit, theirs float64) {
 		if ours > limit {
-			m.fail("start: worse than the original", "%s: %s %.0f us, the original %.0f us", name, what, ours, theirs)
+			m.fail("start: worse than the original",
+				"%s: %s %.0f us, the original %.0f us",
+				name, what, ours, theirs)
 		}
 	}
 	for k, age := range startAges {
-		orig, ours, factor := at[k][0], at[k][1], 1.25
+		orig, ours := at[k][0], at[k][1]
+		factor := 1.25
 		switch {
-		case name == "start-queue-10hz": // Two datagrams a bucket show a slope while the queue drains.
-			factor = 1.75
+		case name == "start-queue-10hz":
+			factor = 1.75 // two datagrams a bucket show a slope while the queue drains
 		case age == sec && slices.Contains(fewDelays, name):
 			factor = 3.5
 		case age == 5*sec && strings.HasPrefix(name, "lasting-100ms"):
 			factor = 1.35
 		}
-		worse(fmt.Sprint("mean at ", age), ours.mean(), factor*orig.mean()+50, orig.mean())
-		worse(fmt.Sprint("p90 at ", age), ours.quantile(0.9), factor*orig.quantile(0.9)+50, orig.quantile(0.9))
+		origMean := orig.mean()
+		worse(fmt.Sprint("mean at ", age), ours.mean(), factor*origMean+50, origMean)
+		origP90 := orig.quantile(0.9)
+		worse(fmt.Sprint("p90 at ", age), ours.quantile(0.9), factor*origP90+50, origP90)
 	}
 	if missed > 0 {
 		m.fail("start: no answer where the original has one", "%s: %d", name, missed)
@@ -277,13 +317,14 @@ func checkStart(m *musts, sc sim.Scenario) [2]float64 {
 		most = 0.985
 	}
 	all := at[len(startAges)]
-	p, q := all[1].quantile(most), all[0].p99()
-	limit := 1.1*q + 25
+	ours := all[1].quantile(most)
+	original := all[0].p99()
+	limit := 1.1*original + 25
 	if slices.Contains(fewDelays, name) {
-		limit = 3*q + 25
+		limit = 3*original + 25
 	}
-	worse("p99 of the first 10 s", p, limit, q)
-	return [2]float64{p, q}
+	worse("p99 of the first 10 s", ours, limit, original)
+	return [2]float64{ours, original}
 }
 
 // TestStart compares the errors in the first 10 s.
@@ -293,18 +334,24 @@ func TestStart(t *testing.T) {
 	}
 	scenarios := chosen(startupWorlds())
 	m := newMusts(t)
-	worse, most := 0, 0.0
-	for _, p99 := range eachSeed(len(scenarios), func(i uint64) [2]float64 {
+	p99s := eachSeed(len(scenarios), func(i uint64) [2]float64 {
 		sc := scenarios[i]
-		sc.Duration, sc.PollRate = startAges[len(startAges)-1]+100*ms, 50
+		sc.Duration = startAges[len(startAges)-1] + 100*ms
+		sc.PollRate = 50
 		return checkStart(m, sc)
-	}) {
-		if p99[0] > 1.1*p99[1]+25 {
-			worse, most = worse+1, max(most, p99[0]/p99[1])
+	})
+	worse := 0
+	mostTimes := 0.0
+	for _, p99 := range p99s {
+		ours, original := p99[0], p99[1]
+		if ours > 1.1*original+25 {
+			worse++
+			mostTimes = max(mostTimes, ours/original)
 		}
 	}
-	t.Logf("-seed.first %d: of %d scenarios, p99 from 1 to 10 s is worse than the original's by a tenth and 25 us in %d, at most %.1f times",
-		*seedFirst, len(scenarios), worse, most)
+	t.Logf("-seed.first %d: of %d scenarios, p99 from 1 to 10 s is worse than the original's "+
+		"by a tenth and 25 us in %d, at most %.1f times",
+		*seedFirst, len(scenarios), worse, mostTimes)
 }
 
 func (e errors) mean() float64 {
@@ -336,8 +383,11 @@ func tracePaths(folder string) []string {
 	if folder == "" {
 		return nil
 	}
-	return slices.DeleteFunc(must(filepath.Glob(filepath.Join(folder, "*.csv.gz"))), func(p string) bool {
-		return strings.Contains(p, "symsplit") || strings.Contains(p, "modelled") || !strings.Contains(p, *only)
+	paths := must(filepath.Glob(filepath.Join(folder, "*.csv.gz")))
+	return slices.DeleteFunc(paths, func(path string) bool {
+		return strings.Contains(path, "symsplit") ||
+			strings.Contains(path, "modelled") ||
+			!strings.Contains(path, *only)
 	})
 }
 
@@ -346,8 +396,8 @@ func hasSilences(path string) bool { return strings.Contains(path, "-bursts-") }
 
 // TestBursts replays recorded series of bursts with silences of minutes between: with -traces. What
 // counts is each answer within a second of a datagram. The error must not be above the original's,
-// and no answer beyond the bound. A few answers are, after the first silence: a first burst of half a
-// minute shows a rate that is more wrong than it looks.
+// and no answer beyond the bound. A few answers are, after the first silence: a first burst of half
+// a minute shows a rate that is more wrong than it looks.
 func TestBursts(t *testing.T) {
 	m := newMusts(t)
 	for _, path := range tracePaths(*traces) {
@@ -383,9 +433,10 @@ func TestBursts(t *testing.T) {
 // stands most of the time while the skew is not yet known. In the last the machine was overloaded:
 // 34 datagrams a second were sent, in bursts, and read up to 0.9 s late.
 //
-// The first recording is of another load: TCP fills 300 ms of buffer one way, the other way, and both ways.
-// What queues there moves in steps of 1.2 ms, the time of a full packet. A method may take that for the
-// path's own jitter and then the queue for the path, more so with one skew of the clocks than with another.
+// The first recording is of another load: TCP fills 300 ms of buffer one way, the other way, and
+// both ways. What queues there moves in steps of 1.2 ms, the time of a full packet. A method may
+// take that for the path's own jitter and then the queue for the path, more so with one skew of the
+// clocks than with another.
 func TestKernelCross(t *testing.T) {
 	seeds := testkit.Sized(1, 6, 6) // for the clocks
 	m := newMusts(t)
@@ -405,8 +456,10 @@ func TestKernelCross(t *testing.T) {
 		sc.Warmup = c.from
 		for _, ppm := range []float64{-60, -40, 40, 60} {
 			r := measure(sc.Apart(ppm), scorePairs, seeds)
-			m.misses(fmt.Sprintf("%s: p99 error from %v on at %+.0f ppm, us", c.name, c.from, ppm), r[1].poll.p99(), c.must, c.today)
-			m.note("  the original's", r[0].poll.p99())
+			original, ours := r[0].poll.p99(), r[1].poll.p99()
+			what := fmt.Sprintf("%s: p99 error from %v on at %+.0f ppm, us", c.name, c.from, ppm)
+			m.misses(what, ours, c.must, c.today)
+			m.note("  the original's", original)
 		}
 	}
 }
@@ -416,20 +469,25 @@ func replay(name string) sim.Scenario {
 	return must(sim.Replay(name, filepath.Join("../sim/testdata", name+".csv.gz")))
 }
 
-// begunScenarios are the recordings of that link, begun at six times, as a session does on a link that is busy already:
-// the first datagrams all queue, and the skew is not known. What is wrong 25 s later was learnt from a queue. Reports go
-// as often as in a session that has just begun then.
+// begunScenarios are the recordings of that link, begun at six times, as a session does on a link
+// that is busy already: the first datagrams all queue, and the skew is not known. What is wrong 25 s
+// later was learnt from a queue. Reports go as often as in a session that has just begun then.
 func begunScenarios() (all []sim.Scenario) {
-	for _, name := range []string{"60pps", "30x8", "60pps-start1", "60pps-start2"} { // where the machine was not overloaded
+	// Not "60pps-busy", where the machine was overloaded.
+	for _, name := range []string{"60pps", "30x8", "60pps-start1", "60pps-start2"} {
 		for at := 5 * sec; at <= 30*sec; at += 5 * sec {
 			later := func(times []time.Duration) []time.Duration {
 				i, _ := slices.BinarySearch(times, at)
 				return times[i:]
 			}
 			sc := replay("kernel-cross90-10m-" + name)
-			sc.Name, sc.Warmup = fmt.Sprintf("%s, begun at %v", sc.Name, at), at+25*sec
-			sc.SendAB, sc.SendBA = later(sc.SendAB), later(sc.SendBA)
-			sc.ReportEvery = func(age time.Duration) time.Duration { return sim.ReportEvery(age - at) }
+			sc.Name = fmt.Sprintf("%s, begun at %v", sc.Name, at)
+			sc.Warmup = at + 25*sec
+			sc.SendAB = later(sc.SendAB)
+			sc.SendBA = later(sc.SendBA)
+			sc.ReportEvery = func(age time.Duration) time.Duration {
+				return sim.ReportEvery(age - at)
+			}
 			all = append(all, sc)
 		}
 	}
@@ -456,8 +514,12 @@ var slower = map[string]float64{
 func TestTracesAtOtherRates(t *testing.T) {
 	paths := append(tracePaths("../sim/testdata"), tracePaths(*traces)...)
 	paths = slices.DeleteFunc(paths, hasSilences) // hours, of which TestBursts plays what was sent
-	slices.SortStableFunc(paths, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
-	paths = slices.CompactFunc(paths, func(a, b string) bool { return filepath.Base(a) == filepath.Base(b) })
+	slices.SortStableFunc(paths, func(a, b string) int {
+		return strings.Compare(filepath.Base(a), filepath.Base(b))
+	})
+	paths = slices.CompactFunc(paths, func(a, b string) bool {
+		return filepath.Base(a) == filepath.Base(b)
+	})
 	const seeds = 2 // for the clocks; the delays are always the same
 	rates := []float64{0, 60, 200}
 	p99 := make([][2]errors, len(paths)) // of the original and ours, at each rate
@@ -466,8 +528,11 @@ func TestTracesAtOtherRates(t *testing.T) {
 		sc := must(sim.Replay("", paths[i]))
 		perSecond[i] = float64(max(len(sc.SendAB), len(sc.SendBA))) / sc.Duration.Seconds()
 		for _, rate := range rates {
-			if rate > 0 { // single datagrams, each of which is under way for as long as the last recorded one
-				sc.SendAB, sc.SendBA, sc.RateAB, sc.RateBA = nil, nil, rate, rate
+			if rate > 0 {
+				// Single datagrams, each of which is under way for as long as the last recorded
+				// one.
+				sc.SendAB, sc.SendBA = nil, nil
+				sc.RateAB, sc.RateBA = rate, rate
 			}
 			for k, r := range measure(sc, scorePairs, seeds) {
 				p99[i][k] = append(p99[i][k], r.poll.p99())
@@ -477,12 +542,14 @@ func TestTracesAtOtherRates(t *testing.T) {
 	m := newMusts(t)
 	var overOriginal geometricMean
 	for i, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".csv.gz")
+		original, ours := p99[i][0], p99[i][1]
 		if !strings.HasPrefix(path, "../sim/") { // of our own the original's errors are huge
-			overOriginal.add(p99[i][1][0], p99[i][0][0])
+			overOriginal.add(ours[0], original[0])
 		}
-		name, own := strings.TrimSuffix(filepath.Base(path), ".csv.gz"), p99[i][1][0]
 		for k, rate := range rates[1:] {
-			what, ratio := fmt.Sprintf("%s %.0f/s", name, rate), p99[i][1][k+1]/(own+5) // a stamp is 8 us
+			what := fmt.Sprintf("%s %.0f/s", name, rate)
+			ratio := ours[k+1] / (ours[0] + 5) // a stamp is 8 us
 			switch limit, misses := slower[what]; {
 			case rate < 1.1*perSecond[i]: // no more of them share a delay
 				m.note(what, ratio)
@@ -492,9 +559,12 @@ func TestTracesAtOtherRates(t *testing.T) {
 				m.judge(what, ratio, 1.2, 1.1)
 			}
 		}
-		m.note(fmt.Sprintf("  p99 at its own %.1f/s, us; the original's %.0f", perSecond[i], p99[i][0][0]), own)
+		what := fmt.Sprintf("  p99 at its own %.1f/s, us; the original's %.0f",
+			perSecond[i], original[0])
+		m.note(what, ours[0])
 	}
 	if *traces != "" {
-		m.judge("geometric mean of p99 over the original's, those of -traces at their own rates", overOriginal.value(), 0.083, 0.073)
+		what := "geometric mean of p99 over the original's, those of -traces at their own rates"
+		m.judge(what, overOriginal.value(), 0.083, 0.073)
 	}
 }
