@@ -171,9 +171,9 @@ func Scenarios() []Scenario {
 	return scenarios(recipes)
 }
 
-// CoarseScenarios returns worlds in which clocks advance in steps, as those of browsers do, and that
-// of Windows where a program does not ask for a better one. Times of receipt are rounded up. In
-// the first ones only A has such a clock.
+// CoarseScenarios returns worlds in which clocks advance in steps, as those of browsers do, and
+// that of Windows where a program does not ask for a better one. Times of receipt are rounded up.
+// In the first ones only A has such a clock.
 func CoarseScenarios() []Scenario {
 	const windows = 15600 * us
 	return scenarios([]recipe{
@@ -204,7 +204,8 @@ func scenarios(recipes []recipe) (all []Scenario) {
 	return all
 }
 
-// ScenarioNamed returns the one of Scenarios and CoarseScenarios with that name, which there must be.
+// ScenarioNamed returns the one of Scenarios and CoarseScenarios with that name, which there must
+// be.
 func ScenarioNamed(name string) Scenario {
 	all := append(Scenarios(), CoarseScenarios()...)
 	return all[slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name })]

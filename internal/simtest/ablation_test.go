@@ -120,7 +120,8 @@ func (r rule) without(source string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// checker returns what checks that the package of a folder compiles when one of its files is another.
+// checker returns what checks that the package of a folder compiles when one of its files is
+// another.
 func checker(folder string) func(name, source string) error {
 	fset, all := token.NewFileSet(), importer.ForCompiler(token.NewFileSet(), "source", nil)
 	return func(name, source string) error {
@@ -394,7 +395,8 @@ func stepWorlds() map[string]float64 {
 	return f
 }
 
-// earlyWorlds measures for how long both ends are wrong when a clock is set by 10 to 100 ms within 6 s of the start.
+// earlyWorlds measures for how long both ends are wrong when a clock is set by 10 to 100 ms within
+// 6 s of the start.
 func earlyWorlds() map[string]float64 {
 	e := errors(eachSeed(300, func(seed uint64) float64 {
 		r := simnet.Dice{R: newRand(*seedFirst+seed, 7)}

@@ -84,8 +84,8 @@ func chosen(all []sim.Scenario) []sim.Scenario {
 	return slices.DeleteFunc(all, func(sc sim.Scenario) bool { return !strings.Contains(sc.Name, *only) })
 }
 
-// measureAll measures the original and ours in scenarios, on all processors, and prints one scenario a line. The worlds
-// of the mixture differ most: of them there are four times as many.
+// measureAll measures the original and ours in scenarios, on all processors, and prints one
+// scenario a line. The worlds of the mixture differ most: of them there are four times as many.
 func measureAll(t *testing.T, scenarios []sim.Scenario, worldsEach int) [][]result {
 	results := eachSeed(len(scenarios), func(i uint64) []result {
 		n := worldsEach
@@ -153,7 +153,8 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// beyondBound reports whether an observation is an answer of ours that is further off than its bound.
+// beyondBound reports whether an observation is an answer of ours that is further off than its
+// bound.
 func beyondBound(pairs []sim.Pair, o *sim.Observation) bool {
 	s, ours := pairs[o.Pair].At(o.Side).(*subject)
 	if !ours || !o.OK {

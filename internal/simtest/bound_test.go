@@ -1,5 +1,6 @@
 // These tests prove that the truth lies within the error bound in worlds drawn at random, that the
-// bound returns to what it was after a fault, and that what the documentation advises about it holds.
+// bound returns to what it was after a fault, and that what the documentation advises about it
+// holds.
 
 package simtest
 
@@ -172,7 +173,8 @@ const settledAfter = 10 * sec
 // may exceed its bound by one.
 func (q *query) excess() float64 { return math.Abs(q.err) - q.bound - 1 }
 
-// beyond reports whether the truth lies outside of the bound where the offset is the truth's own, in whole microseconds.
+// beyond reports whether the truth lies outside of the bound where the offset is the truth's own,
+// in whole microseconds.
 func (q *query) beyond() bool { return q.ok && q.excess() > 1 }
 
 // counts says that there is an answer which may be held against the end.
@@ -217,9 +219,9 @@ var boundAges = [...]struct {
 // bound.
 const surelyKnown = 5 * sec
 
-// trusted are the kinds of answers that Within lets pass: by age of the session, while no clock has changed;
-// with a clock change in the first 15 s; later, in all worlds; and of a Snapshot that was kept for up to 10 s, while
-// no clock has changed.
+// trusted are the kinds of answers that Within lets pass: by age of the session, while no clock has
+// changed; with a clock change in the first 15 s; later, in all worlds; and of a Snapshot that was
+// kept for up to 10 s, while no clock has changed.
 var trusted = [...]string{"up to 2 s", "2 to 5 s", "5 to 10 s", "10 to 15 s", "with a clock change in the first 15 s", "later", "kept"}
 
 const trustedSet, trustedLate, trustedKept = 4, 5, 6
@@ -346,9 +348,10 @@ func eachSeed[T any](n int, f func(seed uint64) T) []T {
 	return results
 }
 
-// TestErrorBound holds the error bound to its contract in random worlds, in which
-// anything may happen: while no clock is set, the truth lies inside. And it must be
-// of use, which is close to half the round trip. Answers of the first 15 s are as good as later ones, if no clock is set meanwhile.
+// TestErrorBound holds the error bound to its contract in random worlds, in which anything may
+// happen: while no clock is set, the truth lies inside. And it must be of use, which is close to
+// half the round trip. Answers of the first 15 s are as good as later ones, if no clock is set
+// meanwhile.
 func TestErrorBound(t *testing.T) {
 	n := boundWorlds()
 	b := playBounds(n)

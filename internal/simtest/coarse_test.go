@@ -32,8 +32,8 @@ var coarseMisses = map[string][2]float64{
 	"coarse-1ms-instep":       {6, 900},
 }
 
-// TestCoarse plays the original and ours where clocks are coarse. The original has the same
-// clock, and the same times of receipt. The same worlds with times of receipt that are rounded down show
+// TestCoarse plays the original and ours where clocks are coarse. The original has the same clock,
+// and the same times of receipt. The same worlds with times of receipt that are rounded down show
 // what it is worth that they are rounded up: for docs/PRODUCTION.md.
 func TestCoarse(t *testing.T) {
 	scenarios := chosen(sim.CoarseScenarios())
@@ -86,9 +86,9 @@ func playCoarse(seed uint64, coarse bool) (verdict, *duel) {
 	return judge(d, 0, 0, boundAges[0].age), d
 }
 
-// steadyWorld is a random world in which nothing happens. Datagrams are sent at regular times, which may beat
-// with the steps of clocks for minutes. A usual one has 60 a second, 20 ms each way, and no jitter, exponential one of
-// 3 ms or that of Wi-Fi.
+// steadyWorld is a random world in which nothing happens. Datagrams are sent at regular times,
+// which may beat with the steps of clocks for minutes. A usual one has 60 a second, 20 ms each way,
+// and no jitter, exponential one of 3 ms or that of Wi-Fi.
 func steadyWorld(seed uint64, usual bool) *duel {
 	r := newRand(seed, 'y')
 	logBetween, logTime := simnet.Dice{R: r}.LogBetween, simnet.Dice{R: r}.LogSpan
@@ -121,9 +121,9 @@ func steadyWorld(seed uint64, usual bool) *duel {
 	return d
 }
 
-// TestSteadyBound: where nothing happens but that clocks advance in steps, the error bound holds. The known
-// misses are ends that see the floor tilt by a step of the other's clock, of which they do not know, mostly on paths
-// of less than a millisecond.
+// TestSteadyBound: where nothing happens but that clocks advance in steps, the error bound holds.
+// The known misses are ends that see the floor tilt by a step of the other's clock, of which they
+// do not know, mostly on paths of less than a millisecond.
 func TestSteadyBound(t *testing.T) {
 	n, m := coarseWorlds(), newMusts(t)
 	for _, usual := range []bool{true, false} {

@@ -37,7 +37,8 @@ func path(base, jitter time.Duration) func(uint64) *simnet.Link {
 	}
 }
 
-var interopWorlds = testkit.Count("interop.worlds", "worlds of TestInterop for each scenario", 1, 2, 10)
+var interopWorlds = testkit.Count("interop.worlds",
+	"worlds of TestInterop for each scenario", 1, 2, 10)
 
 // TestInterop lets our end talk to an end that runs the original's algorithm, and compares both
 // with what two originals reach at the same ends, also at other cadences of reports. While no clock
@@ -139,9 +140,9 @@ func besideOriginal(sc sim.Scenario, seed uint64) (b beside) {
 	return b
 }
 
-// TestToldAsByAnOriginal: from 10 s after an original is known as one, it is told the least delta of
-// ten seconds, to 8 us, as another original would tell it. Delays, queues, silences, and clocks that
-// are set change nothing about that.
+// TestToldAsByAnOriginal: from 10 s after an original is known as one, it is told the least delta
+// of ten seconds, to 8 us, as another original would tell it. Delays, queues, silences, and clocks
+// that are set change nothing about that.
 func TestToldAsByAnOriginal(t *testing.T) {
 	const asOriginal = 2 // the remainder by 3 of a report that only an original sends
 	reports := 0
@@ -470,8 +471,8 @@ func replay(name string) sim.Scenario {
 }
 
 // begunScenarios are the recordings of that link, begun at six times, as a session does on a link
-// that is busy already: the first datagrams all queue, and the skew is not known. What is wrong 25 s
-// later was learnt from a queue. Reports go as often as in a session that has just begun then.
+// that is busy already: the first datagrams all queue, and the skew is not known. What is wrong
+// 25 s later was learnt from a queue. Reports go as often as in a session that has just begun then.
 func begunScenarios() (all []sim.Scenario) {
 	// Not "60pps-busy", where the machine was overloaded.
 	for _, name := range []string{"60pps", "30x8", "60pps-start1", "60pps-start2"} {

@@ -14,11 +14,11 @@ import (
 // seconds, with the delta d in microseconds.
 type drawnPoint struct{ x, sent, d float64 }
 
-// drawnOracle is the offset of B's clock over A's: a line for each period between two clock changes. It
-// sees all datagrams of both ways, and is told when something happened, and whether to a clock or a
-// way, not what. Between two such times it fits a line below the deltas of a way. Where the slopes of
-// both ways agree, that is the clocks' rate. What the clocks were set by is what the ways say that are
-// told of nothing else then.
+// drawnOracle is the offset of B's clock over A's: a line for each period between two clock
+// changes. It sees all datagrams of both ways, and is told when something happened, and whether to
+// a clock or a way, not what. Between two such times it fits a line below the deltas of a way.
+// Where the slopes of both ways agree, that is the clocks' rate. What the clocks were set by is
+// what the ways say that are told of nothing else then.
 type drawnOracle struct {
 	periods []oraclePeriod
 	i       int
@@ -31,7 +31,8 @@ type oraclePeriod struct {
 	pieces      [2][]oraclePiece
 }
 
-// oraclePiece is a time in which nothing happens to a way or a clock, with datagrams enough for a line.
+// oraclePiece is a time in which nothing happens to a way or a clock, with datagrams enough for a
+// line.
 type oraclePiece struct {
 	from, to float64
 	envelope
@@ -176,8 +177,8 @@ func (p *oraclePeriod) agreeing() (all []slope) {
 	return all
 }
 
-// fitRates finds the clocks' usual rate: that of most of the time in which both ways agree. A period
-// in which both agree that it is another one has that.
+// fitRates finds the clocks' usual rate: that of most of the time in which both ways agree. A
+// period in which both agree that it is another one has that.
 func (o *drawnOracle) fitRates() {
 	var all, single []slope
 	for i := range o.periods {

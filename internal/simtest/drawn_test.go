@@ -45,7 +45,8 @@ func (listener) OnDatagram(uint32, uint64) (time.Duration, bool) { return 0, tru
 
 func (listener) RemoteTime(uint64, uint64) (uint64, bool) { return 0, false }
 
-// playDrawn lets the original and ours talk over the same datagrams, and asks the oracle afterwards.
+// playDrawn lets the original and ours talk over the same datagrams, and asks the oracle
+// afterwards.
 func playDrawn(d *sim.Drawn) (answers []drawnAnswer) {
 	const original, ours, heard = 0, 1, 2
 	pairs := append(scorePairs(), sim.Pair{A: listener{}, B: listener{}})
@@ -130,8 +131,8 @@ func (a *drawnAnswer) excess(err float64) float64 {
 	return max(err-a.hi, a.lo-err, 0)
 }
 
-// judgeDrawn plays a world. An error counts from 5 s after the original knows the clock at both ends,
-// and not in the 15 s after a clock was set.
+// judgeDrawn plays a world. An error counts from 5 s after the original knows the clock at both
+// ends, and not in the 15 s after a clock was set.
 func judgeDrawn(d *sim.Drawn) (v drawnVerdict) {
 	answers := playDrawn(d)
 	v.seed, v.events = d.Seed, d.Events
@@ -178,8 +179,8 @@ func judgeDrawn(d *sim.Drawn) (v drawnVerdict) {
 	return v
 }
 
-// off says that ours is off by more than 1 ms, or 5 ms, for over 1 % of the time, although the oracle
-// is not off by 0.2 ms.
+// off says that ours is off by more than 1 ms, or 5 ms, for over 1 % of the time, although the
+// oracle is not off by 0.2 ms.
 func (v *drawnVerdict) off(share float64) bool { return v.p99[2] < 200 && share > 0.01 }
 
 func share(all []drawnVerdict, is func(v *drawnVerdict) bool) float64 {
@@ -190,7 +191,8 @@ func share(all []drawnVerdict, is func(v *drawnVerdict) bool) float64 {
 	return float64(n) / float64(max(len(all), 1))
 }
 
-// drawnColumns are the figures of mixed worlds, as TestDrawn explains them: shares in percent, and ratios.
+// drawnColumns are the figures of mixed worlds, as TestDrawn explains them: shares in percent, and
+// ratios.
 var drawnColumns = []struct {
 	name string
 	of   func(all []drawnVerdict) float64
@@ -239,11 +241,11 @@ func worst(all []drawnVerdict, n int, by func(v *drawnVerdict) float64) string {
 	return s.String()
 }
 
-// TestDrawn plays worlds in which every parameter is drawn: mixed ones with none to four events, and
-// families of single events in calm worlds. Beside ours are the original, on the same datagrams, and an
-// oracle that sees the whole session afterwards. An error counts as its distance from what nobody can
-// avoid: half the asymmetry of the paths without queues, that of the session's start or that of now,
-// and all between. The columns of mixed worlds are
+// TestDrawn plays worlds in which every parameter is drawn: mixed ones with none to four events,
+// and families of single events in calm worlds. Beside ours are the original, on the same
+// datagrams, and an oracle that sees the whole session afterwards. An error counts as its distance
+// from what nobody can avoid: half the asymmetry of the paths without queues, that of the session's
+// start or that of now, and all between. The columns of mixed worlds are
 //
 //	>1 ms     ours is off by 1 ms for over 1 % of the time, the oracle is below 0.2 ms in 99 %
 //	>5 ms     the same as the first with 5 ms
@@ -254,7 +256,8 @@ func worst(all []drawnVerdict, n int, by func(v *drawnVerdict) float64) string {
 //	later     the same, or later than 15 s after a clock was set
 //	oracle    the oracle is below 0.2 ms in 99 %
 //
-// A world of a family is wrong if ours is 0.5 ms worse than the oracle for over 5 s at one end. One world is printed by
+// A world of a family is wrong if ours is 0.5 ms worse than the oracle for over 5 s at one end. One
+// world is printed by
 //
 //	go test ./internal/simtest -run TestDrawn -v -drawn.family '^ramp one way 10-30 ppm$' -drawn.world 500007
 func TestDrawn(t *testing.T) {

@@ -185,7 +185,8 @@ func (d *duel) offset(side int) int64 {
 
 func (d *duel) asleep(side int) bool { return simnet.Within(d.ends[side].off, d.now) }
 
-// plan plans the next datagram for the true time at, or when the computer wakes: up to a fifth of a period or 2 ms late.
+// plan plans the next datagram for the true time at, or when the computer wakes: up to a fifth of a
+// period or 2 ms late.
 func (e *duelEnd) plan(at time.Duration) {
 	if e.phase != nil {
 		e.late = time.Duration(e.phase.Float64() * float64(min(e.period/5, 2*ms)))

@@ -1,5 +1,5 @@
-// These tests prove that an event that AppendEvent tells is read right, that none is told whose time may not be relied
-// on, and that ReadEvent keeps its limits of age.
+// These tests prove that an event that AppendEvent tells is read right, that none is told whose
+// time may not be relied on, and that ReadEvent keeps its limits of age.
 
 package simtest
 
@@ -10,7 +10,8 @@ import (
 	"timesync"
 )
 
-// eventEnds are two ends, 20 ms apart, and the local time of the first one. The clock of the second is ahead.
+// eventEnds are two ends, 20 ms apart, and the local time of the first one. The clock of the second
+// is ahead.
 type eventEnds struct {
 	own, peer  timesync.TimeSynchronizer
 	now, ahead uint64

@@ -48,8 +48,9 @@ type verdict struct {
 	owd     [2]time.Duration // from then on the minimum one-way delay is right
 }
 
-// judge plays a world in which something happens from the time from to the time to. The bound counts while no clock is
-// set, and again at that age of the change, when both ends have seen and told. A restarted end counts its steps from 0.
+// judge plays a world in which something happens from the time from to the time to. The bound
+// counts while no clock is set, and again at that age of the change, when both ends have seen and
+// told. A restarted end counts its steps from 0.
 func judge(d *duel, from, to, age time.Duration) (v verdict) {
 	v.beyond = math.Inf(-1)
 	var before [2]int
@@ -247,9 +248,9 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// TestRoutes changes the path by 20 ms in one or both directions, or by 50 ms where a datagram goes each second. What both
-// directions tell together moves no clock. Opposite changes at the same time are a
-// step of a clock for all that anybody can see: there only the bound counts.
+// TestRoutes changes the path by 20 ms in one or both directions, or by 50 ms where a datagram goes
+// each second. What both directions tell together moves no clock. Opposite changes at the same time
+// are a step of a clock for all that anybody can see: there only the bound counts.
 func TestRoutes(t *testing.T) {
 	const by, longer = 20 * ms, 50 * ms
 	type change struct {
@@ -310,8 +311,8 @@ func earlyStamps(d *duel) {
 	}
 }
 
-// TestNuisances plays worlds with and without things that mean nothing: the answers stay right to 1 ms, and within their
-// bound.
+// TestNuisances plays worlds with and without things that mean nothing: the answers stay right to 1
+// ms, and within their bound.
 func TestNuisances(t *testing.T) {
 	seeds := testkit.Sized(1, 8, 8)
 	nuisances := []struct {

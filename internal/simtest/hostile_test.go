@@ -1,6 +1,6 @@
-// The tests in this file prove that whatever a peer, a replayed recording or a broken clock
-// does to a synchronizer is over soon after it ends: no panic, the truth inside of the bound
-// after 15 s, and the offset right again. They tell which wrong answers nobody could have avoided: a clock that
+// The tests in this file prove that whatever a peer, a replayed recording or a broken clock does to
+// a synchronizer is over soon after it ends: no panic, the truth inside of the bound after 15 s,
+// and the offset right again. They tell which wrong answers nobody could have avoided: a clock that
 // was set may look like a path that was shorter for a while.
 package simtest
 
@@ -33,14 +33,15 @@ type attack struct {
 	begin    func(s *siege) tampering
 
 	// What follows are the figures of attacks that miss a must, from a million worlds: percent of
-	// the ends with the truth outside of the bound later than 15 s though one could know, and with a
-	// wrong offset later than 300 s; and how far outside of the bound, us, while nothing that was
+	// the ends with the truth outside of the bound later than 15 s though one could know, and with
+	// a wrong offset later than 300 s; and how far outside of the bound, us, while nothing that was
 	// told is wrong.
 	//
 	// What nobody could know is counted apart. Early stamps or receive times that an end takes, by
-	// a few ms and for some seconds, are what shorter paths are, on which two queues drained and came back.
-	// Nobody can tell them apart. A queue that comes must not widen the bound (TestBoundWidening), so the
-	// bound must not forget a shorter path at once: see likeShorterPaths.
+	// a few ms and for some seconds, are what shorter paths are, on which two queues drained and
+	// came back. Nobody can tell them apart. A queue that comes must not widen the bound
+	// (TestBoundWidening), so the bound must not forget a shorter path at once: see
+	// likeShorterPaths.
 	beyond, surely, meanwhile float64
 }
 
@@ -352,8 +353,8 @@ func extremeTimes(s *siege) tampering {
 	}
 }
 
-// handsOverLate holds back every second datagram until others arrived, about that long at most, us, but
-// none in the last second. Its receive time stays what it was.
+// handsOverLate holds back every second datagram until others arrived, about that long at most, us,
+// but none in the last second. Its receive time stays what it was.
 func (s *siege) handsOverLate(most float64) tampering {
 	type held struct {
 		d     datagram
@@ -463,8 +464,9 @@ func TestHostileWorlds(t *testing.T) {
 	}
 }
 
-// afterSilence lets nothing arrive for 5 s to 10 min after both ends know each other well. It returns by how much an end
-// is further off afterwards than in the silence, us, and for how long by more than 1 ms, s.
+// afterSilence lets nothing arrive for 5 s to 10 min after both ends know each other well. It
+// returns by how much an end is further off afterwards than in the silence, us, and for how long by
+// more than 1 ms, s.
 func afterSilence(seed uint64) (by, lasting float64) {
 	p := newPeers(newRand(seed, 'q'))
 	for side := range p.ends {

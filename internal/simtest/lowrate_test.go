@@ -72,9 +72,10 @@ func TestOneAMinute(t *testing.T) {
 	}
 }
 
-// TestQuietPeer: the first reports of a peer that hears little may tell floors of minutes ago. Whether it is
-// an original is not known then, and the bound holds for both. A sends when something changes, after gaps of 20 s and
-// more, and B answers at once. No clock is set, and no datagram is late.
+// TestQuietPeer: the first reports of a peer that hears little may tell floors of minutes ago.
+// Whether it is an original is not known then, and the bound holds for both. A sends when something
+// changes, after gaps of 20 s and more, and B answers at once. No clock is set, and no datagram is
+// late.
 func TestQuietPeer(t *testing.T) {
 	m := newMusts(t)
 	answers := eachSeed(testkit.Sized(200, 2000, 10000), func(seed uint64) (answers float64) {

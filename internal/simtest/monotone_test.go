@@ -64,8 +64,8 @@ func (w *watched) ask(local uint64) {
 	w.asked, w.local, w.remote, w.ts23, w.ts16, w.steps = true, local, remote, ts23, ts16, steps
 }
 
-// around asks 100 us before local and at it, lets something happen, and asks at local again and, if nothing happens
-// before, 100 us after it.
+// around asks 100 us before local and at it, lets something happen, and asks at local again and, if
+// nothing happens before, 100 us after it.
 func (w *watched) around(local uint64, happens func()) {
 	if w.due && int64(local-w.dueAt) >= 0 {
 		w.ask(w.dueAt)

@@ -1,4 +1,5 @@
-// The worlds of the hostile tests, of the soak and of quiet peers: duels whose clocks and ways change when a test says so.
+// The worlds of the hostile tests, of the soak and of quiet peers: duels whose clocks and ways
+// change when a test says so.
 package simtest
 
 import (
@@ -8,8 +9,9 @@ import (
 	"timesync/internal/sim/simnet"
 )
 
-// peers are a duel that is quick to play. Its clocks have a constant rate until something changes it, its ways a constant
-// delay and exponential jitter. All times are whole microseconds. Everything depends on the seed.
+// peers are a duel that is quick to play. Its clocks have a constant rate until something changes
+// it, its ways a constant delay and exponential jitter. All times are whole microseconds.
+// Everything depends on the seed.
 type peers struct {
 	*duel
 	simnet.Dice

@@ -99,7 +99,8 @@ func TestFastClocks(t *testing.T) {
 
 const strong, quiet = 8, 2 // ppm
 
-// oscillator is a path and clocks that move by ppm, as their temperature does, and what p99 must be and should be there, us.
+// oscillator is a path and clocks that move by ppm, as their temperature does, and what p99 must be
+// and should be there, us.
 type oscillator struct {
 	name                 string
 	base, jitter         time.Duration

@@ -146,9 +146,10 @@ func (s *soak) fault(x *toll) {
 	s.goOn(s.to + lasting)
 }
 
-// TestSoak plays 6 hours of two peers, and a month with -soak.days 30. The bound holds outside of the 15 s after a clock was set; no end is without an answer but
-// for the time after a restart in which no report could come; and 15 s after each fault the
-// bound is at most twice what it was before. Temperature moves the rates of the clocks.
+// TestSoak plays 6 hours of two peers, and a month with -soak.days 30. The bound holds outside of
+// the 15 s after a clock was set; no end is without an answer but for the time after a restart in
+// which no report could come; and 15 s after each fault the bound is at most twice what it was
+// before. Temperature moves the rates of the clocks.
 func TestSoak(t *testing.T) {
 	days := cmp.Or(*soakDays, testkit.Sized(0.05, 0.25, 0.25))
 	m := newMusts(t)

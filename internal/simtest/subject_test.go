@@ -1,5 +1,5 @@
-// What the tests share: the method under test, as the simulation wants it, and what each method must
-// reach.
+// What the tests share: the method under test, as the simulation wants it, and what each method
+// must reach.
 
 package simtest
 
@@ -115,8 +115,8 @@ func (m *musts) misses(what string, got, must, limit float64) {
 	m.line(what, got, must, limit, limit, verdict)
 }
 
-// known are figures that are above their limit since both ways are of one type, and failures of a kind,
-// by how they begin, with the most that they may be. They are printed as MISSES.
+// known are figures that are above their limit since both ways are of one type, and failures of a
+// kind, by how they begin, with the most that they may be. They are printed as MISSES.
 var known = map[string]float64{
 	"LAN, 0.1 ms of jitter, strong wander, 60/s": 20,
 	"  offset wrong > 300 s":                     1,

@@ -78,8 +78,9 @@ const upLeast = 8
 // ratio is the p95 error over the original's on the same packets.
 func (j *upJob) ratio() float64 { return max(j.p95[1], upLeast) / max(j.p95[0], upLeast) }
 
-// TestUpstream plays all scenarios with clocks as published, and with clocks that integrate their rate, and CORE with
-// skew, too. How soon we are back after a step is in TestSteps, and who is how good in which scenario in lab/results/report.csv.
+// TestUpstream plays all scenarios with clocks as published, and with clocks that integrate their
+// rate, and CORE with skew, too. How soon we are back after a step is in TestSteps, and who is how
+// good in which scenario in lab/results/report.csv.
 func TestUpstream(t *testing.T) {
 	if !testkit.Long() {
 		t.Skip("its limits are for all seeds: with -long")
@@ -119,8 +120,8 @@ func upRecreation(t *testing.T, results []*upJob) {
 	}
 }
 
-// upMusts asserts that hardly any scenario is much worse than with the original. With the skew of CORE the limits are
-// closer. Errors of 0.1 ms are small whatever the original's.
+// upMusts asserts that hardly any scenario is much worse than with the original. With the skew of
+// CORE the limits are closer. Errors of 0.1 ms are small whatever the original's.
 func upMusts(m *musts, results []*upJob) {
 	var core geometricMean
 	above := map[string]bool{}
