@@ -1107,8 +1107,8 @@ var infinite = math.Inf(1)
 // sign is the sign with which the offset enters the deltas of way d: -1 in, +1 out.
 func sign(d int) float64 { return float64(2*d - 1) }
 
-// association puts both ways together. Only the association knows its parts; they do not know each
-// other.
+// association puts both ways together. Only the association changes its parts. No part keeps
+// another; where one must look at another, that is a parameter.
 type association struct {
 	ways         [2]way
 	clock        clock
@@ -2035,7 +2035,8 @@ const (
 )
 
 // arbiter decides whether the path or a clock has changed. It sees no datagrams, only the round
-// trip, which contains no clock, and how far the offset is from the midpoint.
+// trip, which contains no clock, and how far the offset is from the midpoint. To tell a clock step
+// it also asks how late a way is.
 type arbiter struct {
 	reference    float64 // us: the round trip that is trusted now
 	asymmetry    float64 // us: offset minus midpoint while the round trip is the reference one

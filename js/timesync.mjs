@@ -1528,8 +1528,8 @@ const rounding = 13; // us: a report or a stamp is rounded by at most this
 const sigmas = 6; // standard errors that a limit of a rate takes: the noise is not normal
 
 /**
- * Association puts both ways together. Only the association knows its parts; they do not know each
- * other.
+ * Association puts both ways together. Only the association changes its parts. No part keeps
+ * another; where one must look at another, that is a parameter.
  */
 class Association {
 	ways = [new Way(), new Way()];
@@ -2777,7 +2777,8 @@ const stepScatters = 4;
 
 /**
  * Arbiter decides whether the path or a clock has changed. It sees no datagrams, only the round
- * trip, which contains no clock, and how far the offset is from the midpoint.
+ * trip, which contains no clock, and how far the offset is from the midpoint. To tell a clock step
+ * it also asks how late a way is.
  */
 class Arbiter {
 	reference = 0; // us: the round trip that is trusted now
