@@ -22,9 +22,12 @@ import (
 
 var (
 	drawnWorlds = testkit.Count("drawn.worlds", "random worlds of TestDrawn", 60, 100, 300)
-	drawnWorld  = flag.Uint64("drawn.world", 0, "play only the world of TestDrawn with this seed, and print it")
+	drawnWorld  = flag.Uint64("drawn.world", 0,
+		"play only the world of TestDrawn with this seed, and print it")
 	drawnEach   = testkit.Count("drawn.each", "worlds of each family of TestDrawn", 1, 1, 4)
-	drawnFamily = flag.String("drawn.family", "", "only families of TestDrawn whose name matches this regexp; with -drawn.world the world is of that family")
+	drawnFamily = flag.String("drawn.family", "",
+		"only families of TestDrawn whose name matches this regexp; "+
+			"with -drawn.world the world is of that family")
 )
 
 // drawnAnswer is what an end said at one time.
@@ -65,8 +68,11 @@ func playDrawn(d *sim.Drawn) (answers []drawnAnswer) {
 			}
 			way := 1 - o.Side
 			sent := o.At + time.Duration(math.Round(o.ErrUsec*1e3))
-			delta := steady[o.Side].Reading(o.At) - steady[way].Reading(sent)
-			points[way] = append(points[way], drawnPoint{x: o.At.Seconds(), sent: sent.Seconds(), d: delta})
+			points[way] = append(points[way], drawnPoint{
+				x:    o.At.Seconds(),
+				sent: sent.Seconds(),
+				d:    steady[o.Side].Reading(o.At) - steady[way].Reading(sent),
+			})
 		},
 		Poll: func(o *sim.Observation) {
 			if o.Pair == original {
@@ -114,7 +120,9 @@ type drawnVerdict struct {
 	// ours is worse than the oracle by 1 ms for this share of the time, and by 0.5 ms for so long
 	behind float64
 	wrong  time.Duration
-	beyond [2]bool // an answer of ours is beyond its bound: before any clock was set; and later than 15 s after that
+	// an answer of ours is beyond its bound: before any clock was set; and later than 15 s after
+	// that
+	beyond [2]bool
 }
 
 // noAnswer is what no answer counts as, in microseconds.
@@ -148,7 +156,8 @@ func judgeDrawn(d *sim.Drawn) (v drawnVerdict) {
 	for i := range answers {
 		a := &answers[i]
 		if !math.IsNaN(a.err[0]) && !known[a.side] {
-			if known[a.side] = true; known[1-a.side] {
+			known[a.side] = true
+			if known[1-a.side] {
 				from = a.at + 5*sec
 			}
 		}
@@ -168,10 +177,13 @@ func judgeDrawn(d *sim.Drawn) (v drawnVerdict) {
 		wrong[a.side] += count(e[1] > e[2]+500)
 	}
 	n := float64(len(errs[1]))
-	if v.judged = n >= 25; !v.judged {
+	v.judged = n >= 25
+	if !v.judged {
 		return v
 	}
-	v.over1, v.over5, v.behind = float64(errs[1].above(1000))/n, float64(errs[1].above(5000))/n, float64(behind)/n
+	v.over1 = float64(errs[1].above(1000)) / n
+	v.over5 = float64(errs[1].above(5000)) / n
+	v.behind = float64(behind) / n
 	v.wrong = time.Duration(max(wrong[0], wrong[1])) * askedEvery
 	for m := range errs {
 		v.p99[m] = errs[m].p99()
@@ -199,7 +211,10 @@ var drawnColumns = []struct {
 }{
 	{">1 ms", percent(func(v *drawnVerdict) bool { return v.off(v.over1) })},
 	{">5 ms", percent(func(v *drawnVerdict) bool { return v.off(v.over5) })},
-	{"orig.", percent(func(v *drawnVerdict) bool { return v.p99[1] > 1.2*v.p99[0] && v.p99[1] > v.p99[0]+50 })},
+	{"orig.", percent(func(v *drawnVerdict) bool {
+		original, ours := v.p99[0], v.p99[1]
+		return ours > 1.2*original && ours > original+50
+	})},
 	{"bound", percent(func(v *drawnVerdict) bool { return v.beyond[0] })},
 	{"later", percent(func(v *drawnVerdict) bool { return v.beyond[1] })},
 	{"oracle", percent(func(v *drawnVerdict) bool { return v.p99[2] < 200 })},
@@ -281,7 +296,10 @@ func TestDrawn(t *testing.T) {
 // judgeMixed plays the mixed worlds.
 func judgeMixed(t *testing.T) {
 	clocks := clockKind(t)
-	all := eachSeed(drawnWorlds(), func(i uint64) drawnVerdict { return judgeDrawn(sim.Mixed(*seedFirst + i + 1).With(clocks)) })
+	all := eachSeed(drawnWorlds(), func(i uint64) drawnVerdict {
+		world := sim.Mixed(*seedFirst + i + 1)
+		return judgeDrawn(world.With(clocks))
+	})
 	all = slices.DeleteFunc(all, func(v drawnVerdict) bool { return !v.judged })
 	var b strings.Builder
 	row := func(what string, is func(v *drawnVerdict) bool) map[string]float64 {
@@ -304,9 +322,14 @@ func judgeMixed(t *testing.T) {
 		row(fmt.Sprint(n, " events"), func(v *drawnVerdict) bool { return v.events == n })
 	}
 	f := row("all", func(*drawnVerdict) bool { return true })
-	fmt.Fprintf(&b, "seeds, over 1 ms (share of the time):%s\nseeds, beyond the bound (p99, us):%s\n",
-		worst(all, 12, func(v *drawnVerdict) float64 { return float64(count(v.off(v.over1))) * v.over1 }),
-		worst(all, 12, func(v *drawnVerdict) float64 { return float64(count(v.beyond[0])) * v.p99[1] }))
+	over := worst(all, 12, func(v *drawnVerdict) float64 {
+		return float64(count(v.off(v.over1))) * v.over1
+	})
+	fmt.Fprintf(&b, "seeds, over 1 ms (share of the time):%s\n", over)
+	beyond := worst(all, 12, func(v *drawnVerdict) float64 {
+		return float64(count(v.beyond[0])) * v.p99[1]
+	})
+	fmt.Fprintf(&b, "seeds, beyond the bound (p99, us):%s\n", beyond)
 	t.Log(b.String())
 	if clocks.Name != sim.Crystal.Name {
 		return // the limits are those of crystals
@@ -317,19 +340,23 @@ func judgeMixed(t *testing.T) {
 	m := newMusts(t)
 	m.misses("p99 over the original's", f["p99/orig"], 0.12, 0.15+more*0.4)
 	more *= 100
-	m.misses("% of mixed worlds over 1 ms off while the oracle is below 0.2 ms", f[">1 ms"], 11.5, 14+more*0.35)
+	m.misses("% of mixed worlds over 1 ms off while the oracle is below 0.2 ms",
+		f[">1 ms"], 11.5, 14+more*0.35)
 	m.misses("  over 5 ms", f[">5 ms"], 3, 5+more*0.25)
 	m.misses("% in which the original is better by 1.2 times and 50 us", f["orig."], 7, 10+more*0.3)
 	m.misses("% of the time 1 ms beyond the oracle", f["behind"], 3, 4.5+more*0.15)
 	m.misses("% beyond ErrorBound before a clock was set", f["bound"], 1.5, 1.5+more*0.1)
 	if f["oracle"] < 90-more*0.3 {
-		t.Errorf("the oracle is below 0.2 ms in %.0f %% of the worlds only: the judge is wrong", f["oracle"])
+		t.Errorf("the oracle is below 0.2 ms in %.0f %% of the worlds only: the judge is wrong",
+			f["oracle"])
 	}
 }
 
 // drawnFamilies returns those whose name matches.
 func drawnFamilies(match *regexp.Regexp) []sim.Family {
-	return slices.DeleteFunc(sim.Families(), func(f sim.Family) bool { return !match.MatchString(f.Name) })
+	return slices.DeleteFunc(sim.Families(), func(f sim.Family) bool {
+		return !match.MatchString(f.Name)
+	})
 }
 
 // mayBeWrong returns the share of a family's worlds that may be wrong.
@@ -350,26 +377,39 @@ func mayBeWrong(f *sim.Family) float64 {
 // judgeFamilies plays the families whose name matches.
 func judgeFamilies(t *testing.T, match *regexp.Regexp) {
 	each := drawnEach()
-	families, clocks := drawnFamilies(match), clockKind(t)
+	families := drawnFamilies(match)
+	clocks := clockKind(t)
 	results := eachSeed(len(families)*each, func(i uint64) drawnVerdict {
-		return judgeDrawn(families[int(i)/each].World(*seedFirst + i%uint64(each) + 1).With(clocks))
+		family := families[int(i)/each]
+		world := family.World(*seedFirst + i%uint64(each) + 1)
+		return judgeDrawn(world.With(clocks))
 	})
-	above, beyond, wrongs, calm := 0, 0, 0, 0
+	above := 0  // families with too many wrong worlds
+	beyond := 0 // worlds
+	wrongs := 0
+	calm := 0 // wrong ones of sound families
 	var b strings.Builder
-	fmt.Fprintf(&b, "families, -seed.first %d; p99 of nine worlds of ten, us; seeds (seconds wrong)\n%-44s %7s %7s %8s %8s %8s %7s\n", *seedFirst,
+	fmt.Fprintf(&b, "families, -seed.first %d; p99 of nine worlds of ten, us; seeds (seconds wrong)\n",
+		*seedFirst)
+	fmt.Fprintf(&b, "%-44s %7s %7s %8s %8s %8s %7s\n",
 		"", "wrong %", "share %", "original", "ours", "oracle", "bound %")
 	for i := range families {
 		f := &families[i]
 		all := results[i*each : (i+1)*each]
 		wrong := share(all, func(v *drawnVerdict) bool { return v.wrong > 5*sec })
-		wrongs += int(math.Round(wrong * float64(each)))
+		wrongWorlds := int(math.Round(wrong * float64(each)))
+		wrongs += wrongWorlds
 		note := ""
 		if wrong > mayBeWrong(f) {
 			above++
-			note = "ABOVE" + worst(all, 3, func(v *drawnVerdict) float64 { return max(v.wrong-5*sec, 0).Seconds() })
+			note = "ABOVE" + worst(all, 3, func(v *drawnVerdict) float64 {
+				return max(v.wrong-5*sec, 0).Seconds()
+			})
 		}
-		calm += count(sound(f)) * int(math.Round(wrong*float64(each)))
-		var p [3]errors
+		if sound(f) {
+			calm += wrongWorlds
+		}
+		var p [3]errors // p99 of the original, of ours and of the oracle, in each world
 		for _, v := range all {
 			if !v.judged {
 				t.Errorf("%s, seed %d: too short to judge", f.Name, v.seed)
@@ -379,16 +419,21 @@ func judgeFamilies(t *testing.T, match *regexp.Regexp) {
 				p[m] = append(p[m], v.p99[m])
 			}
 		}
+		original := p[0].quantile(0.9)
+		ours := p[1].quantile(0.9)
 		oracle := p[2].quantile(0.9)
-		fmt.Fprintf(&b, "%-44s %7.0f %7.0f %8.0f %8.0f %8.0f %7.1f %s\n", f.Name, 100*wrong, 100*mayBeWrong(f), p[0].quantile(0.9), p[1].quantile(0.9),
-			oracle, 100*share(all, func(v *drawnVerdict) bool { return v.beyond[0] }), note)
+		beyondShare := share(all, func(v *drawnVerdict) bool { return v.beyond[0] })
+		fmt.Fprintf(&b, "%-44s %7.0f %7.0f %8.0f %8.0f %8.0f %7.1f %s\n",
+			f.Name, 100*wrong, 100*mayBeWrong(f), original, ours, oracle, 100*beyondShare, note)
 		if f.Jitter == "" && oracle > 200 && clocks.Name == sim.Crystal.Name {
 			t.Errorf("%s: the oracle is off by %.0f us: the judge is wrong", f.Name, oracle)
 		}
 	}
 	n := float64(max(len(results), 1))
-	fmt.Fprintf(&b, "%d of %d families above their share; %.1f %% of their worlds wrong, %.2f %% beyond the bound; %d worlds of each\n",
-		above, len(families), 100*float64(wrongs)/n, 100*float64(beyond)/n, each)
+	fmt.Fprintf(&b, "%d of %d families above their share; ", above, len(families))
+	fmt.Fprintf(&b, "%.1f %% of their worlds wrong, ", 100*float64(wrongs)/n)
+	fmt.Fprintf(&b, "%.2f %% beyond the bound; ", 100*float64(beyond)/n)
+	fmt.Fprintf(&b, "%d worlds of each\n", each)
 	t.Log(b.String())
 	if clocks.Name != sim.Crystal.Name {
 		return // the limits are those of crystals
@@ -421,12 +466,14 @@ func printDrawn(t *testing.T, d *sim.Drawn) {
 	step := max(d.Until/60, sec).Round(sec)
 	var worst [2][3]float64
 	next := step
-	fmt.Fprintf(&b, "worst error in %v beyond what nobody can avoid, ms: at A by the original, ours, the oracle; the same at B;\n"+
+	fmt.Fprintf(&b, "worst error in %v beyond what nobody can avoid, ms: "+
+		"at A by the original, ours, the oracle; the same at B;\n"+
 		"errors that nobody can avoid; our bound. With * a clock was set less than 15 s ago\n", step)
 	for i := range answers {
 		a := &answers[i]
 		for len(events) > 0 && events[0].At <= a.at {
-			fmt.Fprintf(&b, "%8.1f s  %s %s\n", events[0].At.Seconds(), events[0].Kind, events[0].Text)
+			event := events[0]
+			fmt.Fprintf(&b, "%8.1f s  %s %s\n", event.At.Seconds(), event.Kind, event.Text)
 			events = events[1:]
 		}
 		for m, err := range a.err {
@@ -434,7 +481,11 @@ func printDrawn(t *testing.T, d *sim.Drawn) {
 		}
 		if a.at >= next {
 			next += step
-			fmt.Fprintf(&b, "%8.1f s %s", a.at.Seconds(), map[bool]string{true: "*", false: " "}[simnet.Within(d.Sets, a.at)])
+			set := " "
+			if simnet.Within(d.Sets, a.at) {
+				set = "*"
+			}
+			fmt.Fprintf(&b, "%8.1f s %s", a.at.Seconds(), set)
 			for _, w := range worst {
 				for _, e := range w {
 					fmt.Fprintf(&b, " %9.3f", e/1e3)
