@@ -22,7 +22,8 @@ func TestJitterFilter(t *testing.T) {
 	var ours, ntp, fox, mean []int64
 	for range 40 {
 		w := newWorld(&Clock{conf: Config{SyncInterval: 100 * ms}})
-		w.up, w.down = exponential(r, 30*usMs, 20*usMs), exponential(r, 30*usMs, 20*usMs)
+		w.up = exponential(r, 30*usMs, 20*usMs)
+		w.down = exponential(r, 30*usMs, 20*usMs)
 		filter := new(PlainClock)
 		controls := [2]rivals.Netfox{{}, {Even: true}}
 		w.heard = func(x exchange) {
@@ -45,9 +46,14 @@ func TestJitterFilter(t *testing.T) {
 		w.run(60 * sec)
 		ours = append(ours, m.errors...)
 	}
-	p, n, q, s := testkit.SpreadOf(ours).P99, testkit.SpreadOf(ntp).P99, testkit.SpreadOf(fox).P99, testkit.SpreadOf(mean).P99
-	t.Logf("error p99: %d us, by MinDelay %d us, netfox %d us, mean %d us", p, n, q, s)
-	if p > 800 || 4*p > n || q <= n || s <= n {
+	p99 := func(errors []int64) int64 { return testkit.SpreadOf(errors).P99 }
+	our := p99(ours)
+	minDelay := p99(ntp)
+	netfox := p99(fox)
+	plainMean := p99(mean)
+	t.Logf("error p99: %d us, by MinDelay %d us, netfox %d us, mean %d us",
+		our, minDelay, netfox, plainMean)
+	if our > 800 || 4*our > minDelay || netfox <= minDelay || plainMean <= minDelay {
 		t.Error("more than 0.8 ms, or not well below MinDelay, or another control is better")
 	}
 }
@@ -61,8 +67,10 @@ func TestCoarseServer(t *testing.T) {
 	for range 10 {
 		w := newWorld(new(Clock))
 		w.base += r.Uint64N(1 << 20)
-		w.ppb, w.coarse = r.Int64N(100_001)-50_000, 15_625
-		w.up, w.down = exponential(r, 20*usMs, 3*usMs), exponential(r, 20*usMs, 3*usMs)
+		w.ppb = r.Int64N(100_001) - 50_000
+		w.coarse = 15_625
+		w.up = exponential(r, 20*usMs, 3*usMs)
+		w.down = exponential(r, 20*usMs, 3*usMs)
 		w.keepPinging()
 		w.run(10 * sec)
 		m := w.watch(t)
@@ -88,16 +96,19 @@ func TestRouteChange(t *testing.T) {
 	for _, path := range []struct{ up, down int64 }{{70, 70}, {120, 20}, {20, 120}} {
 		for _, interval := range []time.Duration{100 * ms, 250 * ms, sec, 5 * sec} {
 			w := newWorld(&Clock{conf: Config{SyncInterval: interval}})
-			w.up, w.down = constant(20*usMs), constant(20*usMs)
+			w.up = constant(20 * usMs)
+			w.down = constant(20 * usMs)
 			w.keepPinging()
 			w.run(400 * sec)
-			w.up, w.down = constant(path.up*usMs), constant(path.down*usMs)
+			w.up = constant(path.up * usMs)
+			w.down = constant(path.down * usMs)
 			name := fmt.Sprintf("%d and %d ms, each %v", path.up, path.down, interval)
 
 			early := w.watch(t)
 			w.run(80 * sec)
 			s := w.snapshot(t)
-			up, down := s.MinimumDelayToPeer.Microseconds(), s.MinimumOneWayDelay.Microseconds()
+			up := s.MinimumDelayToPeer.Microseconds()
+			down := s.MinimumOneWayDelay.Microseconds()
 			if magnitude(up-path.up*usMs) > rounding || magnitude(down-path.down*usMs) > rounding {
 				t.Errorf("%s: after 80 s %d us to the server and %d from there", name, up, down)
 			}
@@ -112,7 +123,8 @@ func TestRouteChange(t *testing.T) {
 			if worst := testkit.SpreadOf(late.errors).Max; worst > unseen+rounding {
 				t.Errorf("%s: later off by %d us", name, worst)
 			}
-			if s = w.snapshot(t); s.Steps != 0 || math.Abs(s.Skew) > 1 || s.Within(s.ErrorBound) != nil {
+			s = w.snapshot(t)
+			if s.Steps != 0 || math.Abs(s.Skew) > 1 || s.Within(s.ErrorBound) != nil {
 				t.Errorf("%s: %v", name, s)
 			}
 		}
@@ -128,7 +140,8 @@ func TestHandedOverLate(t *testing.T) {
 		r := random(t)
 		for range 20 {
 			w := newWorld(&Clock{conf: Config{SyncInterval: 100 * ms}})
-			w.up, w.down = exponential(r, 20*usMs, 3*usMs), exponential(r, 20*usMs, 3*usMs)
+			w.up = exponential(r, 20*usMs, 3*usMs)
+			w.down = exponential(r, 20*usMs, 3*usMs)
 			w.waits = func() int64 {
 				waits := r.Int64N(900 * usMs)
 				switch {
@@ -142,7 +155,8 @@ func TestHandedOverLate(t *testing.T) {
 			w.keepPinging()
 			w.run(10 * sec)
 			w.every(7*ms, func() {
-				s, e := w.snapshot(t), w.errorUsec(t)
+				s := w.snapshot(t)
+				e := w.errorUsec(t)
 				errors[i] = append(errors[i], e)
 				if magnitude(e) > uint64(s.ErrorBound.Microseconds()) || s.Steps != 0 || s.Age < 0 {
 					t.Fatalf("at %d us: %d us off, %v", w.t, e, s)
@@ -151,7 +165,8 @@ func TestHandedOverLate(t *testing.T) {
 			w.run(sec * 60)
 		}
 	}
-	without, with := testkit.SpreadOf(errors[0]).P99, testkit.SpreadOf(errors[1]).P99
+	without := testkit.SpreadOf(errors[0]).P99
+	with := testkit.SpreadOf(errors[1]).P99
 	t.Logf("error p99: %d us where one of ten is lost, %d us where it is late", without, with)
 	if with > without*4/3 {
 		t.Error("worse")

@@ -15,7 +15,8 @@ func TestBoundHolds(t *testing.T) {
 	looks, beyond, bad := 0, 0, 0
 	play(t, worlds(), func(r *rand.Rand) {
 		l, b := boundWorld(t, r)
-		looks, beyond = looks+l, beyond+b
+		looks += l
+		beyond += b
 		if b > 0 {
 			bad++
 		}
@@ -41,10 +42,13 @@ func TestBoundWhileSlewing(t *testing.T) {
 func boundWorld(t *testing.T, r *rand.Rand) (looks, beyond int) {
 	upTo := func(n int64) int64 { return r.Int64N(n + 1) }
 	w := newWorld(&Clock{conf: Config{SyncInterval: time.Duration(50+upTo(2000)) * ms}})
-	w.base, w.offset, w.hold = r.Uint64(), r.Uint64(), upTo(100*usMs)
+	w.base = r.Uint64()
+	w.offset = r.Uint64()
+	w.hold = upTo(100 * usMs)
 	w.ppb = upTo(1_000_000) - 500_000
 	jitter := upTo(50*usMs) * upTo(1)
-	w.up, w.down = exponential(r, upTo(300*usMs), jitter), exponential(r, upTo(300*usMs), jitter)
+	w.up = exponential(r, upTo(300*usMs), jitter)
+	w.down = exponential(r, upTo(300*usMs), jitter)
 	if r.IntN(4) == 0 {
 		w.down = constant(0) // as unequal as can be
 	}

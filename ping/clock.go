@@ -60,7 +60,7 @@ type Clock struct {
 	session      uint32
 	schedule     schedule
 	pending      [pendingMax]request // a ring; the oldest is overwritten
-	latest       uint64              // number of the last that was answered: earlier ones are overtaken
+	latest       uint64              // number of the last one answered: earlier ones are overtaken
 	recent       []Exchange          // since the start or a clock step, oldest first
 	contradicted uint8               // a bit for each of the last 8 exchanges
 	steps        uint32              // jumps of the time until Reset
@@ -124,7 +124,8 @@ func (c *Clock) HandleReply(reply []byte, nowUsec uint64) Verdict {
 	r, x, v := c.check(reply, nowUsec)
 	if v == Accepted {
 		// The times of requests do not say which came before: the local clock may have been set.
-		r.answered, c.latest = true, r.number
+		r.answered = true
+		c.latest = r.number
 		v = c.use(x)
 	}
 	c.counts[v].Add(1)
@@ -186,7 +187,8 @@ func (c *Clock) use(x Exchange) Verdict {
 // begin lets new ends begin with x.
 func (c *Clock) begin(e *ends, x Exchange) {
 	c.recent = append(c.recent[:0], x)
-	if bits.OnesCount8(c.contradicted) < manyServers { // asking several machines more often does not help
+	// Asking several machines more often does not help.
+	if bits.OnesCount8(c.contradicted) < manyServers {
 		c.schedule.start(x.T4)
 	}
 	e.learn(x)
@@ -202,7 +204,8 @@ func (c *Clock) goOn(e *ends, x Exchange) Verdict {
 	if e.surprised(x) {
 		c.schedule.check()
 	}
-	steps, undisturbed := e.total(), e.undisturbed(x.T4)
+	steps := e.total()
+	undisturbed := e.undisturbed(x.T4)
 	e.learn(x)
 	if undisturbed-e.undisturbed(x.T4) > time.Second { // less is rounding
 		c.schedule.start(x.T4)
@@ -222,7 +225,9 @@ func (c *Clock) Reset(session uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.session = session
-	c.schedule, c.latest, c.contradicted = schedule{}, 0, 0
+	c.schedule = schedule{}
+	c.latest = 0
+	c.contradicted = 0
 	c.recent = c.recent[:0]
 	if e := c.known.Swap(nil); e != nil {
 		c.steps = e.total() + 1

@@ -19,7 +19,8 @@ func TestSkewFollows(t *testing.T) {
 	worst := 0.0
 	for range 10 {
 		w := newWorld(new(Clock))
-		w.up, w.down = exponential(r, 20*usMs, 3*usMs), exponential(r, 20*usMs, 3*usMs)
+		w.up = exponential(r, 20*usMs, 3*usMs)
+		w.down = exponential(r, 20*usMs, 3*usMs)
 		w.keepPinging()
 		for _, ppm := range []int64{50, -50} {
 			w.jump += w.t * (w.ppb - ppm*1000) / 1_000_000_000 // no step
@@ -43,7 +44,8 @@ func TestReaders(t *testing.T) {
 	r := random(t)
 	c := new(Clock)
 	w := newWorld(c)
-	w.up, w.down = exponential(r, 20*usMs, 20*usMs), exponential(r, 20*usMs, 20*usMs)
+	w.up = exponential(r, 20*usMs, 20*usMs)
+	w.down = exponential(r, 20*usMs, 20*usMs)
 	var now, reads atomic.Uint64 // now is the local clock that all see
 	var done atomic.Bool
 	var wg sync.WaitGroup
@@ -63,7 +65,8 @@ func TestReaders(t *testing.T) {
 					return
 				}
 				off := duration(int64(s.RemoteUsec - local - w.offset))
-				if s.ErrorBound < off.Abs() || s.MinimumOneWayDelay < 0 || s.OffsetUsec != int64(s.RemoteUsec-local) {
+				agrees := s.OffsetUsec == int64(s.RemoteUsec-local)
+				if s.ErrorBound < off.Abs() || s.MinimumOneWayDelay < 0 || !agrees {
 					t.Errorf("torn, or %v off: %+v", off, s)
 					return
 				}
@@ -118,7 +121,8 @@ func TestAllocations(t *testing.T) {
 	w := newWorld(new(Clock))
 	w.keepPinging()
 	w.run(sec)
-	dst, request := make([]byte, 0, ReplySize), w.c.AppendRequest(nil, w.local())
+	dst := make([]byte, 0, ReplySize)
+	request := w.c.AppendRequest(nil, w.local())
 	check(t, testing.AllocsPerRun(100, func() {
 		w.c.RemoteTime(w.local())
 		w.c.LocalTime(w.local())
@@ -136,10 +140,14 @@ func TestAllocations(t *testing.T) {
 // TestNonces: no nonce twice, and every bit of it varies.
 func TestNonces(t *testing.T) {
 	var c Clock
-	seen, ones, zeros := map[uint64]bool{}, uint64(0), uint64(0)
+	seen := map[uint64]bool{}
+	ones := uint64(0)
+	zeros := uint64(0)
 	for range 1000 {
 		nonce := binary.LittleEndian.Uint64(c.AppendRequest(nil, 0)[RequestSize-8:])
-		seen[nonce], ones, zeros = true, ones|nonce, zeros|^nonce
+		seen[nonce] = true
+		ones |= nonce
+		zeros |= ^nonce
 	}
 	check(t, len(seen), 1000, "different ones")
 	check(t, ones, math.MaxUint64, "bits that were 1")

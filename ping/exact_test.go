@@ -29,7 +29,9 @@ func TestUnsynchronized(t *testing.T) {
 		skew, okSkew := c.Skew()
 		s, okSnapshot := c.Snapshot(7)
 		check(t, [...]bool{okLocal, okTrips, okSkew, okSnapshot}, [4]bool{}, "%s: ok", when)
-		check(t, [...]any{local, p20 + p50 + p80, skew, s}, [...]any{uint64(0), 0 * sec, 0.0, timesync.Snapshot{}}, "%s", when)
+		got := [...]any{local, p20 + p50 + p80, skew, s}
+		want := [...]any{uint64(0), 0 * sec, 0.0, timesync.Snapshot{}}
+		check(t, got, want, "%s", when)
 	}
 	nothing("at first")
 	w := newWorld(c)
@@ -49,7 +51,8 @@ func TestUnsynchronized(t *testing.T) {
 	w.run(sec)
 	check(t, w.snapshot(t).Steps, 1, "a reading after Reset is a step: steps")
 	if _, ok := c.Skew(); ok || c.Count(Accepted)+c.Count(Stepped) < 6 {
-		t.Errorf("a second after Reset the skew is known, %v, or requests are not quick: %d", ok, c.Count(Accepted))
+		t.Errorf("a second after Reset the skew is known, %v, or requests are not quick: %d",
+			ok, c.Count(Accepted))
 	}
 	check(t, c.Count(Synced), 1, "synced after Reset")
 }
@@ -63,8 +66,10 @@ func TestSnapshot(t *testing.T) {
 	r := random(t)
 	for range 1000 {
 		c := new(Clock)
-		at, ahead := r.Uint64(), r.Uint64()
-		trip, hold := 1000+r.Int64N(100*usMs), r.Int64N(100*usMs)
+		at := r.Uint64()
+		ahead := r.Uint64()
+		trip := 1000 + r.Int64N(100*usMs)
+		hold := r.Int64N(100 * usMs)
 		shows := func(when string, now uint64, trip int64) {
 			t.Helper()
 			s, ok := c.Snapshot(now)
@@ -84,7 +89,9 @@ func TestSnapshot(t *testing.T) {
 			if bound := s.ErrorBound.Microseconds(); bound < half || bound > most {
 				t.Errorf("%s: a bound of %d us, half a round trip is %d us", when, bound, half)
 			}
-			if s.Steps != 0 || s.StepSeen || s.Unchecked || s.Ambiguous || s.Age != 0 || s.Hops != 0 {
+			stepped := s.Steps != 0 || s.StepSeen
+			doubtful := s.Unchecked || s.Ambiguous
+			if stepped || doubtful || s.Age != 0 || s.Hops != 0 {
 				t.Errorf("%s: %+v", when, s)
 			}
 			check(t, s.Within(s.ErrorBound), nil, "%s: Within", when)
@@ -111,8 +118,11 @@ func TestLocalTime(t *testing.T) {
 	r := random(t)
 	for range 20 {
 		w := newWorld(&Clock{conf: Config{SyncInterval: 100 * ms}})
-		w.base, w.offset, w.ppb = r.Uint64(), r.Uint64(), r.Int64N(1_000_001)-500_000
-		w.up, w.down = exponential(r, 20*usMs, 3*usMs), exponential(r, 20*usMs, 3*usMs)
+		w.base = r.Uint64()
+		w.offset = r.Uint64()
+		w.ppb = r.Int64N(1_000_001) - 500_000
+		w.up = exponential(r, 20*usMs, 3*usMs)
+		w.down = exponential(r, 20*usMs, 3*usMs)
 		w.keepPinging()
 		w.run(sec)
 		for n := range 200 {
@@ -127,7 +137,8 @@ func TestLocalTime(t *testing.T) {
 				local, ok := w.c.LocalTime(from + i)
 				at, _ := w.c.RemoteTime(local)
 				before, _ := w.c.RemoteTime(local - 1)
-				more, early := int64(at-from-i), int64(before-from-i)
+				more := int64(at - from - i)
+				early := int64(before - from - i)
 				if !ok || more < 0 || more > 1 || early >= 0 {
 					t.Fatalf("at %d us: %d us more, 1 us before %d", w.t, more, early)
 				}
@@ -143,26 +154,41 @@ func TestLocalTime(t *testing.T) {
 // next checks that the next request is due after want, or up to a sixteenth of the interval less.
 func next(t *testing.T, c *Clock, now uint64, want, interval time.Duration) {
 	t.Helper()
-	if got := c.Next(now); got > want || got < max(want-interval/16, 0) {
-		t.Errorf("%d us, %d requests: the next in %v, want %v or a little less", now, c.schedule.asked, got, want)
+	got := c.Next(now)
+	if got > want || got < max(want-interval/16, 0) {
+		t.Errorf("%d us, %d requests: the next in %v, want %v or a little less",
+			now, c.schedule.asked, got, want)
 	}
 }
 
 // TestRoundTrips: the percentiles are the smallest round trips that 20, 50 and 80 percent of the
 // last 64 exchanges do not exceed; exchanges before a clock was set do not count.
 func TestRoundTrips(t *testing.T) {
-	for _, x := range []struct{ since, p20, p50, p80 int64 }{{1, 100, 100, 100}, {2, 100, 100, 101}, {5, 100, 102, 103}, {6, 101, 102, 104}, {64, 112, 131, 151}, {70, 118, 137, 157}} {
+	for _, x := range []struct{ since, p20, p50, p80 int64 }{
+		{1, 100, 100, 100},
+		{2, 100, 100, 101},
+		{5, 100, 102, 103},
+		{6, 101, 102, 104},
+		{64, 112, 131, 151},
+		{70, 118, 137, 157},
+	} {
 		c := new(Clock)
 		for i := range 10 + x.since {
-			ahead, trip := uint64(0), uint64(900)
+			ahead := uint64(0)
+			trip := uint64(900)
 			if i >= 10 { // the server's clock was set
-				ahead, trip = 60_000_000, 100+uint64(i-10)
+				ahead = 60_000_000
+				trip = 100 + uint64(i-10)
 			}
-			now, hold := uint64(i+1)*100_000, uint64(i)*7
-			answer(c, now, now+ahead+trip/2, now+ahead+trip/2+hold, now+trip+hold)
+			now := uint64(i+1) * 100_000
+			hold := uint64(i) * 7
+			came := now + ahead + trip/2
+			answer(c, now, came, came+hold, now+trip+hold)
 		}
 		p20, p50, p80, _ := c.RoundTrips()
-		check(t, [...]time.Duration{p20, p50, p80}, [...]time.Duration{duration(x.p20), duration(x.p50), duration(x.p80)}, "after %d", x.since)
+		got := [...]time.Duration{p20, p50, p80}
+		want := [...]time.Duration{duration(x.p20), duration(x.p50), duration(x.p80)}
+		check(t, got, want, "after %d", x.since)
 	}
 }
 
@@ -257,7 +283,15 @@ func TestExchange(t *testing.T) {
 // TestAllows: an exchange excludes what is more than the bound and 2 us beyond its limits.
 func TestAllows(t *testing.T) {
 	x := Exchange{T1: 0, T2: 1100, T3: 1100, T4: 200} // from 900 to 1100
-	for offset, want := range map[uint64]bool{888: true, 887: false, 1112: true, 1113: false, 1000: true, 1 << 63: false, 1<<63 + 1000: false} {
+	for offset, want := range map[uint64]bool{
+		887:          false,
+		888:          true,
+		1000:         true,
+		1112:         true,
+		1113:         false,
+		1 << 63:      false,
+		1<<63 + 1000: false,
+	} {
 		check(t, x.allows(offset, 10*us), want, "%d", offset)
 	}
 }
@@ -274,14 +308,17 @@ func TestManyServers(t *testing.T) {
 			w.heard = func(x exchange) {
 				// Each machine's clock is read as it is, not a mean of several.
 				if off := w.errorUsec(t); magnitude(off) > 30*uint64(usMs) {
-					t.Errorf("%d machines, each %v: %v, and %d us off the last one", machines, interval, x.verdict, off)
+					t.Errorf("%d machines, each %v: %v, and %d us off the last one",
+						machines, interval, x.verdict, off)
 				}
 				w.jump = r.Int64N(int64(machines)) * usSec
 			}
 			w.run(10 * time.Minute)
 			said := w.c.Count(ManyServers)
-			if used := said + w.c.Count(Stepped) + w.c.Count(Accepted); said*5 < used {
-				t.Errorf("%d machines, each %v: said %d times of %d", machines, interval, said, used)
+			used := said + w.c.Count(Stepped) + w.c.Count(Accepted)
+			if said*5 < used {
+				t.Errorf("%d machines, each %v: said %d times of %d",
+					machines, interval, said, used)
 			}
 			if s := w.snapshot(t); s.Within(s.ErrorBound) == nil && interval == 0 {
 				t.Errorf("%d machines, each %v: Within is nil", machines, interval)
@@ -315,7 +352,14 @@ func TestPlainClock(t *testing.T) {
 	check(t, ok, false, "known at first")
 	p.OnExchange(Exchange{T1: 1})
 	for _, x := range []struct{ offset, want uint64 }{
-		{5000, 5000}, {5010, 5005}, {5011, 5007}, {5011, 5008}, {5009, 5009}, {6009, 5259}, {6260, 6260}, {0, 0},
+		{5000, 5000},
+		{5010, 5005},
+		{5011, 5007},
+		{5011, 5008},
+		{5009, 5009},
+		{6009, 5259},
+		{6260, 6260},
+		{0, 0},
 	} {
 		p.OnExchange(at(x.offset))
 		got, _ := p.RemoteTime(0)
@@ -323,9 +367,12 @@ func TestPlainClock(t *testing.T) {
 	}
 	w := newWorld(new(Clock))
 	r := random(t)
-	w.up, w.down = exponential(r, 30*usMs, 20*usMs), exponential(r, 30*usMs, 20*usMs)
-	once, sutphin := PlainClock{Rule: Latest}, new(rivals.Sutphin)
-	filter, ntp := new(PlainClock), new(rivals.NTPFilter)
+	w.up = exponential(r, 30*usMs, 20*usMs)
+	w.down = exponential(r, 30*usMs, 20*usMs)
+	once := PlainClock{Rule: Latest}
+	sutphin := new(rivals.Sutphin)
+	filter := new(PlainClock)
+	ntp := new(rivals.NTPFilter)
 	looks, unlike := 0, 0
 	w.heard = func(x exchange) {
 		if len(once.window) == 0 {

@@ -66,7 +66,9 @@ func ExampleClock_RemoteTime() {
 	clock.HandleReply(reply, 10_100_000)                             // 50 ms back
 
 	// The server's message: a projectile at 100 m, 20 m/s, at server time 61 s.
-	position, velocity, timestamp := 100.0, 20.0, uint64(61_000_000)
+	position := 100.0
+	velocity := 20.0
+	timestamp := uint64(61_000_000)
 
 	// It arrives at client time 11.25 s.
 	networkTime, _ := clock.RemoteTime(11_250_000)

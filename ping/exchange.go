@@ -44,7 +44,8 @@ const (
 
 // verdict returns Accepted, or why these cannot be the times of an exchange.
 func (x Exchange) verdict() Verdict {
-	away, hold := int64(x.T4-x.T1), int64(x.T3-x.T2)
+	away := int64(x.T4 - x.T1)
+	hold := int64(x.T3 - x.T2)
 	switch {
 	case away < 0 || hold < -coarseUsec:
 		return Impossible
@@ -62,7 +63,8 @@ func (x Exchange) slack() int64 { return int64(x.T4-x.T1)*maxSkewPPM/1e6 + round
 
 // allows reports whether the offset can be within bound of what is given.
 func (x Exchange) allows(offset uint64, bound time.Duration) bool {
-	least, most := int64(x.T3-x.T4-offset), int64(x.T2-x.T1-offset)
+	least := int64(x.T3 - x.T4 - offset)
+	most := int64(x.T2 - x.T1 - offset)
 	doubt := bound.Microseconds() + x.slack()
 	return least <= doubt && most >= -doubt
 }

@@ -17,7 +17,8 @@ import (
 
 var (
 	seedFlag = flag.Uint64("seed", 1, "seed of the random worlds")
-	worlds   = testkit.Count("worlds", "drawn worlds for the error bound, half as many for clock steps", 300, 1000, 10_000)
+	worlds   = testkit.Count("worlds",
+		"drawn worlds for the error bound, half as many for clock steps", 300, 1000, 10_000)
 )
 
 // random returns a generator and prints its seed.
@@ -143,8 +144,8 @@ func (w *world) ping() {
 	}
 	w.after(w.up(), func() {
 		x.T2 = w.remote()
-		if w.coarse > 0 {
-			x.T2 += uint64(w.coarse) - x.T2%uint64(w.coarse) // package clock rounds times of receipt up
+		if w.coarse > 0 { // package clock rounds times of receipt up
+			x.T2 += uint64(w.coarse) - x.T2%uint64(w.coarse)
 		}
 		w.after(w.hold, func() {
 			x.T3 = w.remote()
@@ -155,7 +156,8 @@ func (w *world) ping() {
 			if !ok || w.lost() {
 				return
 			}
-			wait, down := w.waits(), w.down()
+			wait := w.waits()
+			down := w.down()
 			if wait == lost {
 				return
 			}

@@ -43,13 +43,25 @@ func FuzzMessage(f *testing.F) {
 // resets and readings, and checks what must hold whatever happens.
 func FuzzReplies(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 30, 0, 2, 0, 30, 3, 0, 0})
-	f.Add([]byte{1, 0, 0, 1, 30, 0, 2, 0, 30, 2, 0, 30, 4, 200, 200, 0, 0, 0, 2, 1, 200, 5, 1, 0, 3, 9, 9})
+	f.Add([]byte{
+		1, 0, 0, 1, 30, 0, 2, 0, 30, 2, 0, 30, 4, 200, 200,
+		0, 0, 0, 2, 1, 200, 5, 1, 0, 3, 9, 9,
+	})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) == 0 {
 			return
 		}
-		plain := PlainClock{Rule: rules[b[0]&3], AdjustSteps: int(b[0] >> 2 & 7), Samples: int(b[0] >> 5)}
-		p := player{t: t, c: &Clock{conf: Config{SyncInterval: time.Duration(b[0]) * sec / 4}}, plain: plain, last: noSnapshot}
+		interval := time.Duration(b[0]) * sec / 4
+		p := player{
+			t: t,
+			c: &Clock{conf: Config{SyncInterval: interval}},
+			plain: PlainClock{
+				Rule:        rules[b[0]&3],
+				AdjustSteps: int(b[0] >> 2 & 7),
+				Samples:     int(b[0] >> 5),
+			},
+			last: noSnapshot,
+		}
 		for b = b[1:]; len(b) >= 3; b = b[3:] {
 			p.play(b[0]%7, b[1], b[2])
 			p.check()
@@ -114,8 +126,10 @@ func (p *player) answer(x, y byte) {
 	if len(p.requests) == 0 {
 		return
 	}
+	request := p.requests[int(x)%len(p.requests)]
 	recv := p.now + 1000 + uint64(int64(int8(y)))<<(x%64)
-	reply, ok := AppendReply(nil, p.requests[int(x)%len(p.requests)], p.c.session, recv, recv+uint64(int64(int8(y)>>1)))
+	send := recv + uint64(int64(int8(y)>>1))
+	reply, ok := AppendReply(nil, request, p.c.session, recv, send)
 	if ok {
 		p.replies = append(p.replies, reply)
 		p.handle(reply, p.now)
@@ -150,8 +164,11 @@ func (p *player) check() {
 	remote, _ := c.RemoteTime(p.now)
 	check(p.t, s.RemoteUsec, remote, "remote time")
 	check(p.t, s.OffsetUsec, int64(remote-p.now), "offset")
-	if p.last.Steps == s.Steps && int64(p.now-p.lastAt) >= 0 && int64(s.RemoteUsec-p.last.RemoteUsec) < 0 {
+	isLater := int64(p.now-p.lastAt) >= 0
+	wentBack := int64(s.RemoteUsec-p.last.RemoteUsec) < 0
+	if p.last.Steps == s.Steps && isLater && wentBack {
 		p.t.Fatalf("went back from %+v to %+v", p.last, s)
 	}
-	p.last, p.lastAt = s, p.now
+	p.last = s
+	p.lastAt = p.now
 }

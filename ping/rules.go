@@ -11,8 +11,10 @@ import (
 
 // What the fields of a PlainClock mean when they are zero.
 const (
-	DefaultSamples              = 64                     // Slot: "the last 32 or 64 pings"
-	DefaultRecalibrateThreshold = 200 * time.Millisecond // Unity's HardResetThreshold; netfox waits for 8 s
+	// Slot: "the last 32 or 64 pings".
+	DefaultSamples = 64
+	// Unity's HardResetThreshold. Netfox waits for 8 s.
+	DefaultRecalibrateThreshold = 200 * time.Millisecond
 )
 
 // PlainClock is a clock as other systems have it: one exchange at a time sets it. A Rule says

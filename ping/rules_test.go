@@ -16,7 +16,11 @@ import (
 func trips(all ...int) []Sample {
 	var w []Sample
 	for i, trip := range all {
-		w = append(w, Sample{RoundTrip: time.Duration(trip) * ms, Age: time.Duration(len(all)-1-i) * sec, Error: sec})
+		w = append(w, Sample{
+			RoundTrip: time.Duration(trip) * ms,
+			Age:       time.Duration(len(all)-1-i) * sec,
+			Error:     sec,
+		})
 	}
 	return w
 }
@@ -30,7 +34,9 @@ func with(window []Sample, i int, age, trip time.Duration) []Sample {
 func repeat(n, trip int) []int { return slices.Repeat([]int{trip}, n) }
 
 func TestRules(t *testing.T) {
-	slowAgain := func(n int) []Sample { return trips(append(repeat(64-n, 40), repeat(n, 140)...)...) }
+	slowAgain := func(n int) []Sample {
+		return trips(append(repeat(64-n, 40), repeat(n, 140)...)...)
+	}
 	for _, x := range []struct {
 		name   string
 		rule   Rule
@@ -90,21 +96,32 @@ func TestNetfox(t *testing.T) {
 	off := func(exchanges ...[2]int) []Sample { // round trip and error, ms
 		var window []Sample
 		for _, x := range exchanges {
-			window = append(window, Sample{RoundTrip: time.Duration(x[0]) * ms, Error: time.Duration(x[1]) * ms})
+			window = append(window, Sample{
+				RoundTrip: time.Duration(x[0]) * ms,
+				Error:     time.Duration(x[1]) * ms,
+			})
 		}
 		return window
 	}
-	check(t, Netfox(off([2]int{40, 5})), 0, "only one")
-	check(t, Netfox(off([2]int{40, 0}, [2]int{40, 4}, [2]int{40, 9})), 1, "the middle one of equal round trips")
-	check(t, Netfox(off([2]int{40, 0}, [2]int{40, 4}, [2]int{400, 9})), 2, "a slow one weighs more")
-	check(t, Netfox(off([2]int{0, 0}, [2]int{0, 6}, [2]int{0, 7})), 1, "round trips of 0")
+	type pair = [2]int
+	check(t, Netfox(off(pair{40, 5})), 0, "only one")
+	check(t, Netfox(off(pair{40, 0}, pair{40, 4}, pair{40, 9})), 1,
+		"the middle one of equal round trips")
+	check(t, Netfox(off(pair{40, 0}, pair{40, 4}, pair{400, 9})), 2, "a slow one weighs more")
+	check(t, Netfox(off(pair{0, 0}, pair{0, 6}, pair{0, 7})), 1, "round trips of 0")
 
 	r := random(t)
 	var ours, theirs []int64
 	for range 20 {
 		w := newWorld(new(Clock))
-		w.up, w.down = exponential(r, 20*usMs, 3*usMs), exponential(r, 20*usMs, 3*usMs)
-		plain := &PlainClock{Rule: Netfox, Samples: 8, AdjustSteps: 8, RecalibrateThreshold: 8 * sec}
+		w.up = exponential(r, 20*usMs, 3*usMs)
+		w.down = exponential(r, 20*usMs, 3*usMs)
+		plain := &PlainClock{
+			Rule:                 Netfox,
+			Samples:              8,
+			AdjustSteps:          8,
+			RecalibrateThreshold: 8 * sec,
+		}
 		var fox rivals.Netfox
 		w.heard = func(x exchange) {
 			plain.OnExchange(x.Exchange)
@@ -120,9 +137,10 @@ func TestNetfox(t *testing.T) {
 		w.keepPinging()
 		w.run(2 * time.Minute)
 	}
-	p, q := testkit.SpreadOf(ours).P99, testkit.SpreadOf(theirs).P99
-	t.Logf("error p99: %d us, netfox itself %d us", p, q)
-	if p > q*3/2 || q > p*3/2 {
+	our := testkit.SpreadOf(ours).P99
+	their := testkit.SpreadOf(theirs).P99
+	t.Logf("error p99: %d us, netfox itself %d us", our, their)
+	if our > their*3/2 || their > our*3/2 {
 		t.Error("they differ by more than half")
 	}
 }

@@ -39,14 +39,19 @@ func newSteppedWorld(r *rand.Rand) steppedWorld {
 	jitter := upTo(20*usMs) * upTo(1)
 	s := steppedWorld{tolerance: jitter + 2*usMs}
 	s.world = newWorld(c)
-	s.base, s.offset, s.hold = r.Uint64(), r.Uint64(), upTo(20*usMs)
+	s.base = r.Uint64()
+	s.offset = r.Uint64()
+	s.hold = upTo(20 * usMs)
 	s.ppb = upTo(200_000) - 100_000
-	up, down := upTo(100*usMs), upTo(100*usMs)
-	s.up, s.down = exponential(r, up, jitter), exponential(r, down, jitter)
+	up := upTo(100 * usMs)
+	down := upTo(100 * usMs)
+	s.up = exponential(r, up, jitter)
+	s.down = exponential(r, down, jitter)
 	s.unseen = (up - down) / 2
 	loss := r.Float64() * 0.2
 	s.lost = func() bool { return r.Float64() < loss }
-	s.local, s.size = r.IntN(2) == 0, int64(1)<<r.IntN(33)
+	s.local = r.IntN(2) == 0
+	s.size = int64(1) << r.IntN(33)
 	s.size = (s.size + upTo(s.size)) * (1 - 2*upTo(1))
 	s.from = 5*usSec + upTo(150*usSec)
 	return s
@@ -57,17 +62,21 @@ func newSteppedWorld(r *rand.Rand) steppedWorld {
 // the bound while Within is nil, once a request was answered that was sent after the clock was set.
 // In the others the step is smaller than the bound.
 func TestBackAfterStep(t *testing.T) {
-	worlds, wrong, contrary, late := worlds()/2, 0, 0, 0
+	worlds := worlds() / 2
+	wrong, contrary, late := 0, 0, 0
 	play(t, worlds, func(r *rand.Rand) {
 		w := newSteppedWorld(r)
 		met, outside := false, false
-		w.heard = func(x exchange) { met = met || x.sent >= w.from && x.verdict <= ManyServers }
+		w.heard = func(x exchange) {
+			met = met || x.sent >= w.from && x.verdict <= ManyServers
+		}
 		w.keepPinging()
 		w.run(duration(w.from))
 		w.set(w.local, w.size)
 		w.every(17*ms, func() {
-			s, e := w.snapshot(t), w.errorUsec(t)
-			if met && magnitude(e) > uint64(s.ErrorBound.Microseconds()) && s.Within(s.ErrorBound) == nil {
+			s := w.snapshot(t)
+			isBeyond := magnitude(w.errorUsec(t)) > uint64(s.ErrorBound.Microseconds())
+			if met && isBeyond && s.Within(s.ErrorBound) == nil {
 				outside = true
 			}
 		})
@@ -80,10 +89,12 @@ func TestBackAfterStep(t *testing.T) {
 		}
 		if e := w.errorUsec(t); magnitude(e-w.unseen) > uint64(w.tolerance) {
 			late++
-			t.Logf("local %v, step %d us: error %d us, %d of them by the ways", w.local, w.size, e, w.unseen)
+			t.Logf("local %v, step %d us: error %d us, %d of them by the ways",
+				w.local, w.size, e, w.unseen)
 		}
 	})
-	t.Logf("%d worlds: in %d steps were counted, in %d the bound failed unnoticed, in %d the time after a minute", worlds, contrary, wrong, late)
+	t.Logf("%d worlds: in %d steps were counted, in %d the bound failed unnoticed, "+
+		"in %d the time after a minute", worlds, contrary, wrong, late)
 	if contrary == 0 || contrary == worlds || wrong*12 > worlds || late*50 > worlds {
 		t.Error("the worlds are too kind, or more than 8 % or 2 % fail")
 	}
@@ -95,12 +106,15 @@ func TestAfterSetBack(t *testing.T) {
 	var took [2]int64 // us, the longest
 	for seed := range uint64(50) {
 		for i, local := range []bool{false, true} {
-			w, r := newWorld(new(Clock)), rand.New(rand.NewPCG(seed, 7))
-			w.up, w.down = exponential(r, 20*usMs, 30*usMs), exponential(r, 20*usMs, 30*usMs)
+			w := newWorld(new(Clock))
+			r := rand.New(rand.NewPCG(seed, 7))
+			w.up = exponential(r, 20*usMs, 30*usMs)
+			w.down = exponential(r, 20*usMs, 30*usMs)
 			w.keepPinging()
 			w.run(time.Minute)
 			w.set(local, -9_900*usMs)
-			from, last := w.t, int64(0)
+			from := w.t
+			last := int64(0)
 			w.every(20*ms, func() {
 				if magnitude(w.errorUsec(t)) > uint64(10*usMs) {
 					last = w.t - from
@@ -111,7 +125,8 @@ func TestAfterSetBack(t *testing.T) {
 		}
 	}
 	if took[1] > 2*took[0] {
-		t.Errorf("to 10 ms of the truth, at most: %d us after the server's clock was set back, %d us after the local one", took[0], took[1])
+		t.Errorf("to 10 ms of the truth, at most: %d us after the server's clock was set back, "+
+			"%d us after the local one", took[0], took[1])
 	}
 }
 
@@ -125,15 +140,23 @@ func TestHeldUp(t *testing.T) {
 		lasts, queue time.Duration
 		most         int64 // us
 	}{
-		{sec, held, 1000}, {5 * sec, held, 1000}, {9 * sec, held, 1000}, {15 * sec, held, 1000},
-		{8 * sec, 300 * ms, 32_000}, {8 * sec, sec, 32_000}, {8 * sec, 3 * sec, 32_000},
+		{sec, held, 1000},
+		{5 * sec, held, 1000},
+		{9 * sec, held, 1000},
+		{15 * sec, held, 1000},
+		{8 * sec, 300 * ms, 32_000},
+		{8 * sec, sec, 32_000},
+		{8 * sec, 3 * sec, 32_000},
 	} {
 		for _, up := range []bool{true, false} {
 			w := newWorld(new(Clock))
 			w.keepPinging()
 			w.run(30 * sec)
 			until := w.t + x.lasts.Microseconds()
-			way := func() int64 { return 30*usMs + min(x.queue.Microseconds(), max(until-w.t, 0)) }
+			way := func() int64 {
+				left := max(until-w.t, 0)
+				return 30*usMs + min(x.queue.Microseconds(), left)
+			}
 			if up {
 				w.up = way
 			} else {
@@ -141,9 +164,11 @@ func TestHeldUp(t *testing.T) {
 			}
 			m := w.watch(t)
 			w.run(30 * sec)
-			s, worst := w.snapshot(t), testkit.SpreadOf(m.errors).Max
+			s := w.snapshot(t)
+			worst := testkit.SpreadOf(m.errors).Max
 			if s.Steps != 0 || worst > x.most || s.MinimumOneWayDelay > 31*ms {
-				t.Errorf("%+v, up %v: off by %d us at most, %d steps, delay %v", x, up, worst, s.Steps, s.MinimumOneWayDelay)
+				t.Errorf("%+v, up %v: off by %d us at most, %d steps, delay %v",
+					x, up, worst, s.Steps, s.MinimumOneWayDelay)
 			}
 		}
 	}

@@ -8,7 +8,7 @@ type Verdict uint8
 const (
 	Accepted       Verdict = iota // used; the clock goes on
 	Synced                        // used; the clock was set for the first time since Reset
-	Stepped                       // used; a clock was set: the time jumped, and Snapshot.Steps counts one more
+	Stepped                       // used; a clock was set, the time jumped: Snapshot.Steps counts it
 	ManyServers                   // used; the time jumped as often as if several machines answered
 	Malformed                     // refused: not a reply
 	OldSession                    // refused: of another session than Reset named
@@ -16,7 +16,7 @@ const (
 	Duplicate                     // refused: this request has been answered
 	Overtaken                     // refused: a later request was answered before
 	TooLate                       // refused: more than 10 s after the request
-	Impossible                    // refused: it came before its request, or was held for longer than it was away
+	Impossible                    // refused: before its request, or held for longer than it was away
 	verdicts
 )
 

@@ -32,13 +32,15 @@ type row struct {
 // pathWays is a path of which the mean delay is base and mean, us, each way.
 func pathWays(base, mean int64) func(w *world, r *rand.Rand) {
 	return func(w *world, r *rand.Rand) {
-		w.up, w.down = exponential(r, base, mean), exponential(r, base, mean)
+		w.up = exponential(r, base, mean)
+		w.down = exponential(r, base, mean)
 	}
 }
 
 // streamWays is a TCP connection on which 3 % of the messages are sent again.
 func streamWays(w *world, r *rand.Rand) {
-	once, again := exponential(r, 25*usMs, 2*usMs), exponential(r, 200*usMs, 50*usMs)
+	once := exponential(r, 25*usMs, 2*usMs)
+	again := exponential(r, 200*usMs, 50*usMs)
 	way := func() int64 {
 		delay := once()
 		if r.Float64() < 0.03 {
@@ -143,7 +145,8 @@ func TestWorlds(t *testing.T) {
 				f.play(t, row, interval, *seedFlag+uint64(n))
 			}
 			looks += f.relied
-			spread, back := testkit.SpreadOf(f.errors), mean(f.back)
+			spread := testkit.SpreadOf(f.errors)
+			back := mean(f.back)
 			text := fmt.Sprint(spread.P99)
 			if row.set != 0 {
 				text = fmt.Sprintf("%.1f (%.1f)", back, slices.Max(f.back))
@@ -152,9 +155,11 @@ func TestWorlds(t *testing.T) {
 			misses := row.set == 0 && spread.P99 > row.p99[i]
 			switch {
 			case misses && spread.P99 <= row.p99[i]*11/10:
-				t.Logf("MISSES %s, each %v: p99 %d us, must %d", row.name, interval, spread.P99, row.p99[i])
+				t.Logf("MISSES %s, each %v: p99 %d us, must %d",
+					row.name, interval, spread.P99, row.p99[i])
 			case misses || row.set != 0 && back > row.back[i]:
-				t.Errorf("%s, each %v: p99 %d us, right after %.1f s", row.name, interval, spread.P99, back)
+				t.Errorf("%s, each %v: p99 %d us, right after %.1f s",
+					row.name, interval, spread.P99, back)
 			}
 			if f.beyond > 0 || row.set == 0 && f.relied*100 < f.looks*95 {
 				t.Errorf("%s, each %v: %d looks, of %d Within is nil, of these %d beyond the bound",
@@ -178,7 +183,8 @@ func mean(v []float64) float64 {
 func (f *figure) play(t *testing.T, row row, interval time.Duration, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 99))
 	w := newWorld(&Clock{conf: Config{SyncInterval: interval}})
-	w.base, w.offset = r.Uint64(), r.Uint64()
+	w.base = r.Uint64()
+	w.offset = r.Uint64()
 	w.ppb = r.Int64N(80_001) - r.Int64N(80_001) // two crystals of 40 ppm
 	row.ways(w, r)
 	const begin, set = 60 * usSec, 300 * usSec
@@ -191,7 +197,8 @@ func (f *figure) play(t *testing.T, row row, interval time.Duration, seed uint64
 		if w.t < begin {
 			return
 		}
-		s, e := w.snapshot(t), w.errorUsec(t)
+		s := w.snapshot(t)
+		e := w.errorUsec(t)
 		f.errors = append(f.errors, e)
 		f.looks++
 		if magnitude(e) > uint64(2*usMs) {
