@@ -389,7 +389,8 @@ func judgeFamilies(t *testing.T, match *regexp.Regexp) {
 	wrongs := 0
 	calm := 0 // wrong ones of sound families
 	var b strings.Builder
-	fmt.Fprintf(&b, "families, -seed.first %d; p99 of nine worlds of ten, us; seeds (seconds wrong)\n",
+	fmt.Fprintf(&b, "families, -seed.first %d; p99 of nine worlds of ten, us; "+
+		"seeds (seconds wrong)\n",
 		*seedFirst)
 	fmt.Fprintf(&b, "%-44s %7s %7s %8s %8s %8s %7s\n",
 		"", "wrong %", "share %", "original", "ours", "oracle", "bound %")
@@ -468,7 +469,8 @@ func printDrawn(t *testing.T, d *sim.Drawn) {
 	next := step
 	fmt.Fprintf(&b, "worst error in %v beyond what nobody can avoid, ms: "+
 		"at A by the original, ours, the oracle; the same at B;\n"+
-		"errors that nobody can avoid; our bound. With * a clock was set less than 15 s ago\n", step)
+		"errors that nobody can avoid; our bound. "+
+		"With * a clock was set less than 15 s ago\n", step)
 	for i := range answers {
 		a := &answers[i]
 		for len(events) > 0 && events[0].At <= a.at {
