@@ -16,7 +16,11 @@ import (
 
 // coarseLimits are what the 99th percentile must be and what it should be, us, where one clock is
 // coarse and there are 60 datagrams a second.
-var coarseLimits = map[string][2]float64{"coarse-100us": {40, 25}, "coarse-1ms": {120, 60}, "coarse-15.6ms": {700, 450}}
+var coarseLimits = map[string][2]float64{
+	"coarse-100us":  {40, 25},
+	"coarse-1ms":    {120, 60},
+	"coarse-15.6ms": {700, 450},
+}
 
 // coarseMisses are known misses, us: what the 99th percentile must be, and where it stands. Where
 // both clocks are coarse it must be 1.5 times what an oracle of folder lab reaches that has seen no
@@ -39,14 +43,20 @@ func TestCoarse(t *testing.T) {
 	scenarios := chosen(sim.CoarseScenarios())
 	n := len(scenarios)
 	for _, sc := range scenarios {
-		round := func(spec *simnet.ClockSpec) { spec.Coarse.RoundDown = true } // means nothing to a fine clock
-		sc.Name, sc.A, sc.B = sc.Name+" down", sim.Changed(sc.A, round), sim.Changed(sc.B, round)
+		roundDown := func(spec *simnet.ClockSpec) {
+			spec.Coarse.RoundDown = true // means nothing to a fine clock
+		}
+		sc.Name += " down"
+		sc.A = sim.Changed(sc.A, roundDown)
+		sc.B = sim.Changed(sc.B, roundDown)
 		scenarios = append(scenarios, sc)
 	}
 	results := measureAll(t, scenarios, worlds())
 	m := newMusts(t)
 	for i, sc := range scenarios[:n] {
-		original, ours, down := results[i][0].poll.p99(), results[i][1].poll.p99(), results[n+i][1].poll.p99()
+		original := results[i][0].poll.p99()
+		ours := results[i][1].poll.p99()
+		down := results[n+i][1].poll.p99()
 		what := sc.Name + ", p99 of the error, us"
 		limit, ok := coarseLimits[sc.Name]
 		if ok && !testing.Short() { // one world says little
@@ -63,17 +73,25 @@ func TestCoarse(t *testing.T) {
 	}
 }
 
-var coarseWorlds = testkit.Count("coarse.worlds", "random worlds of TestCoarseBound and TestSteadyBound", 100, 200, 300)
+var coarseWorlds = testkit.Count("coarse.worlds",
+	"random worlds of TestCoarseBound and TestSteadyBound", 100, 200, 300)
 
 // coarsen gives the clocks of a random world steps.
 func coarsen(d *duel) {
 	r := newRand(d.seed, 'k')
+	steps := []time.Duration{0, 5 * us, 100 * us, ms, 15600 * us}
 	for side := range d.ends {
-		if step := []time.Duration{0, 5 * us, 100 * us, ms, 15600 * us}[r.IntN(5)]; step > 0 {
-			phase := time.Duration(r.Int64N(int64(step))).Truncate(us)
-			d.ends[side].clock.Coarse = simnet.Coarse{Step: step, Phase: phase, Jittered: r.IntN(4) == 0}
-			d.Happens(0, "start", "the clock of %c is coarse: %+v", 'A'+rune(side), d.ends[side].clock.Coarse)
+		step := steps[r.IntN(len(steps))]
+		if step == 0 {
+			continue
 		}
+		coarse := simnet.Coarse{
+			Step:     step,
+			Phase:    time.Duration(r.Int64N(int64(step))).Truncate(us),
+			Jittered: r.IntN(4) == 0,
+		}
+		d.ends[side].clock.Coarse = coarse
+		d.Happens(0, "start", "the clock of %c is coarse: %+v", 'A'+rune(side), coarse)
 	}
 }
 
@@ -91,32 +109,54 @@ func playCoarse(seed uint64, coarse bool) (verdict, *duel) {
 // and no jitter, exponential one of 3 ms or that of Wi-Fi.
 func steadyWorld(seed uint64, usual bool) *duel {
 	r := newRand(seed, 'y')
-	logBetween, logTime := simnet.Dice{R: r}.LogBetween, simnet.Dice{R: r}.LogSpan
-	d := newDuel(seed, logTime(10*sec, 200*sec))
-	rtt, rate := logTime(200*us, 300*ms), logBetween(2, 200)
+	dice := simnet.Dice{R: r}
+	d := newDuel(seed, dice.LogSpan(10*sec, 200*sec))
+	rtt := dice.LogSpan(200*us, 300*ms)
+	rate := dice.LogBetween(2, 200)
 	if r.IntN(3) == 0 {
-		rate = []float64{4, 10, 20, 30, 50, 60, 64, 100, 128}[r.IntN(9)]
+		rates := []float64{4, 10, 20, 30, 50, 60, 64, 100, 128}
+		rate = rates[r.IntN(len(rates))]
 	}
 	if usual {
-		d.until, rtt, rate = 120*sec, 40*ms, 60
+		d.until = 120 * sec
+		rtt = 40 * ms
+		rate = 60
 	}
 	there := time.Duration(float64(rtt) * (0.05 + 0.9*r.Float64()))
 	for side, base := range [2]time.Duration{there, rtt - there} {
-		size := logTime(10*us, 20*ms)
-		jitter := []simnet.Delay{
-			simnet.Const(0), simnet.Exp(size), simnet.Uniform(0, 2*size), simnet.Normal(size, size/2), simnet.Gamma(logBetween(0.3, 4), size),
-			simnet.LogNormal(size/2, 1), simnet.Pareto(size/2, 1.5), simnet.Cellular(), simnet.WiFi(),
-		}[r.IntN(9)]
+		size := dice.LogSpan(10*us, 20*ms)
+		jitters := []simnet.Delay{
+			simnet.Const(0),
+			simnet.Exp(size),
+			simnet.Uniform(0, 2*size),
+			simnet.Normal(size, size/2),
+			simnet.Gamma(dice.LogBetween(0.3, 4), size),
+			simnet.LogNormal(size/2, 1),
+			simnet.Pareto(size/2, 1.5),
+			simnet.Cellular(),
+			simnet.WiFi(),
+		}
+		jitter := jitters[r.IntN(len(jitters))]
 		if usual {
-			base, jitter = rtt/2, []simnet.Delay{simnet.Const(0), simnet.Exp(3 * ms), simnet.WiFi()}[r.IntN(3)]
+			base = rtt / 2
+			usuals := []simnet.Delay{simnet.Const(0), simnet.Exp(3 * ms), simnet.WiFi()}
+			jitter = usuals[r.IntN(len(usuals))]
 		}
 		e := &d.ends[side]
-		e.rate, e.clock = rate, simnet.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: 100*r.Float64() - 50, WanderPPM: logBetween(0.001, 0.03)}
-		e.base, e.delays, e.out.FIFO = base, []simnet.Delay{jitter}, r.IntN(2) == 0
+		e.rate = rate
+		e.clock = simnet.ClockSpec{
+			OffsetUsec: r.Uint64(),
+			SkewPPM:    100*r.Float64() - 50,
+			WanderPPM:  dice.LogBetween(0.001, 0.03),
+		}
+		e.base = base
+		e.delays = []simnet.Delay{jitter}
+		e.out.FIFO = r.IntN(2) == 0
 		if r.IntN(3) == 0 {
 			e.losses = []simnet.Loss{simnet.Bernoulli(0.2 * r.Float64())}
 		}
-		d.Happens(0, "start", "%c sends %.1f/s, %v, jitter of %v, %.0f ppm", 'A'+rune(side), rate, base, size, e.clock.SkewPPM)
+		d.Happens(0, "start", "%c sends %.1f/s, %v, jitter of %v, %.0f ppm",
+			'A'+rune(side), rate, base, size, e.clock.SkewPPM)
 	}
 	return d
 }
@@ -125,22 +165,27 @@ func steadyWorld(seed uint64, usual bool) *duel {
 // The known misses are ends that see the floor tilt by a step of the other's clock, of which they
 // do not know, mostly on paths of less than a millisecond.
 func TestSteadyBound(t *testing.T) {
-	n, m := coarseWorlds(), newMusts(t)
+	n := coarseWorlds()
+	m := newMusts(t)
 	for _, usual := range []bool{true, false} {
-		worlds := 0
-		for i, v := range eachSeed(n, func(seed uint64) verdict {
+		verdicts := eachSeed(n, func(seed uint64) verdict {
 			d := steadyWorld(seed+*seedFirst, usual)
 			coarsen(d)
 			return judge(d, 0, 0, 0)
-		}) {
+		})
+		worlds := 0
+		for i, v := range verdicts {
 			if v.answers == 0 {
 				t.Errorf("seed %d: no answers", uint64(i)+*seedFirst)
 			}
-			if worlds += count(v.beyond > 0); v.beyond > 0 {
+			if v.beyond > 0 {
+				worlds++
 				t.Log(v.worst)
 			}
 		}
-		if what := fmt.Sprintf("-seed.first %d, %d worlds, usual %v, beyond the bound in", *seedFirst, n, usual); usual {
+		what := fmt.Sprintf("-seed.first %d, %d worlds, usual %v, beyond the bound in",
+			*seedFirst, n, usual)
+		if usual {
 			m.judge(what, float64(worlds), 0, 0)
 		} else {
 			m.misses(what, float64(worlds), 0, max(1, float64(n)/2000))
@@ -159,17 +204,20 @@ func TestCoarseBound(t *testing.T) {
 		fine, coarse verdict
 		wider        float64
 	}
-	for _, w := range eachSeed(n, func(seed uint64) (w world) {
+	played := eachSeed(n, func(seed uint64) (w world) {
 		var d *duel
 		seed += *seedFirst + 46_000_001
 		w.fine, _ = playCoarse(seed, false)
 		w.coarse, d = playCoarse(seed, true)
 		w.wider = math.NaN()
-		if step := max(d.ends[0].clock.Coarse.Step, d.ends[1].clock.Coarse.Step); len(d.changes) == 0 && step >= 100*us && w.fine.bound > 0 && w.coarse.bound > 0 {
+		step := max(d.ends[0].clock.Coarse.Step, d.ends[1].clock.Coarse.Step)
+		haveBounds := w.fine.bound > 0 && w.coarse.bound > 0
+		if len(d.changes) == 0 && step >= 100*us && haveBounds {
 			w.wider = (w.coarse.bound - w.fine.bound - 200) / float64(step/us)
 		}
 		return w
-	}) {
+	})
+	for _, w := range played {
 		worlds[0] += count(w.fine.beyond > 0)
 		worlds[1] += count(w.coarse.beyond > 0)
 		if w.coarse.beyond > 0 && w.fine.beyond <= 0 {
@@ -180,11 +228,14 @@ func TestCoarseBound(t *testing.T) {
 			wider = append(wider, w.wider)
 		}
 	}
-	t.Logf("-seed.first %d, %d worlds, beyond the bound with fine clocks, with coarse ones, and with those only: %d", *seedFirst, n, worlds)
+	t.Logf("-seed.first %d, %d worlds, beyond the bound with fine clocks, with coarse ones, "+
+		"and with those only: %d", *seedFirst, n, worlds)
 	m := newMusts(t)
 	share := func(k, n int) float64 { return 1000 * float64(k) / float64(n) }
-	m.misses("of 1,000 worlds, beyond the bound with coarse clocks only", share(worlds[2], n), 0, max(1, share(2, n)))
-	m.misses("of 1,000 worlds, the bound is wider by more than a step", share(wider.above(1), len(wider)), 0, 145)
+	m.misses("of 1,000 worlds, beyond the bound with coarse clocks only",
+		share(worlds[2], n), 0, max(1, share(2, n)))
+	m.misses("of 1,000 worlds, the bound is wider by more than a step",
+		share(wider.above(1), len(wider)), 0, 145)
 }
 
 // TestBoundHolds: worlds in which answers would be beyond the bound without one part of it each.
@@ -195,21 +246,64 @@ func TestBoundHolds(t *testing.T) {
 		coarse  bool
 		seeds   []uint64
 	}{
-		{"the step of the own clock, near a multiple of which datagrams come, so that the floor tilts", true, []uint64{176001152, 176008800, 186003518}},
-		{"a round trip that would be negative, by which both floors are wrong", false, []uint64{46002460, 46005486, 176007176}},
-		{"a floor that fell in the first seconds, though a clock was set", false, []uint64{176001523, 176007330, 196009828}},
-		{"what crystals do, while the slope is hardly known", true, []uint64{176000617, 196005948, 196006842}},
-		{"what a step's tilt adds to a slope that is known well", true, []uint64{186004920}},
-		{"that tilt, where both clocks are fine and something else tilts the floor", false, []uint64{196007430}},
-		{"the step of the own clock, which points showed earlier", true, []uint64{196005242, 196006844}},
-		{"that datagrams may come at a multiple of steps", true, []uint64{186004920}},
-		{"the step of the own clock in what an original may not have reported yet", true, []uint64{186008545, 196005659}},
-		{"how long the peer may have extrapolated since a clock was set", true, []uint64{186009936}},
+		{
+			"the step of the own clock, near a multiple of which datagrams come, " +
+				"so that the floor tilts",
+			true,
+			[]uint64{176001152, 176008800, 186003518},
+		},
+		{
+			"a round trip that would be negative, by which both floors are wrong",
+			false,
+			[]uint64{46002460, 46005486, 176007176},
+		},
+		{
+			"a floor that fell in the first seconds, though a clock was set",
+			false,
+			[]uint64{176001523, 176007330, 196009828},
+		},
+		{
+			"what crystals do, while the slope is hardly known",
+			true,
+			[]uint64{176000617, 196005948, 196006842},
+		},
+		{
+			"what a step's tilt adds to a slope that is known well",
+			true,
+			[]uint64{186004920},
+		},
+		{
+			"that tilt, where both clocks are fine and something else tilts the floor",
+			false,
+			[]uint64{196007430},
+		},
+		{
+			"the step of the own clock, which points showed earlier",
+			true,
+			[]uint64{196005242, 196006844},
+		},
+		{
+			"that datagrams may come at a multiple of steps",
+			true,
+			[]uint64{186004920},
+		},
+		{
+			"the step of the own clock in what an original may not have reported yet",
+			true,
+			[]uint64{186008545, 196005659},
+		},
+		{
+			"how long the peer may have extrapolated since a clock was set",
+			true,
+			[]uint64{186009936},
+		},
 	} {
 		for _, seed := range c.seeds {
-			if v, _ := playCoarse(seed, c.coarse); v.beyond > 0 || v.answers == 0 {
+			v, _ := playCoarse(seed, c.coarse)
+			if v.beyond > 0 || v.answers == 0 {
 				beyond++
-				t.Logf("MISSES of %d answers one is beyond the bound, as without %s: %s", v.answers, c.without, v.worst)
+				t.Logf("MISSES of %d answers one is beyond the bound, as without %s: %s",
+					v.answers, c.without, v.worst)
 			}
 		}
 	}
