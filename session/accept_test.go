@@ -30,7 +30,8 @@ func newFake(offset uint64) *fake {
 
 func (f *fake) Snapshot(localUsec uint64) (timesync.Snapshot, bool) {
 	s := f.s
-	s.RemoteUsec, s.OffsetUsec = localUsec+f.offset, int64(f.offset)
+	s.RemoteUsec = localUsec + f.offset
+	s.OffsetUsec = int64(f.offset)
 	known := !f.lost
 	f.lost = f.lost || f.leaves
 	return s, known
@@ -45,25 +46,44 @@ func says(generation, at, usec uint64) []byte {
 // 1000 s ahead of the local one and 50 s behind session time. Its local clock shows 1 s.
 func member(t *testing.T) (*Member, *fake) {
 	t.Helper()
-	m, clock := New(2), newFake(1000e6)
+	m := New(2)
+	clock := newFake(1000e6)
 	must(t, m.Accept(3, clock, says(5, 1000.99e6, 1050.99e6), 1e6))
 	return m, clock
 }
 
 // isAt fails if a member does not have that session time and host.
-func isAt(t *testing.T, m *Member, localUsec, usec uint64, bound time.Duration, host, generation uint64, steps uint32) {
+func isAt(
+	t *testing.T, m *Member, localUsec, usec uint64, bound time.Duration,
+	host, generation uint64, steps uint32,
+) {
 	t.Helper()
 	r, _ := m.Read(localUsec)
-	check(t, r, Reading{r.Usec, r.Bound, r.HostBound, host, generation, steps, r.Alone}, "at %d", localUsec)
+	want := r // but for these
+	want.Host = host
+	want.Generation = generation
+	want.Steps = steps
+	check(t, r, want, "at %d", localUsec)
 	if magnitude(int64(r.Usec-usec)) > 2 || r.Bound < bound || r.Bound > bound+ms {
 		t.Errorf("at %d: %+v, want %d, bound %v", localUsec, r, usec, bound)
 	}
 }
 
 func TestWire(t *testing.T) {
-	a := announcement{0x0102030405060708, line{0x1112131415161718, 0x2122232425262728, -2, 0x31323334, 0x41424344, 0, 0}}
-	want := "\x01" + "\x08\x07\x06\x05\x04\x03\x02\x01" + "\x18\x17\x16\x15\x14\x13\x12\x11" +
-		"\x28\x27\x26\x25\x24\x23\x22\x21" + "\xfe\xff\xff\xff" + "\x34\x33\x32\x31" + "\x44\x43\x42\x41"
+	a := announcement{0x0102030405060708, line{
+		at:     0x1112131415161718,
+		usec:   0x2122232425262728,
+		rate:   -2,
+		bound:  0x31323334,
+		growth: 0x41424344,
+	}}
+	want := "\x01" + // version
+		"\x08\x07\x06\x05\x04\x03\x02\x01" + // generation
+		"\x18\x17\x16\x15\x14\x13\x12\x11" + // host time
+		"\x28\x27\x26\x25\x24\x23\x22\x21" + // session time
+		"\xfe\xff\xff\xff" + // rate
+		"\x34\x33\x32\x31" + // bound
+		"\x44\x43\x42\x41" // growth
 	check(t, fmt.Sprintf("%x", a.append(nil, a.generation)), fmt.Sprintf("%x", want), "written")
 	got, _ := parse([]byte(want))
 	check(t, got, a, "read")
@@ -96,7 +116,8 @@ func TestErrors(t *testing.T) {
 	}
 	wide := newFake(1000e6)
 	wide.s.ErrorBound = 2 * sec
-	lost, leaves := newFake(1000e6), newFake(1000e6)
+	lost := newFake(1000e6)
+	leaves := newFake(1000e6)
 	lost.lost, leaves.leaves = true, true
 	for _, c := range []struct {
 		name  string
@@ -155,24 +176,32 @@ func TestOrder(t *testing.T) {
 // speed, 20 ms later; by more, at once. Bound contains what is still to be slewed. Announcements
 // may come as often as one likes: they neither delay nor hasten that.
 func TestSlew(t *testing.T) {
-	for _, differs := range []int64{40_000, -40_000, 50_000, -50_000, 50_010, -50_010, 1e15, -1e9} { // us
+	differences := []int64{40_000, -40_000, 50_000, -50_000, 50_010, -50_010, 1e15, -1e9} // us
+	for _, differs := range differences {
 		for _, every := range []uint64{1000, 1e9} {
 			m, clock := member(t)
 			for now := uint64(2e6); now < 2.3e6; now += 1000 {
 				if (now-2e6)%every == 0 {
-					must(t, m.Accept(9, clock, says(6, now+999.99e6, now+1049.99e6+uint64(differs)), now))
+					said := says(6, now+999.99e6, now+1049.99e6+uint64(differs))
+					must(t, m.Accept(9, clock, said, now))
 				}
-				slewed, steps, bound, hostBound := differs, uint32(1), 10*ms, 10*ms
+				slewed := differs
+				steps := uint32(1)
+				bound := 10 * ms
+				hostBound := 10 * ms
 				if magnitude(differs) <= 50_000 {
 					most := max(int64(now-2.02e6), 0) / 4
-					slewed, steps = min(max(differs, -most), most), 0
-					if hostBound += time.Duration(magnitude(differs-slewed)) * us; now >= 2.02e6 {
+					slewed = min(max(differs, -most), most)
+					steps = 0
+					hostBound += time.Duration(magnitude(differs-slewed)) * us
+					if now >= 2.02e6 {
 						bound = hostBound // the line before the change has the old one
 					}
 				}
 				isAt(t, m, now, now+1050e6+uint64(slewed), bound, 9, 6, steps)
 				if r, _ := m.Read(now); r.HostBound < hostBound {
-					t.Errorf("differs by %d, at %d: HostBound %v, want %v", differs, now, r.HostBound, hostBound)
+					t.Errorf("differs by %d, at %d: HostBound %v, want %v",
+						differs, now, r.HostBound, hostBound)
 				}
 			}
 		}
@@ -219,7 +248,8 @@ func TestNeverBack(t *testing.T) {
 // TestJoin: who is in no session believes any generation, also from a clock whose bound the
 // announcement just fits.
 func TestJoin(t *testing.T) {
-	m, clock := New(2), newFake(1000e6)
+	m := New(2)
+	clock := newFake(1000e6)
 	check(t, m.Accept(3, clock, says(1<<40, 1001.01e6+3, 7e6), 1e6), ErrClock, "from the future")
 	must(t, m.Accept(3, clock, says(1<<40, 1001.01e6, 7e6), 1e6))
 	isAt(t, m, 1.01e6, 7e6, 10*ms, 3, 1<<40, 0)
@@ -237,9 +267,17 @@ func TestHandover(t *testing.T) {
 	check(t, r.HostBound, 0, "the host from itself")
 	b, _ := m.Announce(nil, 102e6)
 	a, _ := parse(b)
-	check(t, a, announcement{6, line{102e6, 1152e6 + 3000, 30_000, a.bound, 25_000, 0, 0}}, "the announcement")
+	want := announcement{6, line{
+		at:     102e6,
+		usec:   1152e6 + 3000,
+		rate:   30_000,
+		bound:  a.bound,
+		growth: 25_000,
+	}}
+	check(t, a, want, "the announcement")
 	// The next one adds its own.
-	next, to := New(8), newFake(0)
+	next := New(8)
+	to := newFake(0)
 	must(t, next.Accept(2, to, b, 102e6))
 	isAt(t, next, 202e6, 1252e6+6000, 20*ms+5*ms, 2, 6, 0)
 	must(t, next.BecomeHost(202e6))
@@ -274,7 +312,8 @@ func TestClockJumps(t *testing.T) {
 		check(t, r.Alone, want, "alone")
 	}
 	alone(false)
-	clock.offset, clock.s.Steps = 77e6, 1
+	clock.offset = 77e6
+	clock.s.Steps = 1
 	isAt(t, m, 5e6, 1055e6, 10*ms, 3, 5, 0)
 	alone(true)
 	check(t, m.Accept(3, clock, says(5, 1005e6, 1055e6), 5e6), ErrClock, "the old clock")
@@ -300,7 +339,9 @@ func TestFaultyPeer(t *testing.T) {
 		generation += 1 << 32
 	}
 	must(t, m.BecomeHost(200e6))
-	if r, _ := m.Read(200e6); r.Generation != generation+1 || r.Host != 2 || r.Steps != 999 && r.Steps != 1000 {
+	r, _ := m.Read(200e6)
+	leads := r.Generation == generation+1 && r.Host == 2
+	if !leads || r.Steps != 999 && r.Steps != 1000 {
 		t.Errorf("%+v", r)
 	}
 	check(t, m.Accept(9, clock, says(generation, 1200e6, 0), 200e6), ErrOld, "the faulty peer")
@@ -329,7 +370,8 @@ func TestConcurrent(t *testing.T) {
 
 func TestNoAllocations(t *testing.T) {
 	m, clock := member(t)
-	buf, a := make([]byte, 0, 64), says(5, 1001.99e6, 1051.99e6)
+	buf := make([]byte, 0, 64)
+	a := says(5, 1001.99e6, 1051.99e6)
 	follow := func() {
 		_ = m.Accept(3, clock, a, 2e6)
 		m.Read(2e6)
@@ -337,17 +379,22 @@ func TestNoAllocations(t *testing.T) {
 	}
 	check(t, testing.AllocsPerRun(100, follow), 0, "allocations of a member that follows")
 	_ = m.BecomeHost(3e6)
-	check(t, testing.AllocsPerRun(100, func() { m.Announce(buf, 3e6) }), 0, "allocations of an announcement")
+	announce := func() { m.Announce(buf, 3e6) }
+	check(t, testing.AllocsPerRun(100, announce), 0, "allocations of an announcement")
 }
 
 // FuzzMember does calls with any values: nothing panics, a refused announcement changes nothing,
 // session time goes back only at a step, and bounds are never negative.
 func FuzzMember(f *testing.F) {
-	f.Add([]byte("\x01\x02\x03"), says(5, 1001.99e6, 1051.99e6), uint64(1e6), uint64(math.MaxUint64), 1e9)
-	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, says(6, 0, math.MaxUint64), uint64(1<<63), uint64(1), math.NaN())
+	f.Add([]byte("\x01\x02\x03"), says(5, 1001.99e6, 1051.99e6),
+		uint64(1e6), uint64(math.MaxUint64), 1e9)
+	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, says(6, 0, math.MaxUint64),
+		uint64(1<<63), uint64(1), math.NaN())
 	f.Fuzz(func(t *testing.T, calls, bytes []byte, localUsec, offset uint64, ppm float64) {
-		m, clock := New(2), newFake(offset)
-		clock.s.Skew, clock.s.SkewError = ppm, -ppm
+		m := New(2)
+		clock := newFake(offset)
+		clock.s.Skew = ppm
+		clock.s.SkewError = -ppm
 		if ppm > 1e3 {
 			clock.s.ErrorBound = math.MaxInt64
 		}
@@ -373,7 +420,8 @@ func FuzzMember(f *testing.F) {
 			case 5:
 				m.LocalTime(offset)
 			case 6:
-				clock.offset, clock.s.Steps = clock.offset+uint64(c), clock.s.Steps+uint32(i%2)
+				clock.offset += uint64(c)
+				clock.s.Steps += uint32(i % 2)
 			case 7:
 				clock.lost = !clock.lost
 			}
@@ -389,7 +437,8 @@ func FuzzMember(f *testing.F) {
 // TestFaultyFirst: whoever announces the latest generation that there is, and is the first whom a
 // member hears, does not lock it out of the session of the others.
 func TestFaultyFirst(t *testing.T) {
-	m, clock := New(7), newFake(1000e6)
+	m := New(7)
+	clock := newFake(1000e6)
 	faulty := says(math.MaxInt64, 1000.99e6, 1050.99e6)
 	check(t, m.Accept(9, clock, faulty, 1e6), ErrGeneration, "the faulty host")
 	must(t, m.Accept(3, clock, says(2, 1000.99e6, 1050.99e6), 1e6))

@@ -15,7 +15,8 @@ import (
 
 var (
 	first = flag.Uint64("seed.first", 490_000_000, "seed of the first world")
-	young = flag.Duration("young", 5*sec, "for how long a member that has joined is not judged, and does not become host")
+	young = flag.Duration("young", 5*sec,
+		"for how long a member that has joined is not judged, and does not become host")
 )
 
 // setting is how many peers there are, on which ways, and by how much their clocks are off.
@@ -53,8 +54,10 @@ func worlds(t *testing.T, n uint64, in setting, run func(x *mesh)) *judge {
 
 // oneHost fails if two peers follow different hosts.
 func (x *mesh) oneHost() {
+	of := x.peers[0].last
 	for _, p := range x.peers {
-		if of := x.peers[0].last; p.last.Host != of.Host || p.last.Generation != of.Generation || of.Generation == 0 {
+		same := p.last.Host == of.Host && p.last.Generation == of.Generation
+		if !same || of.Generation == 0 {
 			x.t.Errorf("seed %d: peer %d has %+v, peer 1 %+v", x.seed, p.id, p.last, of)
 		}
 	}
@@ -63,9 +66,11 @@ func (x *mesh) oneHost() {
 // within fails if the p99 of how far members were apart, or a jump, was more than so many us.
 func (j *judge) within(t *testing.T, apart, jump int64) {
 	t.Helper()
-	apartGot, jumpGot := testkit.SpreadOf(j.apart).P99, testkit.SpreadOf(j.jumps).Max
+	apartGot := testkit.SpreadOf(j.apart).P99
+	jumpGot := testkit.SpreadOf(j.jumps).Max
 	if apartGot > apart || jumpGot > jump || j.steps > 0 {
-		t.Errorf("p99 apart %d us, of %d at most; jump %d us, of %d at most; %d steps", apartGot, apart, jumpGot, jump, j.steps)
+		t.Errorf("p99 apart %d us, of %d at most; jump %d us, of %d at most; %d steps",
+			apartGot, apart, jumpGot, jump, j.steps)
 	}
 }
 
@@ -89,7 +94,8 @@ func TestHandovers(t *testing.T) {
 					x.w.At(at+sec, func() { x.restart(old) })
 					x.w.At(at+5*sec, func() {
 						_, ok := old.m.peek(old.node.NowUsec())
-						check(x.t, ok, true, "seed %d: peer %d knows the time 4 s after it began", x.seed, old.id)
+						check(x.t, ok, true, "seed %d: peer %d knows the time 4 s after it began",
+							x.seed, old.id)
 					})
 				}
 				host = next
@@ -166,27 +172,36 @@ func TestSplit(t *testing.T) {
 	worlds(t, 20, setting{5, bad, 50}, func(x *mesh) {
 		half := func(i int) int { return (i + 1) / 3 } // 0, 1 and 2, 3, 4
 		lasting := 20*sec + x.upTo(100*sec)
-		x.w.At(15*sec, func() { x.apart = func(i, j int) bool { return half(i) != half(j) } })
+		x.w.At(15*sec, func() {
+			x.apart = func(i, j int) bool { return half(i) != half(j) }
+		})
 		for h, members := range [][]*peer{x.peers[:2], x.peers[2:]} {
 			for i := range h + x.rng.IntN(3) { // the half without a host has one at least
-				x.w.At(17*sec+time.Duration(i)*5*sec, func() { x.host(members[x.rng.IntN(len(members))]) })
+				at := 17*sec + time.Duration(i)*5*sec
+				x.w.At(at, func() {
+					x.host(members[x.rng.IntN(len(members))])
+				})
 			}
 		}
 		x.w.At(15*sec+lasting, x.meet)
 		x.w.Run(15*sec + lasting - ms)
-		if a, b := x.peers[0].last, x.peers[4].last; a.Host == b.Host && a.Generation == b.Generation {
+		one := x.peers[0].last
+		other := x.peers[4].last
+		if one.Host == other.Host && one.Generation == other.Generation {
 			t.Errorf("seed %d: one host before they meet", x.seed)
 		}
 		x.judge.jumps = nil
 		x.w.Run(15*sec + lasting + 3*sec)
 		x.oneHost()
 		x.w.Run(15*sec + lasting + 30*sec)
-		most := 300 + 50*int64(lasting.Seconds()+3) // us: what the rates at which the halves ran make of the time
+		// us: what the rates at which the halves ran make of the time.
+		most := 300 + 50*int64(lasting.Seconds()+3)
 		played.Add(1)
 		jump := testkit.SpreadOf(x.judge.jumps).Max
 		if jump > most {
 			tooFar.Add(1)
-			t.Logf("seed %d: after %v apart, the halves differ by %d us, of %d", x.seed, lasting, jump, most)
+			t.Logf("seed %d: after %v apart, the halves differ by %d us, of %d",
+				x.seed, lasting, jump, most)
 		}
 		if x.judge.steps > 0 {
 			t.Errorf("seed %d: after %v apart, %d steps", x.seed, lasting, x.judge.steps)
@@ -199,12 +214,14 @@ func TestSplit(t *testing.T) {
 
 // jump lets the clock of a peer be set, or stand still as that of a machine that sleeps.
 func (x *mesh) jump(p *peer, by time.Duration) {
-	old, at := p.node.Clock, x.w.Now()
+	old := p.node.Clock
+	at := x.w.Now()
 	p.node.Clock = simnet.NewClock(simnet.ClockSpec{
 		OffsetUsec: old.Usec(at) - uint64(at/us),
 		Events:     []simnet.ClockEvent{{At: at, Step: by}},
 	}, 0)
-	x.set, p.last = at, Reading{}
+	x.set = at
+	p.last = Reading{}
 }
 
 // TestClockSet: a member whose clock is set, by 0.2 to 5 s, is right again. If the clock of a host
@@ -222,7 +239,8 @@ func TestClockSet(t *testing.T) {
 				}
 				x.w.At(20*sec, func() {
 					x.jump(x.peers[who], by)
-					if x.founder = x.peers[0].node.Clock; who == 1 {
+					x.founder = x.peers[0].node.Clock
+					if who == 1 {
 						x.founder = nil
 					}
 				})
@@ -231,7 +249,8 @@ func TestClockSet(t *testing.T) {
 				x.w.Run(60 * sec)
 				for i, p := range x.peers {
 					steps := who < 2 && i != who || who == 2 && i == who // a host cannot notice
-					if n := p.last.Steps; steps != (n > 0) || n > 3 {
+					n := p.last.Steps
+					if steps != (n > 0) || n > 3 {
 						t.Errorf("seed %d, %v: peer %d counts %d steps", x.seed, by, p.id, n)
 					}
 				}

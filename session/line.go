@@ -73,7 +73,8 @@ func parse(b []byte) (a announcement, ok bool) {
 	if len(b) != announcementLen || b[0] != version {
 		return announcement{}, false
 	}
-	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
+	u32 := binary.LittleEndian.Uint32
+	u64 := binary.LittleEndian.Uint64
 	a.generation = u64(b[1:])
 	a.at = u64(b[9:])
 	a.usec = u64(b[17:])

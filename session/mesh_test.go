@@ -70,11 +70,20 @@ func bad(*rand.Rand, int, int) *simnet.Link {
 // harsh has ways of 1 to 80 ms, each of its own, with jitter of any kind: Wi-Fi with stalls, mobile
 // networks, queues of 50 to 300 ms, long tails.
 func harsh(rng *rand.Rand, _, _ int) *simnet.Link {
-	base, mean := time.Duration(rng.Int64N(int64(80*ms))), time.Duration(rng.Int64N(int64(3*ms)))
-	return &simnet.Link{Base: simnet.Fixed(ms + base), Loss: simnet.Bernoulli(0.02), Delay: []simnet.Delay{
-		simnet.Exp(mean), simnet.WiFi(), simnet.Cellular(), simnet.LogNormal(3*ms, 1),
+	base := time.Duration(rng.Int64N(int64(80 * ms)))
+	mean := time.Duration(rng.Int64N(int64(3 * ms)))
+	jitters := []simnet.Delay{
+		simnet.Exp(mean),
+		simnet.WiFi(),
+		simnet.Cellular(),
+		simnet.LogNormal(3*ms, 1),
 		simnet.Bufferbloat(50*ms, 300*ms, 2*sec, 30*sec, 20*sec),
-	}[rng.IntN(5)]}
+	}
+	return &simnet.Link{
+		Base:  simnet.Fixed(ms + base),
+		Loss:  simnet.Bernoulli(0.02),
+		Delay: jitters[rng.IntN(len(jitters))],
+	}
 }
 
 // newMesh returns n peers, of whom the first founds a session at once.
@@ -94,7 +103,8 @@ func newMesh(t *testing.T, seed uint64, in setting) *mesh {
 		x.birth(p)
 	}
 	p := x.peers[0]
-	x.founder, x.zero = p.node.Clock, x.rng.Uint64()
+	x.founder = p.node.Clock
+	x.zero = x.rng.Uint64()
 	check(t, p.m.Create(p.node.NowUsec(), p.node.NowUsec()+x.zero), nil, "seed %d: Create", seed)
 	for i, p := range x.peers {
 		for j := range x.peers {
@@ -125,8 +135,11 @@ func (x *mesh) upTo(most time.Duration) time.Duration {
 
 // birth lets a peer begin anew: as after a restart it knows nothing.
 func (x *mesh) birth(p *peer) {
-	p.alive, p.since, p.last = true, x.w.Now(), Reading{}
-	p.m, p.links = New(p.id), make([]*link.Link, len(x.peers))
+	p.alive = true
+	p.since = x.w.Now()
+	p.last = Reading{}
+	p.m = New(p.id)
+	p.links = make([]*link.Link, len(x.peers))
 	for j := range p.links {
 		p.links[j] = new(link.Link)
 	}
@@ -226,8 +239,9 @@ func (x *mesh) look() {
 		for _, q := range x.peers {
 			of, ok := q.m.peek(q.node.NowUsec())
 			same := ok && q.alive && of.Host == r.Host && of.Generation == r.Generation
-			// HostBound is 0 at the host itself.
-			if same && !x.disturbed() && magnitude(int64(of.Usec-r.Usec)) > (r.HostBound+of.HostBound).Microseconds()+1 {
+			apart := magnitude(int64(of.Usec - r.Usec))
+			most := (r.HostBound + of.HostBound).Microseconds() // HostBound is 0 at the host
+			if same && !x.disturbed() && apart > most+1 {
 				x.judge.wrongTo++
 			}
 		}
@@ -273,16 +287,24 @@ func check[T comparable](t *testing.T, got, want T, format string, args ...any) 
 
 // add adds what another world found.
 func (j *judge) add(o *judge) {
-	j.apart, j.jumps = append(j.apart, o.apart...), append(j.jumps, o.jumps...)
-	j.founder, j.bounds = append(j.founder, o.founder...), append(j.bounds, o.bounds...)
-	j.wrong, j.wrongTo, j.back = j.wrong+o.wrong, j.wrongTo+o.wrongTo, j.back+o.back
-	j.readings, j.steps = j.readings+o.readings, j.steps+o.steps
+	j.apart = append(j.apart, o.apart...)
+	j.jumps = append(j.jumps, o.jumps...)
+	j.founder = append(j.founder, o.founder...)
+	j.bounds = append(j.bounds, o.bounds...)
+	j.wrong += o.wrong
+	j.wrongTo += o.wrongTo
+	j.back += o.back
+	j.readings += o.readings
+	j.steps += o.steps
 }
 
 func (j *judge) String() string {
 	of := testkit.SpreadOf
-	return fmt.Sprintf("median/p99/most, us: apart %v, jumps %v (%d), off the founder's clock %v, ",
-		of(j.apart), of(j.jumps), len(j.jumps), of(j.founder)) +
-		fmt.Sprintf("bound %v; %d readings, %d beyond Bound, %d beyond HostBound, %d back, %d steps",
-			of(j.bounds), j.readings, j.wrong, j.wrongTo, j.back, j.steps)
+	spreads := fmt.Sprintf(
+		"median/p99/most, us: apart %v, jumps %v (%d), off the founder's clock %v, bound %v",
+		of(j.apart), of(j.jumps), len(j.jumps), of(j.founder), of(j.bounds))
+	counts := fmt.Sprintf(
+		"%d readings, %d beyond Bound, %d beyond HostBound, %d back, %d steps",
+		j.readings, j.wrong, j.wrongTo, j.back, j.steps)
+	return spreads + "; " + counts
 }

@@ -13,13 +13,13 @@
 // Each peer makes a Member with New. Its identity is a number that no other peer has.
 //
 //   - The first peer calls Create, once it is sure that nobody is in a session.
-//   - The host calls Announce and sends the 37 bytes to all others: at once when it becomes the host,
-//     then once a second.
-//   - Everybody passes each announcement to Accept, with the sender's identity and the sender's clock:
-//     a *link.Link, *timesync.TimeSynchronizer or *ping.Clock.
-//   - When the host has left or is silent, one member calls BecomeHost. Which one, and how soon, is up
-//     to the application. examples/hostmigration chooses the lowest identity among the members that
-//     were heard in the last 2.5 s. A peer that has just started is no member yet.
+//   - The host calls Announce and sends the 37 bytes to all others: at once when it becomes the
+//     host, then once a second.
+//   - Everybody passes each announcement to Accept, with the sender's identity and the sender's
+//     clock: a *link.Link, *timesync.TimeSynchronizer or *ping.Clock.
+//   - When the host has left or is silent, one member calls BecomeHost. Which one, and how soon, is
+//     up to the application. examples/hostmigration chooses the lowest identity among the members
+//     that were heard in the last 2.5 s. A peer that has just started is no member yet.
 //   - Everybody calls Read at any time.
 //
 // Each member needs to know the clock of each peer that may become the host, through a connection
@@ -79,7 +79,8 @@
 //	generation   8 bytes: from 1 to 2^63-1
 //	host time    8 bytes: the host's clock at the announcement, us
 //	session time 8 bytes: at that moment, us
-//	rate         4 bytes, signed: rate of session time minus that of the host's clock, parts in 10^9
+//	rate         4 bytes, signed: rate of session time minus that of the host's clock,
+//	             parts in 10^9
 //	bound        4 bytes: Reading.Bound of the host at that moment, us
 //	growth       4 bytes: growth of the bound, parts in 10^9 of the time since
 package session
@@ -259,10 +260,10 @@ func (m *Member) Announce(dst []byte, localUsec uint64) (announcement []byte, ok
 //	ErrOld         another host counts more: usual for late announcements, and after a split
 //	ErrGeneration  more than 2^32 generations after the present one, or less than 2^32 before the
 //	               last possible one: the sender is faulty
-//	ErrClock       clock is not known to 1 s, or did not show in the last 16 s what the host says its
-//	               clock showed: try the next announcement
-//	ErrChanged     the host announces another time than before in the same generation: it restarted
-//	               and created a session of its own, or is faulty. Choose another host
+//	ErrClock       clock is not known to 1 s, or did not show in the last 16 s what the host says
+//	               its clock showed: try the next announcement
+//	ErrChanged     the host announces another time than before in the same generation: it
+//	               restarted and created a session of its own, or is faulty. Choose another host
 //
 // Announcements may be lost, repeated and reordered. A member that is in no session believes any
 // generation. If a faulty peer told it one that no other host reaches, make a new Member.
@@ -322,7 +323,9 @@ func glance(clock RemoteClock, localUsec uint64) (now, then timesync.Snapshot, o
 
 // follow makes the member follow the host that has announced a. The host's clock is as now at
 // localUsec, and will be as then the reader margin later.
-func (m *Member) follow(host uint64, a announcement, localUsec uint64, now, then timesync.Snapshot) {
+func (m *Member) follow(
+	host uint64, a announcement, localUsec uint64, now, then timesync.Snapshot,
+) {
 	before, _, follows := m.followed(localUsec)
 	joins := m.generation == 0
 	sameHost := a.generation == m.generation && host == m.host
@@ -409,7 +412,9 @@ func (m *Member) at(localUsec uint64) Reading {
 		r = m.line.read(localUsec)
 		r.Alone = m.clock != nil && int64(localUsec-m.from) >= 0
 	}
-	r.Host, r.Generation, r.Steps = m.host, m.generation, m.steps
+	r.Host = m.host
+	r.Generation = m.generation
+	r.Steps = m.steps
 	return r
 }
 
@@ -419,7 +424,8 @@ func (m *Member) followed(localUsec uint64) (r Reading, s timesync.Snapshot, ok 
 	if m.clock == nil || int64(localUsec-m.from) < 0 {
 		return Reading{}, s, false
 	}
-	if s, ok = m.clock.Snapshot(localUsec); !ok || s.ErrorBound > widest || s.Steps != m.clockSteps {
+	s, ok = m.clock.Snapshot(localUsec)
+	if !ok || s.ErrorBound > widest || s.Steps != m.clockSteps {
 		return Reading{}, s, false
 	}
 	return m.shown(localUsec, s), s, true
