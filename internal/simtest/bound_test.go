@@ -26,7 +26,8 @@ var boundWorlds = testkit.Count("bound.worlds", "random worlds of TestErrorBound
 // average and an eighth ever, no loss, at least 20 datagrams a second, a quartz each.
 func randomWorld(seed uint64) (d *duel, calm bool) {
 	r := newRand(seed, 'w')
-	between, logBetween, logTime := simnet.Dice{R: r}.Span, simnet.Dice{R: r}.LogBetween, simnet.Dice{R: r}.LogSpan
+	dice := simnet.Dice{R: r}
+	between, logBetween, logTime := dice.Span, dice.LogBetween, dice.LogSpan
 	d = newDuel(seed, between(8*sec, 24*sec))
 	if r.IntN(4) == 0 {
 		d.until = between(24*sec, 40*sec)
@@ -38,12 +39,15 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 
 	rtt := logTime(200*us, 300*ms)
 	there := time.Duration(float64(rtt) * (0.05 + 0.9*r.Float64()))
-	d.ends[0].base, d.ends[1].base = there, rtt-there
+	back := rtt - there
+	d.ends[0].base = there
+	d.ends[1].base = back
 	rate := logBetween(5, 120)
 	if calm {
 		rate = logBetween(20, 120)
 	}
-	d.Happens(0, "start", "%.2f ms there, %.2f ms back, calm %v", there.Seconds()*1e3, (rtt-there).Seconds()*1e3, calm)
+	d.Happens(0, "start", "%.2f ms there, %.2f ms back, calm %v",
+		there.Seconds()*1e3, back.Seconds()*1e3, calm)
 
 	for side := range d.ends {
 		e := &d.ends[side]
@@ -56,7 +60,8 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 		if !calm {
 			e.clock.SkewPPM *= 3
 			if r.IntN(2) == 0 {
-				e.clock.SinePPM, e.clock.SinePeriod = logBetween(0.1, 10), between(60*sec, 900*sec)
+				e.clock.SinePPM = logBetween(0.1, 10)
+				e.clock.SinePeriod = between(60*sec, 900*sec)
 				e.clock.SinePhase = 2 * math.Pi * r.Float64()
 			}
 			if r.IntN(2) == 0 {
@@ -71,7 +76,7 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 		if calm {
 			jitter %= 5
 		}
-		e.delays = []simnet.Delay{[]func() simnet.Delay{
+		jitters := []func() simnet.Delay{
 			func() simnet.Delay { return simnet.Const(0) },
 			func() simnet.Delay { return simnet.Exp(size) },
 			func() simnet.Delay { return simnet.Uniform(0, 2*size) },
@@ -81,18 +86,30 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 			func() simnet.Delay { return simnet.Pareto(size/2, 1.5) },
 			func() simnet.Delay { return simnet.Cellular() },
 			func() simnet.Delay { return simnet.WiFi() },
-			func() simnet.Delay { return simnet.Queue(logBetween(1e6, 1e8), 0.3+0.65*r.Float64(), 300*ms) },
-			func() simnet.Delay { return simnet.Sum(simnet.Exp(size), simnet.Spike(0.003, 10*size)) },
 			func() simnet.Delay {
-				return simnet.Sum(simnet.Exp(size/10), simnet.Sometimes(0.1, simnet.Pareto(size, 1.5)))
+				bitsPerSecond := logBetween(1e6, 1e8)
+				load := 0.3 + 0.65*r.Float64()
+				return simnet.Queue(bitsPerSecond, load, 300*ms)
 			},
-		}[jitter]()}
-		if calm {
-			queue := e.delays[0]
-			e.delays[0] = func(r *rand.Rand, t time.Duration) time.Duration { return min(queue(r, t), rtt/8) }
+			func() simnet.Delay {
+				return simnet.Sum(simnet.Exp(size), simnet.Spike(0.003, 10*size))
+			},
+			func() simnet.Delay {
+				tail := simnet.Sometimes(0.1, simnet.Pareto(size, 1.5))
+				return simnet.Sum(simnet.Exp(size/10), tail)
+			},
 		}
+		queue := jitters[jitter]()
+		if calm {
+			uncut := queue
+			queue = func(r *rand.Rand, t time.Duration) time.Duration {
+				return min(uncut(r, t), rtt/8)
+			}
+		}
+		e.delays = []simnet.Delay{queue}
 		e.out.FIFO = r.IntN(2) == 0
-		d.Happens(0, "start", "%c sends %.0f/s, jitter %d of %v, %.0f ppm", name, e.rate, jitter, size, e.clock.SkewPPM)
+		d.Happens(0, "start", "%c sends %.0f/s, jitter %d of %v, %.0f ppm",
+			name, e.rate, jitter, size, e.clock.SkewPPM)
 		if calm {
 			continue
 		}
@@ -108,10 +125,14 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 		if r.IntN(5) == 0 {
 			e.delays = append(e.delays, simnet.Reorder(0.2*r.Float64(), logTime(ms, 100*ms)))
 		}
-		for i, queues := range []func(lo, hi, minFor, maxFor, everyMean time.Duration) simnet.Delay{simnet.Bufferbloat, simnet.Plateau} {
+		queues := []func(lo, hi, minFor, maxFor, everyMean time.Duration) simnet.Delay{
+			simnet.Bufferbloat,
+			simnet.Plateau,
+		}
+		for i, newQueue := range queues {
 			if r.IntN(8+4*i) == 0 {
 				hi := logTime(10*ms, 500*ms)
-				e.delays = append(e.delays, queues(hi/4, hi, sec, 10*sec, 8*sec))
+				e.delays = append(e.delays, newQueue(hi/4, hi, sec, 10*sec, 8*sec))
 			}
 		}
 	}
@@ -122,7 +143,8 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 		d.swaps = 0.3 * r.Float64()
 	}
 	for range r.IntN(5) {
-		at, side := between(sec/2, d.until-sec), r.IntN(2)
+		at := between(sec/2, d.until-sec)
+		side := r.IntN(2)
 		sign := time.Duration(1 - 2*r.IntN(2))
 		switch kind := r.IntN(10); kind {
 		case 0, 1:
@@ -144,13 +166,15 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 				lasting = logTime(sec, 24*time.Hour)
 				d.until += lasting
 			}
-			if d.suspend(side, at, lasting, both); both {
+			d.suspend(side, at, lasting, both)
+			if both {
 				return d, calm // times no longer fit
 			}
 		case 5:
 			d.restart(side, at, sign*logTime(sec, 10*time.Hour), r.IntN(2) == 0)
 		case 6:
-			lasting, ppm := between(sec, 10*sec), 1000*r.Float64()-500
+			lasting := between(sec, 10*sec)
+			ppm := 1000*r.Float64() - 500
 			d.slew(side, at, lasting, ppm)
 		case 7:
 			d.queue(side, at, between(sec, 15*sec), logTime(ms, 300*ms))
@@ -183,7 +207,10 @@ func (q *query) counts() bool { return q.ok && !q.stale }
 // widths is a histogram of positive numbers, 256 bins an octave: 0.3 % each.
 type widths [64 * 256]int
 
-func (w *widths) add(x float64) { w[min(max(int(math.Log2(x)*256), 0), len(w)-1)]++ }
+func (w *widths) add(x float64) {
+	bin := int(math.Log2(x) * 256)
+	w[min(max(bin, 0), len(w)-1)]++
+}
 
 func (w *widths) quantile(q float64) float64 {
 	n := 0
@@ -192,7 +219,8 @@ func (w *widths) quantile(q float64) float64 {
 	}
 	sum := 0
 	for i, c := range w {
-		if sum += c; sum > 0 && float64(sum) >= q*float64(n) {
+		sum += c
+		if sum > 0 && float64(sum) >= q*float64(n) {
 			return math.Exp2(float64(i+1) / 256)
 		}
 	}
@@ -202,7 +230,10 @@ func (w *widths) quantile(q float64) float64 {
 // tally counts answers, and those of them that are beyond their bound.
 type tally struct{ answers, beyond int }
 
-func (t *tally) add(beyond bool) { t.answers, t.beyond = t.answers+1, t.beyond+count(beyond) }
+func (t *tally) add(beyond bool) {
+	t.answers++
+	t.beyond += count(beyond)
+}
 
 // perMillion is the share of those beyond, of 10^6.
 func (t tally) perMillion() float64 { return 1e6 * float64(t.beyond) / float64(t.answers) }
@@ -213,7 +244,12 @@ func (t tally) perMillion() float64 { return 1e6 * float64(t.beyond) / float64(t
 var boundAges = [...]struct {
 	age       time.Duration
 	must, aim float64
-}{{15 * sec, 100, 0}, {5 * sec, 1000, 100}, {2 * sec, math.Inf(1), 0}, {0, math.Inf(1), 0}}
+}{
+	{15 * sec, 100, 0},
+	{5 * sec, 1000, 100},
+	{2 * sec, math.Inf(1), 0},
+	{0, math.Inf(1), 0},
+}
 
 // surelyKnown is the age of a clock change after which nothing may be far beyond its
 // bound.
@@ -222,9 +258,21 @@ const surelyKnown = 5 * sec
 // trusted are the kinds of answers that Within lets pass: by age of the session, while no clock has
 // changed; with a clock change in the first 15 s; later, in all worlds; and of a Snapshot that was
 // kept for up to 10 s, while no clock has changed.
-var trusted = [...]string{"up to 2 s", "2 to 5 s", "5 to 10 s", "10 to 15 s", "with a clock change in the first 15 s", "later", "kept"}
+var trusted = [...]string{
+	"up to 2 s",
+	"2 to 5 s",
+	"5 to 10 s",
+	"10 to 15 s",
+	trustedSet:  "with a clock change in the first 15 s",
+	trustedLate: "later",
+	trustedKept: "kept",
+}
 
-const trustedSet, trustedLate, trustedKept = 4, 5, 6
+const (
+	trustedSet  = 4
+	trustedLate = 5
+	trustedKept = 6
+)
 
 // boundScore sums up worlds.
 type boundScore struct {
@@ -236,8 +284,9 @@ type boundScore struct {
 	// 1000 times what boundUse says, in worlds without clock changes and in calm worlds
 	// after settledAfter.
 	quietUse, calmUse widths
-	worst             float64 // us: the furthest beyond its bound longer than surelyKnown after a clock change
-	worstText         string
+	// us: the furthest beyond its bound longer than surelyKnown after a clock change
+	worst     float64
+	worstText string
 }
 
 // boundUse compares the bound with half the round trip of the paths without queues.
@@ -277,9 +326,11 @@ func (b *boundScore) take(d *duel, q *query, late bool) {
 // play adds a world.
 func (b *boundScore) play(seed uint64, mu *sync.Mutex) {
 	d, calm := randomWorld(seed)
-	quiet, event := true, d.until
+	quiet := true // no clock changes before SettleTime
+	event := d.until
 	for _, w := range d.changes {
-		quiet, event = quiet && w.From > timesync.SettleTime, min(event, w.From)
+		quiet = quiet && w.From > timesync.SettleTime
+		event = min(event, w.From)
 	}
 	var kept [2]timesync.Snapshot
 	var since [2]time.Duration // when they were taken
@@ -288,21 +339,25 @@ func (b *boundScore) play(seed uint64, mu *sync.Mutex) {
 		late := calm && q.at > settledAfter
 		mu.Lock()
 		defer mu.Unlock()
-		if b.calmUnanswered += count(late && !q.ok); !q.ok {
+		if !q.ok {
+			b.calmUnanswered += count(late)
 			return
 		}
 		b.take(d, q, late)
 		missed = missed || q.counts() && q.since >= boundAges[0].age && q.excess() > 0
 		known, _ := q.s.Sync.Snapshot(q.local)
-		if k := &kept[q.side]; q.at < event {
+		if q.at < event {
+			k := &kept[q.side]
 			if q.at-since[q.side] > 10*sec || !k.Known() {
-				*k, since[q.side] = q.s.snapshot().At(q.local), q.at
+				*k = q.s.snapshot().At(q.local)
+				since[q.side] = q.at
 			}
 			then := k.At(q.local)
 			err := q.err + float64(int64(then.RemoteUsec-known.RemoteUsec))
 			b.trust[trustedKept].add(math.Abs(err)-1 > float64(then.ErrorBound)/float64(us))
 		}
-		if known.Within(math.MaxInt64) == nil && !q.stale { // else nobody can know yet that a clock was set
+		// While an answer is stale nobody can know yet that a clock was set.
+		if known.Within(math.MaxInt64) == nil && !q.stale {
 			kind := trustedSet
 			switch age := q.at - d.ends[q.side].born; {
 			case age >= timesync.SettleTime:
@@ -363,38 +418,45 @@ func TestErrorBound(t *testing.T) {
 		m.judge(what, got, must, aim)
 	}
 	for i, a := range boundAges {
-		judge(fmt.Sprintf("beyond the bound later than %v after a clock change, of 10^6", a.age), b.ages[i].perMillion(), a.must, math.Inf(1), a.aim)
+		what := fmt.Sprintf("beyond the bound later than %v after a clock change, of 10^6", a.age)
+		judge(what, b.ages[i].perMillion(), a.must, math.Inf(1), a.aim)
 	}
 	// A clock that is set while a queue of the other direction hides that is known to nobody.
-	m.misses(fmt.Sprintf("  the furthest beyond, later than %v, ms", surelyKnown), b.worst/1e3, 8, 34e3)
-	m.judge("bound - 200 us over half the round trip, no clock changes, median", b.quietUse.quantile(0.5)/1000, 1.15, 1.05)
+	furthest := fmt.Sprintf("  the furthest beyond, later than %v, ms", surelyKnown)
+	m.misses(furthest, b.worst/1e3, 8, 34e3)
+	m.judge("bound - 200 us over half the round trip, no clock changes, median",
+		b.quietUse.quantile(0.5)/1000, 1.15, 1.05)
 	judge("  p95", b.quietUse.quantile(0.95)/1000, 3, 4, 2)
 	// A calm queue may hold a datagram for an eighth of the round trip. That does not
 	// excuse a wide bound: the fastest of ten seconds of datagrams count, and whatever
 	// the kind of its jitter these queue for less than a hundredth.
-	m.judge(fmt.Sprintf("  calm worlds after %v, the greatest", settledAfter), b.calmUse.quantile(1)/1000, 1.2, 1.05)
+	calmWorlds := fmt.Sprintf("  calm worlds after %v, the greatest", settledAfter)
+	m.judge(calmWorlds, b.calmUse.quantile(1)/1000, 1.2, 1.05)
 	m.judge("  questions there without an answer", float64(b.calmUnanswered), 0, 0)
 	var first tally
 	for i, what := range trusted {
 		if i < trustedSet {
-			first.answers, first.beyond = first.answers+b.trust[i].answers, first.beyond+b.trust[i].beyond
+			first.answers += b.trust[i].answers
+			first.beyond += b.trust[i].beyond
 		}
 		m.note("trusted, beyond the bound, of 10^6: "+what, b.trust[i].perMillion())
 	}
 	judge("  in all the first 15 s without a clock change", first.perMillion(), 150, 1000, 0)
 	judge("  of a snapshot kept for up to 10 s", b.trust[trustedKept].perMillion(), 150, 1000, 100)
-	t.Logf("-seed.first %d, %d worlds, %d answers, %.2f %% of them when nobody could know; the worst: %s",
-		*seedFirst, n, b.answered, 100*float64(b.stale)/float64(b.answered), b.worstText)
+	stalePercent := 100 * float64(b.stale) / float64(b.answered)
+	t.Logf("-seed.first %d, %d worlds, %d answers, %.2f %% of them when nobody could know; "+
+		"the worst: %s", *seedFirst, n, b.answered, stalePercent, b.worstText)
 }
 
 // TestTrustedSoon: at 60 datagrams a second, 30 ms each way and exponential jitter of 3 ms, the
 // time from the first datagram until Within(50 ms) says nil.
 func TestTrustedSoon(t *testing.T) {
-	var waits errors // s
-	for _, both := range eachSeed(testkit.Sized(200, 1000, 1000), func(seed uint64) [2]float64 {
+	worlds := testkit.Sized(200, 1000, 1000)
+	ofWorlds := eachSeed(worlds, func(seed uint64) [2]float64 {
 		d := faultWorld(47_000_001 + seed)
 		d.bothDelay(simnet.Exp(3 * ms))
-		d.until, d.reports = 5*sec, sec/2
+		d.until = 5 * sec
+		d.reports = sec / 2
 		waits := [2]float64{math.Inf(1), math.Inf(1)}
 		var first [2]time.Duration // 0 is not yet
 		d.onQuery = func(q *query) {
@@ -407,7 +469,9 @@ func TestTrustedSoon(t *testing.T) {
 		}
 		d.run()
 		return waits
-	}) {
+	})
+	var waits errors // s
+	for _, both := range ofWorlds {
 		waits = append(waits, both[:]...)
 	}
 	m := newMusts(t)
@@ -429,7 +493,9 @@ func stall(from, lasting time.Duration) simnet.Delay {
 // delays or loses datagrams: that sets no clock, so it must hardly widen the bound.
 func TestBoundWidening(t *testing.T) {
 	n := testkit.Sized(2, 4, 16)
-	little, much, late := simnet.Exp(100*us), simnet.Exp(3*ms), stall(settled, 150*ms)
+	little := simnet.Exp(100 * us)
+	much := simnet.Exp(3 * ms)
+	late := stall(settled, 150*ms)
 	comes := func(r *rand.Rand, t time.Duration) time.Duration {
 		if t > settled && t < settled+60*sec {
 			return much(r, t)
@@ -442,12 +508,24 @@ func TestBoundWidening(t *testing.T) {
 		lasting time.Duration
 		add     func(d *duel)
 	}{
-		{"a stall of 150 ms one way", 150 * ms, func(d *duel) { d.ends[1].delays = []simnet.Delay{little, late} }},
-		{"a stall of 150 ms both ways", 150 * ms, func(d *duel) { d.bothDelay(little, late) }},
-		{"a queue of 100 ms for 150 s one way", 150 * sec, func(d *duel) { d.queue(0, settled, 150*sec, 100*ms) }},
-		{"jitter of 3 ms from the start", 20 * sec, func(d *duel) { d.bothDelay(much) }},
-		{"jitter of 3 ms that comes", 60 * sec, func(d *duel) { d.bothDelay(comes) }},
-		{"60 s of silence both ways", 60 * sec, func(d *duel) { d.silence(0, settled, 60*sec, true) }},
+		{"a stall of 150 ms one way", 150 * ms, func(d *duel) {
+			d.ends[1].delays = []simnet.Delay{little, late}
+		}},
+		{"a stall of 150 ms both ways", 150 * ms, func(d *duel) {
+			d.bothDelay(little, late)
+		}},
+		{"a queue of 100 ms for 150 s one way", 150 * sec, func(d *duel) {
+			d.queue(0, settled, 150*sec, 100*ms)
+		}},
+		{"jitter of 3 ms from the start", 20 * sec, func(d *duel) {
+			d.bothDelay(much)
+		}},
+		{"jitter of 3 ms that comes", 60 * sec, func(d *duel) {
+			d.bothDelay(comes)
+		}},
+		{"60 s of silence both ways", 60 * sec, func(d *duel) {
+			d.silence(0, settled, 60*sec, true)
+		}},
 	} {
 		ratios := eachSeed(n, func(seed uint64) float64 {
 			play := func(add func(d *duel)) float64 {
