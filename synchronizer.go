@@ -74,9 +74,12 @@ import (
 // are marked unchecked until both ways have spoken, and the anchor, if there is one. The first
 // datagram widens the interval by its own lateness. Points that are too old are dropped.
 //
-// The model assumes that now and then a datagram hardly queues, that the skew drifts by at most
-// 0.1 ppm a second except where a clock is slewed, and that a path stays the same for a while
-// once it has changed.
+// The model assumes:
+//
+//	rates    differ by at most 1000 ppm, and drift by at most 0.1 ppm a second unless slewed
+//	queues   now and then a datagram hardly queues; a queue ends within 10 s, or its height varies
+//	paths    what lasts for 30 s is a path
+//	changes  one at a time: a path, or a clock, which steps or is slewed
 //
 // A C++ original (catid's TimeSync) reports the minimum of the last ten seconds, and believes the
 // last report as it is. So beside an original we take its reports for the floor itself, and tell it
