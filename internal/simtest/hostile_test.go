@@ -16,7 +16,8 @@ import (
 )
 
 // hostileWorlds are at least 1,000: of 500, three wrong ends of an attack are more than 5 %.
-var hostileWorlds = testkit.Count("hostile.worlds", "random worlds of TestHostileWorlds", 1000, 2000, 10_000)
+var hostileWorlds = testkit.Count("hostile.worlds",
+	"random worlds of TestHostileWorlds", 1000, 2000, 10_000)
 
 const (
 	attackOver = 15 * sec  // after it the truth is inside of the bound,
@@ -64,10 +65,14 @@ type siege struct {
 
 // outcome is what became of an end. Times count since the attack was over.
 type outcome struct {
-	beyond    time.Duration // the last answer beyond the bound, though one could know later than attackOver
-	like      bool          // later than attackOver one was beyond the bound, and nobody could know
-	meanwhile float64       // us: how far beyond it one was at most, from the beginning of the attack on
-	wrong     time.Duration // the last answer that was over 1 ms off
+	// the last answer beyond the bound, though one could know later than attackOver
+	beyond time.Duration
+	// later than attackOver one was beyond the bound, and nobody could know
+	like bool
+	// us: how far beyond it one was at most, from the beginning of the attack on
+	meanwhile float64
+	// the last answer that was over 1 ms off
+	wrong time.Duration
 }
 
 // isOver reports whether the attack did no harm for longer than it should, so far.
@@ -77,7 +82,12 @@ func (o *outcome) isOver() bool { return o.beyond <= attackOver && o.wrong <= so
 // their skew.
 func newSiege(seed uint64) *siege {
 	r := newRand(seed, 'h')
-	s := &siege{peers: newPeers(r), seed: seed, attack: &attacks[seed%uint64(len(attacks))], after: func() {}}
+	s := &siege{
+		peers:  newPeers(r),
+		seed:   seed,
+		attack: &attacks[seed%uint64(len(attacks))],
+		after:  func() {},
+	}
 	s.from = usecs(s.Between(20e6, 60e6))
 	if r.IntN(4) == 0 {
 		s.from = usecs(s.Between(0.5e6, 10e6))
@@ -86,7 +96,8 @@ func newSiege(seed uint64) *siege {
 	for side := range s.shortest {
 		s.shortest[side].forget()
 	}
-	s.victims = [][2]bool{{true, false}, {false, true}, {true, true}}[r.IntN(3)]
+	victims := [][2]bool{{true, false}, {false, true}, {true, true}}
+	s.victims = victims[r.IntN(len(victims))]
 	return s
 }
 
@@ -121,7 +132,10 @@ func (s *siege) besiege() {
 		often := s.poll
 		s.poll = max(often, (s.to-s.from)/100) // it may last for years
 		s.at(s.to, func() {
-			s.deliver, s.reports, s.poll, s.askAt = s.take, 0, often, [2]time.Duration{s.now, s.now}
+			s.deliver = s.take
+			s.reports = 0
+			s.poll = often
+			s.askAt = [2]time.Duration{s.now, s.now}
 			s.after()
 		})
 	})
@@ -142,7 +156,8 @@ func (s *siege) play(lasting time.Duration) {
 func (s *siege) isOver() bool { return s.outcomes[0].isOver() && s.outcomes[1].isOver() }
 
 func (s *siege) judge(q *query) {
-	o, since := &s.outcomes[q.side], s.now-s.to
+	o := &s.outcomes[q.side]
+	since := s.now - s.to
 	if q.beyond() && s.now >= s.from {
 		o.meanwhile = max(o.meanwhile, math.Abs(q.err)-math.Floor(q.bound))
 		if since > attackOver && s.shortest[q.side].likeShorterPaths(q.err, q.bound) {
@@ -157,10 +172,13 @@ func (s *siege) judge(q *query) {
 }
 
 func (s *siege) String() string {
-	text := fmt.Sprintf("-hostile.worlds 1 -seed.first %d: %s from %.1f s to %.1f s, victims A and B %v, panics: %v",
+	text := fmt.Sprintf("-hostile.worlds 1 -seed.first %d: %s from %.1f s to %.1f s, "+
+		"victims A and B %v, panics: %v",
 		s.seed, s.attack.name, s.from.Seconds(), s.to.Seconds(), s.victims, s.panics)
 	for side, o := range s.outcomes {
-		text += fmt.Sprintf("; %c wrong for %.1f s, beyond the bound for %.1f s, by up to %.0f us", 'A'+rune(side), o.wrong.Seconds(), o.beyond.Seconds(), o.meanwhile)
+		name := 'A' + rune(side)
+		text += fmt.Sprintf("; %c wrong for %.1f s, beyond the bound for %.1f s, by up to %.0f us",
+			name, o.wrong.Seconds(), o.beyond.Seconds(), o.meanwhile)
 	}
 	return text
 }
@@ -180,9 +198,12 @@ func (s *siege) size() float64 { return s.LogBetween(1e3, 30e6) }
 func few(sign float64) func(s *siege) tampering {
 	return func(s *siege) tampering {
 		s.to = s.from + sec
-		left, same, size := 1+s.R.IntN(2), s.R.IntN(2) == 0, s.size()
+		left := 1 + s.R.IntN(2)
+		same := s.R.IntN(2) == 0
+		size := s.size()
 		return func(side int, d datagram, local uint64) {
-			if left--; left >= 0 {
+			left--
+			if left >= 0 {
 				if !same {
 					size = s.size()
 				}
@@ -197,7 +218,9 @@ func few(sign float64) func(s *siege) tampering {
 func some(draw func(s *siege) func(d *datagram, localUsec *uint64)) func(s *siege) tampering {
 	return func(s *siege) tampering {
 		s.lasts(0.1e6, 30e6)
-		share, tamper := []float64{1, 0.5, 0.1}[s.R.IntN(3)], draw(s)
+		shares := []float64{1, 0.5, 0.1}
+		share := shares[s.R.IntN(len(shares))]
+		tamper := draw(s)
 		return func(side int, d datagram, local uint64) {
 			if s.R.Float64() < share {
 				tamper(&d, &local)
@@ -210,8 +233,11 @@ func some(draw func(s *siege) func(d *datagram, localUsec *uint64)) func(s *sieg
 // stream shifts stamps.
 func stream(shift func(s *siege) float64) func(s *siege) tampering {
 	return some(func(s *siege) func(*datagram, *uint64) {
-		by, wander := shift(s), float64(s.R.IntN(2))*s.LogBetween(100, 100e3)
-		return func(d *datagram, _ *uint64) { d.stamp = d.stamp.Add(units(by + wander*s.R.Float64())) }
+		by := shift(s)
+		wander := float64(s.R.IntN(2)) * s.LogBetween(100, 100e3)
+		return func(d *datagram, _ *uint64) {
+			d.stamp = d.stamp.Add(units(by + wander*s.R.Float64()))
+		}
 	})
 }
 
@@ -221,78 +247,131 @@ const halfRing = 1 << 26
 const day = 86400e6 // us
 
 var attacks = []attack{
-	{name: "nothing", harmless: true, begin: func(s *siege) tampering { s.to = s.from; return s.take }},
+	{name: "nothing", begin: nothing, harmless: true},
 	{name: "1 or 2 early stamps", begin: few(1), beyond: 0.01},
 	{name: "1 or 2 late stamps", begin: few(-1)},
 	{name: "a stream of early stamps", begin: stream((*siege).size), beyond: 0.04},
-	{name: "a stream of late stamps", begin: stream(func(s *siege) float64 { return -s.size() }), beyond: 0.01},
-	{name: "stamps half a ring away", begin: stream(func(s *siege) float64 { return halfRing + s.Sign()*s.LogBetween(1, 1e6) })},
+	{
+		name:   "a stream of late stamps",
+		begin:  stream(func(s *siege) float64 { return -s.size() }),
+		beyond: 0.01,
+	},
+	{
+		name: "stamps half a ring away",
+		begin: stream(func(s *siege) float64 {
+			return halfRing + s.Sign()*s.LogBetween(1, 1e6)
+		}),
+	},
 	{name: "stamps 67.2 s old", begin: stream(func(s *siege) float64 { return -67.2e6 })},
-	{name: "random stamps", begin: some(func(s *siege) func(*datagram, *uint64) {
-		return func(d *datagram, _ *uint64) { d.stamp = timesync.NewCounter24(s.R.Uint64()) }
-	})},
+	{name: "random stamps", begin: some(randomStamps)},
 	{name: "lying reports", begin: lyingReports, beyond: 0.01},
 	{name: "replays", begin: replays},
 	{name: "extreme receive times", begin: extremeTimes},
-	{name: "receive times up to 1 s early", beyond: 0.1, surely: 0.01, begin: some(func(s *siege) func(*datagram, *uint64) {
-		size := s.LogBetween(1e3, 1e6)
-		return func(_ *datagram, local *uint64) { *local -= uint64(s.R.Float64() * size) }
-	})},
-	{name: "a clock set back up to 1 s, often", beyond: 0.11, surely: 0.01, begin: func(s *siege) tampering {
-		s.lasts(1e6, 30e6)
-		size, every := s.LogBetween(1e3, 1e6), s.LogBetween(0.05e6, 3e6)
-		next := s.from
-		return func(side int, d datagram, local uint64) {
-			if s.now >= next {
-				next = s.now + usecs(every*2*s.R.Float64())
-				s.set(side, -int64(size*s.R.Float64()))
-				local = s.clocks[side].Usec(s.now)
-			}
-			s.take(side, d, local)
-		}
-	}},
-	{name: "datagrams handed over up to 1 s late", harmless: true, begin: func(s *siege) tampering {
-		s.lasts(1e6, 30e6)
-		return s.handsOverLate(s.LogBetween(1e3, 0.9e6))
-	}},
-	{name: "only reports", harmless: true, beyond: 0.01, meanwhile: 5e3, begin: func(s *siege) tampering {
-		s.lasts(1e6, 100e6)
-		s.reports = time.Duration(1 - s.R.IntN(2)) // every datagram has one, or as usual
-		return func(side int, d datagram, local uint64) {
-			if d.reports {
-				s.ends[side].s.Sync.OnPeerMinDeltaTS24(d.report, local)
-			}
-		}
-	}},
-	{name: "only datagrams", harmless: true, begin: func(s *siege) tampering {
-		s.lasts(1e6, 300e6)
-		return func(side int, d datagram, local uint64) {
-			d.reports = false
-			s.take(side, d, local)
-		}
-	}},
-	{name: "1 datagram in 10 s to 100,000 in 1 s", harmless: true, beyond: 0.01, meanwhile: 300, begin: func(s *siege) tampering {
-		rate := s.LogBetween(0.1, 100e3)
-		s.to = s.from + usecs(min(s.LogBetween(1e6, 300e6), 10e3/rate*1e6))
-		a, b, was := &s.ends[0], &s.ends[1], s.ends[0].period // that of both
-		a.sendAt, b.sendAt, a.period = s.from, s.from, max(usecs(1e6/rate), us)
-		b.period = a.period
-		s.after = func() {
-			a.period, a.sendAt = was, min(a.sendAt, s.to+was)
-			b.period, b.sendAt = was, min(b.sendAt, s.to+was)
-		}
-		return s.take
-	}},
-	{name: "silence of 10 s to 1 day", harmless: true, meanwhile: 40e3, begin: silent(10e6, day)},
+	{name: "receive times up to 1 s early", begin: some(earlyReceipt), beyond: 0.1, surely: 0.01},
+	{name: "a clock set back up to 1 s, often", begin: setsBack, beyond: 0.11, surely: 0.01},
+	{name: "datagrams handed over up to 1 s late", begin: lateHandover, harmless: true},
+	{name: "only reports", begin: onlyReports, harmless: true, beyond: 0.01, meanwhile: 5e3},
+	{name: "only datagrams", begin: onlyDatagrams, harmless: true},
+	{
+		name:      "1 datagram in 10 s to 100,000 in 1 s",
+		begin:     anotherRate,
+		harmless:  true,
+		beyond:    0.01,
+		meanwhile: 300,
+	},
+	{name: "silence of 10 s to 1 day", begin: silent(10e6, day), harmless: true, meanwhile: 40e3},
 	// For longer, and two clocks may have drifted apart by half the ring of offsets.
 	{name: "silence of 1 day to 50 years", begin: silent(day, 50*365.25*day)},
+}
+
+// nothing is over as soon as it begins.
+func nothing(s *siege) tampering {
+	s.to = s.from
+	return s.take
+}
+
+// randomStamps replaces stamps by any.
+func randomStamps(s *siege) func(*datagram, *uint64) {
+	return func(d *datagram, _ *uint64) {
+		d.stamp = timesync.NewCounter24(s.R.Uint64())
+	}
+}
+
+// earlyReceipt lets times of receipt be too early, each by another time.
+func earlyReceipt(s *siege) func(*datagram, *uint64) {
+	size := s.LogBetween(1e3, 1e6)
+	return func(_ *datagram, local *uint64) {
+		*local -= uint64(s.R.Float64() * size)
+	}
+}
+
+// setsBack sets the victim's clock back again and again.
+func setsBack(s *siege) tampering {
+	s.lasts(1e6, 30e6)
+	size := s.LogBetween(1e3, 1e6)
+	every := s.LogBetween(0.05e6, 3e6)
+	next := s.from
+	return func(side int, d datagram, local uint64) {
+		if s.now >= next {
+			next = s.now + usecs(every*2*s.R.Float64())
+			s.set(side, -int64(size*s.R.Float64()))
+			local = s.clocks[side].Usec(s.now)
+		}
+		s.take(side, d, local)
+	}
+}
+
+// lateHandover lets a program read some datagrams late.
+func lateHandover(s *siege) tampering {
+	s.lasts(1e6, 30e6)
+	return s.handsOverLate(s.LogBetween(1e3, 0.9e6))
+}
+
+// onlyReports keeps stamps from the victim, and gives it the reports.
+func onlyReports(s *siege) tampering {
+	s.lasts(1e6, 100e6)
+	s.reports = time.Duration(1 - s.R.IntN(2)) // every datagram has one, or as usual
+	return func(side int, d datagram, local uint64) {
+		if d.reports {
+			s.ends[side].s.Sync.OnPeerMinDeltaTS24(d.report, local)
+		}
+	}
+}
+
+// onlyDatagrams keeps reports from the victim.
+func onlyDatagrams(s *siege) tampering {
+	s.lasts(1e6, 300e6)
+	return func(side int, d datagram, local uint64) {
+		d.reports = false
+		s.take(side, d, local)
+	}
+}
+
+// anotherRate lets both ends send seldom or very often.
+func anotherRate(s *siege) tampering {
+	rate := s.LogBetween(0.1, 100e3)
+	s.to = s.from + usecs(min(s.LogBetween(1e6, 300e6), 10e3/rate*1e6))
+	usual := s.ends[0].period // that of both
+	for side := range s.ends {
+		s.ends[side].sendAt = s.from
+		s.ends[side].period = max(usecs(1e6/rate), us)
+	}
+	s.after = func() {
+		for side := range s.ends {
+			e := &s.ends[side]
+			e.period = usual
+			e.sendAt = min(e.sendAt, s.to+usual)
+		}
+	}
+	return s.take
 }
 
 // lyingReports lets all reports be wrong by the same, or by more and more, or at random.
 func lyingReports(s *siege) tampering {
 	s.lasts(1e6, 30e6)
 	s.reports = time.Duration(1 - s.R.IntN(2))
-	kind, by := s.R.IntN(4), s.Sign()*s.size()
+	kind := s.R.IntN(4)
+	by := s.Sign() * s.size()
 	return func(side int, d datagram, local uint64) {
 		switch kind {
 		case 0:
@@ -315,7 +394,8 @@ func replays(s *siege) tampering {
 	for side := range tape {
 		for t := max(s.from-60*sec, 0); t < s.from; t += sec / 2 {
 			// What the peer sent then is what its clock would have said: the tape is made here.
-			d := datagram{stamp: timesync.LocalTimeToDatagramTS24(s.clocks[1-side].Usec(t))}
+			sent := s.clocks[1-side].Usec(t)
+			d := datagram{stamp: timesync.LocalTimeToDatagramTS24(sent)}
 			tape[side] = append(tape[side], d)
 		}
 	}
@@ -334,8 +414,21 @@ func extremeTimes(s *siege) tampering {
 	s.lasts(0.1e6, 10e6)
 	left := 1 + s.R.IntN(20)
 	return func(side int, d datagram, local uint64) {
-		if left--; left >= 0 {
-			x := []uint64{0, 1, math.MaxUint64, math.MaxInt64, 1 << 63, 1 << 52, local + 1<<63, local + 1<<40, local - 1<<40, s.R.Uint64()}[s.R.IntN(10)]
+		left--
+		if left >= 0 {
+			extremes := []uint64{
+				0,
+				1,
+				math.MaxUint64,
+				math.MaxInt64,
+				1 << 63,
+				1 << 52,
+				local + 1<<63,
+				local + 1<<40,
+				local - 1<<40,
+				s.R.Uint64(),
+			}
+			x := extremes[s.R.IntN(len(extremes))]
 			e := &s.ends[side].s.Sync
 			switch s.R.IntN(4) {
 			case 0:
@@ -364,7 +457,8 @@ func (s *siege) handsOverLate(most float64) tampering {
 	var waits [2][]held
 	return func(side int, d datagram, local uint64) {
 		if s.R.IntN(2) == 0 && s.now < s.to-sec {
-			waits[side] = append(waits[side], held{d, local, s.now + usecs(most*s.R.Float64())})
+			until := s.now + usecs(most*s.R.Float64())
+			waits[side] = append(waits[side], held{d, local, until})
 			return
 		}
 		s.take(side, d, local)
@@ -400,8 +494,10 @@ type fate struct {
 
 func (x *fate) add(s *siege) {
 	for _, o := range s.outcomes {
-		if lasting := max(o.beyond, o.wrong); !s.isOver() && (x.longest == nil || lasting > x.lasting) {
-			x.longest, x.lasting = s, lasting
+		lasting := max(o.beyond, o.wrong)
+		if !s.isOver() && (x.longest == nil || lasting > x.lasting) {
+			x.longest = s
+			x.lasting = lasting
 		}
 		x.ends++
 		x.beyond += count(o.beyond > attackOver)
@@ -423,7 +519,8 @@ func (x *fate) judge(m *musts, a *attack) {
 		scatter := 2 + 3*math.Sqrt(now/percent) // of the ends of few worlds
 		m.misses(what, percent*float64(n), must, now+percent*scatter)
 	}
-	figure(fmt.Sprintf("%s: %% of %d ends beyond the bound > 15 s", a.name, x.ends), x.beyond, 0, a.beyond)
+	beyond := fmt.Sprintf("%s: %% of %d ends beyond the bound > 15 s", a.name, x.ends)
+	figure(beyond, x.beyond, 0, a.beyond)
 	m.note("  % beyond the bound, and nobody could know", percent*float64(x.like))
 	figure("  offset wrong > 30 s", x.soon, 5, 0)
 	figure("  offset wrong > 300 s", x.surely, 0, a.surely)
@@ -442,7 +539,8 @@ func playSieges(n int) []*siege {
 		s := newSiege(*seedFirst + i)
 		s.onQuery = s.judge
 		s.besiege()
-		if s.play(80 * sec); !s.isOver() || i/uint64(len(attacks))%8 == 0 {
+		s.play(80 * sec)
+		if !s.isOver() || i/uint64(len(attacks))%8 == 0 {
 			s.play(surelyOver + 10*sec)
 		}
 		s.peers = nil // 10^6 of them are much
@@ -452,7 +550,8 @@ func playSieges(n int) []*siege {
 
 // TestHostileWorlds besieges synchronizers in every way.
 func TestHostileWorlds(t *testing.T) {
-	fates, m := make([]fate, len(attacks)), newMusts(t)
+	fates := make([]fate, len(attacks))
+	m := newMusts(t)
 	for _, s := range playSieges(hostileWorlds()) {
 		fates[s.seed%uint64(len(attacks))].add(s)
 		if s.panics != nil {
@@ -481,10 +580,11 @@ func afterSilence(seed uint64) (by, lasting float64) {
 		case p.now > from && p.now < to:
 			silent[q.side] = max(silent[q.side], off)
 		case p.now > to:
-			if off -= silent[q.side]; off > 1000 {
+			further := off - silent[q.side]
+			if further > 1000 {
 				lasting = (p.now - to).Seconds()
 			}
-			by = max(by, off)
+			by = max(by, further)
 		}
 	}
 	p.goOn(from)
@@ -498,7 +598,10 @@ func afterSilence(seed uint64) (by, lasting float64) {
 // they are now. What an attack or a clock that was set makes of it may be negative.
 type shortest struct{ here, there float64 }
 
-func (s *shortest) forget() { s.here, s.there = math.Inf(1), math.Inf(1) }
+func (s *shortest) forget() {
+	s.here = math.Inf(1)
+	s.there = math.Inf(1)
+}
 
 // datagram takes one that arrived when the remote minus the local clock was offset, us.
 func (s *shortest) datagram(ts24 uint32, localUsec uint64, offset int64) {
@@ -514,7 +617,10 @@ func (s *shortest) report(minDelta uint32, offset int64) {
 func signedDelta(usec uint64) float64 { return float64(int64(usec<<37) >> 37) }
 
 // offsetJumps says that the remote minus the local clock became larger by d, us.
-func (s *shortest) offsetJumps(d int64) { s.here, s.there = s.here+float64(d), s.there-float64(d) }
+func (s *shortest) offsetJumps(d int64) {
+	s.here += float64(d)
+	s.there -= float64(d)
+}
 
 // likeShorterPaths reports whether nobody could know that an answer which is off by err is
 // further off than its bound. All that the end took may also come from a world in which no
