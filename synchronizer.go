@@ -1394,7 +1394,8 @@ func (a *association) fall(d int, x, by float64) {
 	roundTrip := a.roundTrip()
 	dead := a.deadBand()
 	isPossible := roundTrip+by > -dead
-	wasNegative := a.arbiter.reference < -dead
+	// Where the round trip is negative already, one way has not shown an earlier clock step.
+	wasNegative := min(a.arbiter.reference, roundTrip) < -dead
 	if !a.peer.known || isPossible || wasNegative {
 		// No way becomes shorter than ever as the other one becomes longer. Where neither shows a
 		// rate, a wrong one could let both floors move for ever.
@@ -1431,7 +1432,8 @@ func (a *association) stepClock(d int, x, by float64) {
 	for k := range a.ways {
 		a.shift(k, x, 0)
 	}
-	a.clock.doubt(slewSkew) // it may go on as a slew
+	a.interval.widen(abs(by)) // until both ways have shown the step it may have been less
+	a.clock.doubt(slewSkew)   // it may go on as a slew
 	// Clocks go on drifting apart while nobody is heard.
 	// rule: what clocks drift apart in a silence is no step
 	if x-a.silenceEnd > warmUp || abs(by) > a.silenceDrift {

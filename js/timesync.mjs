@@ -1879,7 +1879,8 @@ class Association {
 		const roundTrip = this.roundTrip();
 		const dead = this.deadBand();
 		const isPossible = roundTrip + by > -dead;
-		const wasNegative = this.arbiter.reference < -dead;
+		// Where the round trip is negative already, one way has not shown an earlier clock step.
+		const wasNegative = Math.min(this.arbiter.reference, roundTrip) < -dead;
 		if (!this.peer.known || isPossible || wasNegative) {
 			// No way becomes shorter than ever as the other one becomes longer. Where neither shows
 			// a rate, a wrong one could let both floors move for ever.
@@ -1924,6 +1925,8 @@ class Association {
 		this.clock.offset += signOf(way) * by;
 		this.shift(inward, x, 0);
 		this.shift(outward, x, 0);
+		// Until both ways have shown the step it may have been less.
+		this.interval.widen(Math.abs(by));
 		this.clock.doubt(slewSkew); // it may go on as a slew
 		// Clocks go on drifting apart while nobody is heard.
 		// rule: what clocks drift apart in a silence is no step
