@@ -346,6 +346,7 @@ func (s *TimeSynchronizer) Reset() {
 	s.published.datagrams.Store(0)
 	s.published.queuedSpans.Store(0)
 	s.published.jitter.Store(0)
+	s.published.patience.Store(0)
 	s.published.report.word.Store(0)
 }
 
@@ -1654,7 +1655,7 @@ func (a *association) report(x float64, minDelta Counter24) {
 		y = 0
 	}
 	s := &sample{
-		from:  previous,
+		from:  min(previous, sent),
 		to:    sent,
 		since: since,
 		at:    max(previous, sent-second)/2 + sent/2,
@@ -2048,9 +2049,10 @@ type arbiter struct {
 	symmetric    float64 // us: the reference round trip when the asymmetry was last 0
 	expiry       float64 // us: time left until the asymmetry decays
 	age          float64 // us: for how long the round trip has been the reference one
-	candidate    float64 // us: another round trip: it may become the reference, or was it until fellAt
+	candidate    float64 // us: another round trip, which may become the reference
 	candidateAge float64 // us: for how long the round trip has been that
 	fellAt       float64 // x at which the reference last fell far in warm-up
+	fellFrom     float32 // us: the reference before that
 	original     bool    // the peer is an original, which shows late that its floor rose
 	jumped       bool    // the offset jumped, so what looks like an asymmetry may be a clock step
 }
@@ -2142,7 +2144,7 @@ func (r *arbiter) learn(x, dt float64, l look) {
 			r.candidateAge = 0
 		}
 		if d <= -l.deadBand { // a clock may have been set; matches finds out
-			r.candidate = r.reference
+			r.fellFrom = float32(r.reference)
 			r.fellAt = x
 		}
 		r.reference = l.roundTrip
@@ -2192,7 +2194,7 @@ func (r *arbiter) matches(rise float64, l look, w *way) bool {
 			return false
 		}
 		if w.lastNear <= r.fellAt {
-			before = max(before, r.candidate)
+			before = max(before, float64(r.fellFrom))
 		}
 	}
 	lack := before - l.roundTrip
@@ -2585,12 +2587,13 @@ const minute = 60 * second
 // isSilence takes the time since the last datagram or report, in us, and reports whether that was a
 // silence: longer than 15 s and than four usual gaps. A gap like the one before it is usual.
 func (w *way) isSilence(gap float64) bool {
-	usual := max(w.usualGap, min(w.lastGap, float32(gap)))
+	last := w.lastGap
+	w.lastGap = float32(max(gap, 0)) // the local clock may have been set back
+	usual := max(w.usualGap, min(last, w.lastGap))
 	limit := max(settledTime, 4*usual)
-	w.lastGap = float32(gap)
 	counts := min(w.lastGap, limit)
 	w.usualGap += (counts - w.usualGap) * counts / (counts + minute)
-	return float32(gap) > limit
+	return w.lastGap > limit
 }
 
 // patience returns for how many us this way may send nothing before it counts as silent.
@@ -2628,7 +2631,7 @@ func (w *way) lay(d float64) {
 func (w *way) learnFirstSpread(b *bucket) {
 	// Until there is a spread the gates are too wide to see a clock step.
 	// rule: the first bucket need not be over
-	if w.spreads == 0 && b.count >= fitPoints {
+	if w.spreads == 0 && b.count >= fitPoints && !b.single() {
 		w.spread = min(float64(b.two.second-b.two.first), second/2)
 	}
 }

@@ -700,6 +700,24 @@ func TestMatchesAfterFall(t *testing.T) {
 	}
 }
 
+// TestSilentAfterSetBack: a local clock that was set back makes a gap negative. That says nothing
+// of how long the peer usually pauses.
+func TestSilentAfterSetBack(t *testing.T) {
+	for _, back := range []float64{59, 60, 61, 3600} { // s
+		var w way
+		for range 100 {
+			w.isSilence(second)
+		}
+		w.isSilence(-back * second)
+		for range 100 {
+			w.isSilence(second)
+		}
+		if got := w.patience(); got != settledTime {
+			t.Errorf("set back by %v s: the peer is silent after %v s", back, got/second)
+		}
+	}
+}
+
 // span is an interval, and the truth: two clocks that run apart by less than the interval widens,
 // and delays of half a millisecond and more.
 type span struct {

@@ -2182,7 +2182,8 @@ class Association {
 			y = 0;
 		}
 		const at = Math.max(previous, sent - second) / 2 + sent / 2;
-		this.take(outward, {from: previous, to: sent, since, at, least: y, next: Infinity});
+		const from = Math.min(previous, sent);
+		this.take(outward, {from, to: sent, since, at, least: y, next: Infinity});
 		this.review(sent - previous);
 	}
 
@@ -2335,6 +2336,8 @@ class Association {
 		return view;
 	}
 }
+
+const maxDelta = Math.floor(2 ** deltaBits / 3); // us: no queue is 45 s long, a clock step may be
 
 /**
  * Returns how many us a delta is above near, of those a ring apart: no queue is 45 s long.
@@ -2789,9 +2792,10 @@ class Arbiter {
 	symmetric = 0; // us: the reference round trip when the asymmetry was last 0
 	expiry = 0; // us: time left until the asymmetry decays
 	age = 0; // us: for how long the round trip has been the reference one
-	candidate = 0; // us: another round trip: it may become the reference, or was it until fellAt
+	candidate = 0; // us: another round trip, which may become the reference
 	candidateAge = 0; // us: for how long the round trip has been that
 	fellAt = 0; // x at which the reference last fell far in warm-up
+	fellFrom = 0; // us: the reference before that
 	original = false; // the peer is an original, which shows late that its floor rose
 	jumped = false; // the offset jumped, so what looks like an asymmetry may be a clock step
 
@@ -2904,7 +2908,7 @@ class Arbiter {
 				this.candidateAge = 0;
 			}
 			if (d <= -look.deadBand) { // a clock may have been set; matches finds out
-				this.candidate = this.reference;
+				this.fellFrom = this.reference;
 				this.fellAt = x;
 			}
 			this.reference = look.roundTrip;
@@ -2957,7 +2961,7 @@ class Arbiter {
 				return false;
 			}
 			if (w.lastNear <= this.fellAt) {
-				before = Math.max(before, this.candidate);
+				before = Math.max(before, this.fellFrom);
 			}
 		}
 		const lack = before - look.roundTrip;
@@ -3175,7 +3179,7 @@ class Bucket {
 	height(stamp, now) {
 		const dx = since(now, this.#at);
 		const y = ring(Math.floor(dx * this.#rate) - 8 * stamp - this.#origin, deltaBits);
-		return dx >= 0 && dx < this.#span && y >= 0 ? y : null;
+		return dx >= 0 && dx < this.#span && y >= 0 && y < maxDelta ? y : null;
 	}
 
 	/**
@@ -3477,9 +3481,10 @@ class Way {
 	/**
 	 * Takes the time since the last datagram or report, in us, and returns whether that was a
 	 * silence: longer than 15 s and than four usual gaps. A gap like the one before it is usual.
-	 * @param {number} gap
+	 * @param {number} time
 	 */
-	isSilence(gap) {
+	isSilence(time) {
+		const gap = Math.max(time, 0); // the local clock may have been set back
 		const usual = Math.max(this.usualGap, Math.min(this.lastGap, gap));
 		const limit = Math.max(settledTime, 4 * usual);
 		const counts = Math.min(gap, limit);
