@@ -35,8 +35,14 @@ type host struct {
 }
 
 func newHost(seed uint64, every Tick, frame, draws uint64) *host {
-	h := &host{every: every, frame: frame, draws: draws}
-	h.states, h.inputs, h.welcomes = map[uint64][]Tick{}, map[uint64][]Tick{}, map[uint64][]Welcome{}
+	h := &host{
+		every:    every,
+		frame:    frame,
+		draws:    draws,
+		states:   map[uint64][]Tick{},
+		inputs:   map[uint64][]Tick{},
+		welcomes: map[uint64][]Welcome{},
+	}
 	rng := rand.New(rand.NewPCG(seed, 1))
 	h.server = startServer(ServerConfig{Epoch: 1, Handlers: Handlers{Tick: func(i Update) {
 		at := h.now + 30_000 + rng.Uint64N(5)*1000
@@ -132,8 +138,8 @@ func TestDelayAfterStop(t *testing.T) {
 					}
 				}
 				if most > before+Hz(60).Duration(1) {
-					t.Errorf("frames of %d us, %d s old, a stop of %d ms: the delay grows from %v to %v",
-						frame, age, stop, before, most)
+					t.Errorf("frames of %d us, %d s old, a stop of %d ms: "+
+						"the delay grows from %v to %v", frame, age, stop, before, most)
 				}
 			}
 		}
@@ -145,7 +151,9 @@ func TestDelayAfterStop(t *testing.T) {
 // up, all is as before. Where it stays behind, or does not say so, the delay follows.
 func TestServerBehind(t *testing.T) {
 	const begin = 20e6
-	play := func(slow time.Duration, silent bool, d time.Duration) (before, after time.Duration, h *host) {
+	play := func(
+		slow time.Duration, silent bool, d time.Duration,
+	) (before, after time.Duration, h *host) {
 		h = newHost(3, 1, 1000, 16_000)
 		h.silent = silent
 		h.cost = func(now uint64) uint64 {
@@ -196,7 +204,8 @@ func TestFarOff(t *testing.T) {
 	if got := h.delay(); got < before+ms(890) {
 		t.Fatalf("the delay is %v where all comes 0.9 s later, before %v", got, before)
 	}
-	last, lastAt := h.delay(), h.now
+	last := h.delay()
+	lastAt := h.now
 	for h.now < 41.2e6 { // what was late is under way for 0.9 s
 		h.run(h.now + 160_000)
 		now := h.delay()
@@ -204,7 +213,8 @@ func TestFarOff(t *testing.T) {
 		if speed > 0.2501 || now < before+ms(45) && speed > 0.025 {
 			t.Errorf("the delay falls by %.1f %% of the time, from %v to %v", 100*speed, last, now)
 		}
-		last, lastAt = now, h.now
+		last = now
+		lastAt = h.now
 	}
 	if last > before+ms(50) {
 		t.Errorf("the delay is %v after 10 s, before %v", last, before)
@@ -307,7 +317,11 @@ func TestTooWide(t *testing.T) {
 	now = advance(c, now, 30_000_000)
 	r.told(t, "after", "[the error bound of 21ms is wider than SyncBound]")
 	remote.bound = ms(20)
-	w := Welcome{Epoch: 1, OriginUsec: 1 << 63, Tick: Hz(60).Ticks(time.Hour + time.Duration(now)*us)}
+	w := Welcome{
+		Epoch:      1,
+		OriginUsec: 1 << 63,
+		Tick:       Hz(60).Ticks(time.Hour + time.Duration(now)*us),
+	}
 	must(t, c.OnWelcome(w, now))
 	advance(c, now, now+1_000_000)
 	r.told(t, "met", "[the error bound of 21ms is wider than SyncBound synced]")
@@ -375,8 +389,9 @@ func suspend(t *testing.T, drops bool) (dropped int) {
 // datagrams said wrong is set, not slewed for seconds. It sends four datagrams a second until the
 // clocks are known, and then one in each tick.
 func TestStartWhileServerHangs(t *testing.T) {
+	begins := []uint64{1, 20_000, 40_000, 100_000} // us after the client's first datagram
 	for _, hang := range []uint64{100_000, 200_000} {
-		for _, begin := range []uint64{1, 20_000, 40_000, 100_000} { // after the client's first datagram
+		for _, begin := range begins {
 			var rec recorder
 			var atClient, atServer link.Link
 			up := map[uint64][]byte{}
@@ -424,14 +439,17 @@ func TestStartWhileServerHangs(t *testing.T) {
 				}
 				ours, known := c.SharedTime(now)
 				theirs, _ := s.SharedTime(now)
-				if off := ours.Sub(theirs); known && now >= 1_500_000 {
-					if right++; off.Abs() > ms(20) || now >= 4e6 && off.Abs() > ms(1) {
-						t.Fatalf("a hang of %d us from %d on: after %d us the shared time is off by %v",
-							hang, begin, now, off)
+				if known && now >= 1_500_000 {
+					off := ours.Sub(theirs)
+					right++
+					if off.Abs() > ms(20) || now >= 4e6 && off.Abs() > ms(1) {
+						t.Fatalf("a hang of %d us from %d on: after %d us "+
+							"the shared time is off by %v", hang, begin, now, off)
 					}
 				}
 			}
-			check(t, right, 8500, "a hang of %d us from %d on: times at which it was right", hang, begin)
+			check(t, right, 8500, "a hang of %d us from %d on: times at which it was right",
+				hang, begin)
 			rec.check(t)
 		}
 	}

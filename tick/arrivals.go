@@ -36,7 +36,8 @@ func (a *arrivals) add(n Tick, early time.Duration) bool {
 	if ahead := n - a.newest; ahead > 0 {
 		copy(a.units[ahead:], a.units[:])
 		clear(a.units[:ahead])
-		a.newest, a.ticks = n, min(a.ticks+int(ahead), arrivalsKept)
+		a.newest = n
+		a.ticks = min(a.ticks+int(ahead), arrivalsKept)
 	}
 	at := a.newest - n
 	if at < 0 || at >= arrivalsKept || a.units[at] != 0 {

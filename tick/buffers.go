@@ -57,7 +57,9 @@ func (h *hitch) told(w Welcome, nowUsec uint64) {
 		}
 		h.known, h.lasts = true, true
 	case !behind && h.lasts:
-		h.lasts, h.ended, h.last = false, nowUsec, w.Tick
+		h.lasts = false
+		h.ended = nowUsec
+		h.last = w.Tick
 	}
 }
 
@@ -131,7 +133,9 @@ func (b *buffers) stateArrived(n Tick, at, shown time.Duration, waited bool, now
 // was. The same holds after a pause, which rebase says. Arrivals may have shown the jump before
 // the remote clock did; whether the inputs that are under way come before it, nobody knows.
 func (b *buffers) track(at time.Duration, skewPPB int64, hard time.Duration, nowUsec uint64) {
-	b.ref, b.refAt, b.skew = b.reference(nowUsec), nowUsec, skewPPB
+	b.ref = b.reference(nowUsec)
+	b.refAt = nowUsec
+	b.skew = skewPPB
 	gap := at - b.ref
 	if d := gap - b.gap; b.rebase || d.Abs() > hard {
 		b.ahead.shift(d, b.rebase)

@@ -127,7 +127,8 @@ func (w *way) input(n Tick) {
 	if ok, _ := w.server.AcceptInput(1, epoch, n, w.now); ok {
 		w.inTime++
 	} else {
-		w.late, w.lateAt = w.late+1, w.now
+		w.late++
+		w.lateAt = w.now
 	}
 }
 
@@ -167,14 +168,16 @@ func TestLeadFollowsInputs(t *testing.T) {
 	got := w.timing()
 	lead("at first", 30, 33, got.LateInputs <= 0.001 && got.Error.Abs() <= ms(1))
 	w.up += ms(50) // and the remote clock does not know
-	changed, before := w.now, w.late
+	changed := w.now
+	before := w.late
 	w.run(10 * sec)
 	// a Welcome comes within 100 ms
 	if n := w.late - before; n == 0 || n > 2*140*60/1000+6 || w.lateAt > changed+400_000 {
 		t.Errorf("%d are late, the last after %d us", n, w.lateAt-changed)
 	}
 	lead("after the change", 80, 83, w.timing().ServerBuffer >= ms(50))
-	if first := w.client.buffers.jumped; first < Hz(60).Ticks(10*sec) || first > Hz(60).Ticks(11*sec) {
+	first := w.client.buffers.jumped
+	if first < Hz(60).Ticks(10*sec) || first > Hz(60).Ticks(11*sec) {
 		t.Errorf("inputs count as sent before the step up to tick %d", first)
 	}
 	steps := w.rec.of(EventStepped)
@@ -212,11 +215,16 @@ func TestNothingAdapts(t *testing.T) {
 		{ms(20), -ms(30), ms(50), ms(50)},
 	} {
 		w := newWay(t, ClientConfig{ServerBuffer: tt.set, ClientBuffer: tt.set})
-		w.up, w.down, w.remote.delay, w.remote.to = tt.to+tt.off, tt.from-tt.off, tt.from, tt.to
+		w.up = tt.to + tt.off
+		w.down = tt.from - tt.off
+		w.remote.delay = tt.from
+		w.remote.to = tt.to
 		w.remote.shift(tt.off)
-		w.mute, w.state = tt.set == 0, tt.set != 0
+		w.mute = tt.set == 0
+		w.state = tt.set != 0
 		w.run(10 * sec)
-		ahead, behind := cmp.Or(tt.set, Hz(60).Duration(2)), cmp.Or(tt.set, Hz(60).Duration(1))
+		ahead := cmp.Or(tt.set, Hz(60).Duration(2))
+		behind := cmp.Or(tt.set, Hz(60).Duration(1))
 		if got := w.timing(); got.ServerBuffer != ahead || got.ClientBuffer != behind ||
 			got.Lead != tt.to+ahead || got.Delay != tt.from+behind {
 			t.Errorf("%+v: %+v", tt, got)
@@ -228,14 +236,17 @@ func TestNothingAdapts(t *testing.T) {
 		c, _ := w.client.Snapshot(w.now)
 		theirs, _ := w.server.SharedTime(w.now)
 		check(t, c.SharedTime.Sub(theirs), tt.off, "%+v: apart", tt)
-		seen, played, epoch := c.ServerTime.Tick(), c.PredictedTime.Tick(), w.client.now.epoch
+		seen := c.ServerTime.Tick()
+		played := c.PredictedTime.Tick()
+		epoch := w.client.now.epoch
 		for n, want := range map[Tick]bool{
 			seen - 243:  true,
 			seen - 245:  false,
 			played + 64: true,
 			played + 66: false,
 		} {
-			check(t, w.client.Accept(epoch, n, w.now), want, "%+v: tick %d is accepted, between %d and %d",
+			accepted := w.client.Accept(epoch, n, w.now)
+			check(t, accepted, want, "%+v: tick %d is accepted, between %d and %d",
 				tt, n, seen, played)
 		}
 		w.rec.told(t, tt, "[synced]")
@@ -287,14 +298,20 @@ type stage struct {
 
 func (s stage) play(t *testing.T, scenes map[string]scene) {
 	t.Helper()
-	s.delay, s.late = cmp.Or(s.delay, time.Hour), cmp.Or(s.late, time.Hour)
+	s.delay = cmp.Or(s.delay, time.Hour)
+	s.late = cmp.Or(s.late, time.Hour)
 	for what, scene := range scenes {
 		for _, frame := range append(s.frames, 0) {
 			what := fmt.Sprintf("%s, frames of %d us", what, frame)
-			w, late := newWay(t, ClientConfig{}), s.late
-			w.frame, w.every, w.state = frame, s.every, s.state
+			w := newWay(t, ClientConfig{})
+			late := s.late
+			w.frame = frame
+			w.every = s.every
+			w.state = s.state
 			s.before(w)
-			before, at, steps := w.timing(), w.now, w.client.Stats().Steps
+			before := w.timing()
+			at := w.now
+			steps := w.client.Stats().Steps
 			scene.happens(w)
 			var lead, delay time.Duration // furthest from before
 			for range s.looks {
@@ -303,11 +320,13 @@ func (s stage) play(t *testing.T, scenes map[string]scene) {
 				delay = max(delay, (w.timing().Delay - before.Delay).Abs())
 			}
 			if scene.longer > 0 {
-				late = sec // a stop and a longer path at once are told apart a quarter of a second later
+				// A stop and a longer path at once are told apart a quarter of a second later.
+				late = sec
 			}
 			set := w.client.Stats().Steps != steps && !s.steps
 			if lead > s.lead || delay > s.delay || w.lateAt > at+usec(late) || set {
-				t.Errorf("%s: the lead was up to %v off, the delay %v; inputs were late until %d us after; %v",
+				t.Errorf("%s: the lead was up to %v off, the delay %v; "+
+					"inputs were late until %d us after; %v",
 					what, lead, delay, int64(w.lateAt-at), w.rec.events)
 				t.Errorf("%+v, before %+v", w.timing(), before)
 			}
@@ -347,10 +366,11 @@ func TestLeadStays(t *testing.T) {
 			w.ahead += 300_000
 			w.remote.shift(-ms(300))
 		}, 0, "[synced stepped by -300ms]"},
-		"both pause for 0.15 s":    {pause(ms(150), true), 0, "[synced]"},
-		"both pause for 5 s":       {pause(5*sec, true), 0, "[synced]"},
-		"the server does, 0.15 s":  {pause(ms(150), false), 0, "[synced]"},
-		"the server does, for 5 s": {pause(5*sec, false), 0, "[synced stepped by -5s, ticks 304 to 603 run again]"},
+		"both pause for 0.15 s":   {pause(ms(150), true), 0, "[synced]"},
+		"both pause for 5 s":      {pause(5*sec, true), 0, "[synced]"},
+		"the server does, 0.15 s": {pause(ms(150), false), 0, "[synced]"},
+		"the server does, for 5 s": {pause(5*sec, false), 0,
+			"[synced stepped by -5s, ticks 304 to 603 run again]"},
 	})
 }
 
@@ -415,11 +435,17 @@ func TestInputsHeldUp(t *testing.T) {
 	}
 	s.late = ms(1300)
 	s.play(t, map[string]scene{
-		"the path stops":         {happens: stops},
-		"a frame takes 0.1 s":    {happens: func(w *way) { w.hang(ms(100), true) }},
-		"a frame takes 0.9 s":    {happens: func(w *way) { w.hang(ms(900), true) }},
-		"the path is longer":     {happens: func(w *way) { w.up += ms(100) }, longer: ms(100)},
-		"it stops and is longer": {happens: func(w *way) { stops(w); w.up += ms(100) }, longer: ms(100)},
+		"the path stops":      {happens: stops},
+		"a frame takes 0.1 s": {happens: func(w *way) { w.hang(ms(100), true) }},
+		"a frame takes 0.9 s": {happens: func(w *way) { w.hang(ms(900), true) }},
+		"the path is longer":  {happens: func(w *way) { w.up += ms(100) }, longer: ms(100)},
+		"it stops and is longer": {
+			happens: func(w *way) {
+				stops(w)
+				w.up += ms(100)
+			},
+			longer: ms(100),
+		},
 	})
 }
 
@@ -438,7 +464,8 @@ func TestLeadStaysWithPrograms(t *testing.T) {
 		"the server is stopped for 0.9 s": {happens: func(w *way) {
 			w.stopped = true
 			w.run(ms(900))
-			w.stopped, w.framed = false, w.now
+			w.stopped = false
+			w.framed = w.now
 		}},
 		"the client has 2 frames a second for 20 s": {happens: func(w *way) {
 			for range 40 {
@@ -464,12 +491,17 @@ func TestSetIsNoticedLater(t *testing.T) {
 		each:   10 * sec,
 		steps:  true,
 	}
-	s.lead, s.delay = ms(100), ms(100)
+	s.lead = ms(100)
+	s.delay = ms(100)
 	for _, jump := range []time.Duration{ms(300), sec, 3 * sec, -ms(300), -sec, -3 * sec} {
 		for _, later := range []time.Duration{ms(300), sec, 2 * sec} {
-			s.play(t, map[string]scene{fmt.Sprintf("the client's clock jumps by %v, noticed after %v", jump, later): {
-				happens: func(w *way) { w.ahead += usec(jump); w.run(later); w.remote.shift(-jump) },
-			}})
+			what := fmt.Sprintf("the client's clock jumps by %v, noticed after %v", jump, later)
+			happens := func(w *way) {
+				w.ahead += usec(jump)
+				w.run(later)
+				w.remote.shift(-jump)
+			}
+			s.play(t, map[string]scene{what: {happens: happens}})
 		}
 	}
 }
@@ -514,8 +546,10 @@ func TestCopies(t *testing.T) {
 		w.client.Resume(w.now)
 		for range 100 {
 			w.run(sec / 10)
-			if more := lead() - before; more > ms(25) {
-				t.Fatalf("resumed %v later: the predicted clock is %v further ahead than before", later, more)
+			more := lead() - before
+			if more > ms(25) {
+				t.Fatalf("resumed %v later: the predicted clock is %v further ahead than before",
+					later, more)
 			}
 		}
 	}
@@ -526,14 +560,17 @@ func TestBeat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation")
 	}
-	for _, frame := range []uint64{4000, 16_650, 16_667, 16_683, 16_700} { // us; a tick takes 16,667
+	frames := []uint64{4000, 16_650, 16_667, 16_683, 16_700} // us; a tick takes 16,667
+	for _, frame := range frames {
 		w := newWay(t, ClientConfig{})
 		w.frame = frame
 		w.run(30 * sec)
 		w.inTime, w.late = 0, 0
 		w.run(5 * 60 * sec)
-		if share := float64(w.late) / float64(w.inTime+w.late); share > 0.005 || w.inTime < 17_000 {
-			t.Errorf("frames of %d us: %.2f %% of %d inputs were late", frame, 100*share, w.inTime+w.late)
+		all := w.inTime + w.late
+		share := float64(w.late) / float64(all)
+		if share > 0.005 || w.inTime < 17_000 {
+			t.Errorf("frames of %d us: %.2f %% of %d inputs were late", frame, 100*share, all)
 		}
 		if lead := w.timing().Lead; lead > ms(80) {
 			t.Errorf("frames of %d us: the lead is %v on a path of 30 ms each way", frame, lead)
@@ -561,10 +598,12 @@ func TestPause(t *testing.T) {
 		"the server alone": {true, false, true, false, ms(500), false,
 			"[synced stepped by -1.9s, ticks 94 to 207 run again]"},
 		"the client joins": {true, false, true, false, ms(500), true, "[synced]"},
-		"the client alone": {false, true, false, false, sec, false, "[synced stepped by 1.9s, ticks 124 to 236 skipped]"},
+		"the client alone": {false, true, false, false, sec, false,
+			"[synced stepped by 1.9s, ticks 124 to 236 skipped]"},
 	} {
 		w := newWay(t, ClientConfig{}) // on which nothing comes but what welcome sends
-		w.every, w.mute = math.MaxUint64, true
+		w.every = math.MaxUint64
+		w.mute = true
 		welcome := func() {
 			told, _ := w.server.Announce(1, w.now)
 			must(t, w.client.OnWelcome(told, w.now))
@@ -643,8 +682,10 @@ func TestSilence(t *testing.T) {
 	if got := w.timing(); got.Silent || w.now-got.HeardUsec > 200_000 {
 		t.Errorf("%+v", got)
 	}
-	up, down := w.up, w.down
-	w.up, w.down = 10*sec, 10*sec
+	up := w.up
+	down := w.down
+	w.up = 10 * sec
+	w.down = 10 * sec
 	w.run(9 * sec)
 	check(t, w.timing().Silent, true, "silent")
 	w.up, w.down = up, down
@@ -656,7 +697,8 @@ func TestSilence(t *testing.T) {
 	must(t, w.server.OnHello(1, Hello{Epoch: 5}))
 	w.server.Advance(w.now)
 	check(t, fmt.Sprint(w.rec.silences), "[silent for 3.001s heard again after 9.1s]", "the client")
-	const first, second = "silent for 3.1s peer 1 heard again after 9.007s", "silent for 3.002s peer 1 heard again after 4.101s"
+	const first = "silent for 3.1s peer 1 heard again after 9.007s"
+	const second = "silent for 3.002s peer 1 heard again after 4.101s"
 	check(t, fmt.Sprint(hub.silences), "[peer 1 "+first+" peer 1 "+second+"]", "the server")
 }
 
@@ -763,7 +805,8 @@ func FuzzArrivals(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var a arrivals
 		first := map[Tick]time.Duration{}
-		newest, at := Tick(math.MinInt64), Tick(1000)
+		newest := Tick(math.MinInt64)
+		at := Tick(1000)
 		for i, c := range b {
 			at += Tick(int8(c))
 			if _, ok := first[at]; !ok && (newest == math.MinInt64 || at > newest-arrivalsKept) {
@@ -795,10 +838,12 @@ func TestToldLater(t *testing.T) {
 	for _, step := range []uint64{0, 1, 1000, 31_200} {
 		var f follower
 		for i := range uint64(20) {
-			f.add(arrival{sent: time.Duration(i) * ms(16), distance: ms(5)}, 1_000_000+i*16_000+step)
+			came := arrival{sent: time.Duration(i) * ms(16), distance: ms(5)}
+			f.add(came, 1_000_000+i*16_000+step)
 		}
 		now := uint64(1_000_000 + 19*16_000)
 		got := f.distance(ms(20), ms(1), 0, 0.01, now)
-		check(t, got, f.distance(ms(20), ms(1), 0, 0.01, now+step), "received %d us later than now", step)
+		want := f.distance(ms(20), ms(1), 0, 0.01, now+step)
+		check(t, got, want, "received %d us later than now", step)
 	}
 }

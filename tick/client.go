@@ -49,13 +49,17 @@ func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
 		return nil, err
 	}
 	cfg.Provider = cmp.Or[Provider](cfg.Provider, &clientProvider{ClientConfig: cfg})
-	c.conf, c.neverBack = cfg, cfg.NeverBack
+	c.conf = cfg
+	c.neverBack = cfg.NeverBack
 	c.loop.init(c, &c.readers, cfg.Config, cfg.Handlers)
 	return c, nil
 }
 
 func (g *Client) begin() {
-	g.welcomes, g.buffers, g.heard, g.frozen = welcomes{}, buffers{}, vitals{}, false
+	g.welcomes = welcomes{}
+	g.buffers = buffers{}
+	g.heard = vitals{}
+	g.frozen = false
 	g.wide = vitals{}
 }
 
@@ -63,7 +67,8 @@ func (g *Client) begin() {
 func (g *Client) paused() {
 	g.frozen, g.buffers.rebase = false, true
 	clear(g.buffers.sent) // the first of them came in the pause, of which the server tells nothing
-	g.welcomes.resumed, g.welcomes.resumeAt = true, reading{g.remote.near.at(g.atUsec), g.atUsec}
+	g.welcomes.resumed = true
+	g.welcomes.resumeAt = reading{g.remote.near.at(g.atUsec), g.atUsec}
 }
 
 func (g *Client) setBack(byUsec uint64) {
@@ -152,11 +157,14 @@ func (g *Client) believe(w arrived) {
 	told := w.Epoch == g.welcomes.last.Epoch && w.Rate.equal(g.welcomes.last.Rate)
 	if !g.buffers.rebase && g.welcomes.overlooked(w.Welcome, g.conf.HardThreshold) {
 		// states since then came late, but no path is longer
-		g.buffers.behind, g.buffers.rebase = follower{}, true
+		g.buffers.behind = follower{}
+		g.buffers.rebase = true
 	}
 	g.welcomes.repeated = g.welcomes.last.ok && w.Epoch == g.welcomes.last.Epoch
-	g.welcomes.last, g.welcomes.earlier = w, arrived{}
-	g.now.epoch, g.remote.near = w.Epoch, w.reading()
+	g.welcomes.last = w
+	g.welcomes.earlier = arrived{}
+	g.now.epoch = w.Epoch
+	g.remote.near = w.reading()
 	g.buffers.hitch.told(w.Welcome, w.atUsec)
 	if w.inputs.ticks > 0 && g.now.known {
 		g.buffers.inputsArrived(&w.inputs, g.atUsec)
@@ -190,7 +198,9 @@ func (g *Client) meetRate(r Rate) {
 	}
 	g.now.rate = r
 	// they are of other ticks
-	g.buffers.sent, g.buffers.states, g.buffers.hitch = nil, arrivals{}, hitch{}
+	g.buffers.sent = nil
+	g.buffers.states = arrivals{}
+	g.buffers.hitch = hitch{}
 	if g.now.known {
 		g.publish()
 	}
@@ -206,7 +216,8 @@ func (g *Client) meetRate(r Rate) {
 func (g *Client) Hello() (h Hello, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return Hello{g.now.epoch, g.now.rate}, g.synced && !(g.welcomes.last.ok && g.welcomes.last.Heard)
+	isHeard := g.welcomes.last.ok && g.welcomes.last.Heard
+	return Hello{g.now.epoch, g.now.rate}, g.synced && !isHeard
 }
 
 // AcceptState is Accept for the state of tick n. If ClientBuffer is zero, it also learns when
@@ -225,7 +236,9 @@ func (g *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 	g.hear(&g.heard, 0, nowUsec)
 	if !g.now.paused {
 		waited := elapsed(g.steered, nowUsec) > hang || int64(nowUsec-g.counts) < 0
-		g.buffers.stateArrived(n, g.now.rate.Duration(n), g.now.read(server, nowUsec), waited, nowUsec)
+		starts := g.now.rate.Duration(n)
+		shown := g.now.read(server, nowUsec)
+		g.buffers.stateArrived(n, starts, shown, waited, nowUsec)
 	}
 	return true
 }
@@ -263,7 +276,8 @@ func (g *Client) steer() {
 // stopped and the remote clock agrees with it: the server was started again after its
 // wall clock had been set back.
 func (g *Client) reconsider() {
-	now, w := g.atUsec, g.welcomes.earlier
+	now := g.atUsec
+	w := g.welcomes.earlier
 	if !w.ok || elapsed(g.welcomes.last.atUsec, now) < welcomeGap {
 		return
 	}
@@ -275,13 +289,15 @@ func (g *Client) reconsider() {
 
 // aim finds where the clocks should be, the targets in steering. known says whether it has.
 func (g *Client) aim() (known bool) {
-	w, now := &g.welcomes, g.atUsec
+	w := &g.welcomes
+	now := g.atUsec
 	if !w.last.ok {
 		return false
 	}
 	r, ok := g.remote.read(g.remote.near, now)
 	from, to, okDelays := g.remote.delays()
-	game, most := int64(r.usec-w.last.OriginUsec), g.conf.SyncBound
+	game := int64(r.usec - w.last.OriginUsec)
+	most := g.conf.SyncBound
 	bound, bounded := g.remote.clock.ErrorBound(now)
 	if g.synced {
 		most = satAdd(most, most)
@@ -315,7 +331,8 @@ func (g *Client) tooWide(bound time.Duration) {
 		return
 	}
 	if !g.wide.known {
-		g.wide.known, g.wide.atUsec = true, g.atUsec
+		g.wide.known = true
+		g.wide.atUsec = g.atUsec
 	}
 	if elapsed(g.wide.atUsec, g.atUsec) >= silence && len(g.events) < maxEvents {
 		g.wide.silent = true
@@ -326,7 +343,10 @@ func (g *Client) tooWide(bound time.Duration) {
 // target sets the targets, given the shared clock, and the times of which the fastest datagrams
 // arrive from the server, and at it.
 func (g *Client) target(at, early, late time.Duration) {
-	b, s, now, skew := &g.buffers, &g.steering, g.atUsec, g.remote.ppb
+	b := &g.buffers
+	s := &g.steering
+	now := g.atUsec
+	skew := g.remote.ppb
 	if g.conf.HardOnly {
 		skew = 0
 	}
@@ -350,9 +370,12 @@ func (g *Client) target(at, early, late time.Duration) {
 		s.PredictedTime.Late = b.ahead.jumps(s.PredictedTime.Target - g.latest(predicted))
 	}
 	for _, k := range s.clocks() {
-		k.At, k.Pace.SkewPPB = k.Target, skew
+		k.At = k.Target
+		k.Pace.SkewPPB = skew
 	}
-	g.goal, g.fastestFrom, g.fastestTo = s.PredictedTime.Target, early, late
+	g.goal = s.PredictedTime.Target
+	g.fastestFrom = early
+	g.fastestTo = late
 }
 
 // enter starts the clocks of an epoch. Ticks that have run in the one before make it
@@ -360,12 +383,15 @@ func (g *Client) target(at, early, late time.Duration) {
 func (g *Client) enter() {
 	old, s := g.latest(predicted), g.steering // a copy: drive needs it as it is
 	g.now.courses = [3]course{}               // the past was another time
-	g.frozen, g.now.paused = g.welcomes.last.Paused, g.welcomes.last.Paused
+	g.frozen = g.welcomes.last.Paused
+	g.now.paused = g.welcomes.last.Paused
 	g.cfg.Provider.InitializeClient(&s)
 	for i, k := range s.clocks() {
 		g.set(i, within(k.At), k.Pace.limited())
 	}
-	g.now.known, g.entered, g.counts = true, g.atUsec, g.atUsec
+	g.now.known = true
+	g.entered = g.atUsec
+	g.counts = g.atUsec
 	if g.stats.Ticks > 0 {
 		g.step(old, false)
 	} else {
@@ -408,12 +434,15 @@ func (g *Client) Timing() (t Timing, ok bool) {
 		return Timing{}, false
 	}
 	return Timing{
-		Lead: g.latest(predicted) - g.latest(shared), Delay: g.latest(shared) - g.latest(server),
-		ServerBuffer: g.latest(predicted) - g.fastestTo, ClientBuffer: g.fastestFrom - g.latest(server),
-		Error:      g.goal - g.latest(predicted),
-		LateInputs: g.buffers.ahead.tally.share(), LateStates: g.buffers.behind.tally.share(),
-		ServerDebt: g.welcomes.last.Debt,
-		HeardUsec:  g.heard.atUsec,
-		Silent:     g.heard.silent,
+		Lead:         g.latest(predicted) - g.latest(shared),
+		Delay:        g.latest(shared) - g.latest(server),
+		ServerBuffer: g.latest(predicted) - g.fastestTo,
+		ClientBuffer: g.fastestFrom - g.latest(server),
+		Error:        g.goal - g.latest(predicted),
+		LateInputs:   g.buffers.ahead.tally.share(),
+		LateStates:   g.buffers.behind.tally.share(),
+		ServerDebt:   g.welcomes.last.Debt,
+		HeardUsec:    g.heard.atUsec,
+		Silent:       g.heard.silent,
 	}, true
 }

@@ -193,15 +193,18 @@ func (c *Config) complete() error {
 		c.MaxRate = c.Rate.orDefault()
 	}
 	return cmp.Or(
-		refuse(!c.Rate.valid(), "Rate is %d/%d, not above 0 and at most 10^9 a second", c.Rate.Num,
-			c.Rate.Den),
-		refuse(!c.MaxRate.valid(), "MaxRate is %d/%d, not above 0 and at most 10^9 a second",
+		refuse(!c.Rate.valid(),
+			"Rate is %d/%d, not above 0 and at most 10^9 a second",
+			c.Rate.Num, c.Rate.Den),
+		refuse(!c.MaxRate.valid(),
+			"MaxRate is %d/%d, not above 0 and at most 10^9 a second",
 			c.MaxRate.Num, c.MaxRate.Den),
 		refuse(c.MaxTicks < 0, "MaxTicks is negative: %d", c.MaxTicks),
 		refuse(c.CatchUp > CatchUpRunAll, "CatchUp is none of its constants: %d", c.CatchUp),
 		refuse(c.AcceptBehind < 0 || c.AcceptAhead < 0,
 			"AcceptBehind or AcceptAhead is negative: %v, %v", c.AcceptBehind, c.AcceptAhead),
-		refuse(c.OnMismatch > MismatchSignal, "OnMismatch is none of its constants: %d", c.OnMismatch),
+		refuse(c.OnMismatch > MismatchSignal,
+			"OnMismatch is none of its constants: %d", c.OnMismatch),
 	)
 }
 
@@ -211,7 +214,8 @@ func (c *ServerConfig) complete() error {
 		c.Config.complete(),
 		// as many Starts as one likes add one
 		refuse(c.Epoch > 1<<62, "Epoch is more than 2^62: %d", c.Epoch),
-		refuse(first.Abs() > maxStart/2, "FirstTick is more than 36 years from tick 0: %d", c.FirstTick),
+		refuse(first.Abs() > maxStart/2,
+			"FirstTick is more than 36 years from tick 0: %d", c.FirstTick),
 	)
 }
 
@@ -226,11 +230,12 @@ func (c *ClientConfig) complete() error {
 	return cmp.Or(
 		c.Config.complete(),
 		refuse(c.SyncBound < 0, "SyncBound is negative: %v", c.SyncBound),
-		refuse(c.SlewPPM < 0 || c.SlewPPM > 1_000_000, "SlewPPM is not in 0 to 10^6: %d", c.SlewPPM),
-		refuse(!(c.LateShare >= 0 && c.LateShare <= 0.5), "LateShare is not in 0 to 0.5: %v",
-			c.LateShare),
-		refuse(c.DeadBand < 0 || c.HardThreshold < 0, "DeadBand or HardThreshold is negative: %v, %v",
-			c.DeadBand, c.HardThreshold),
+		refuse(c.SlewPPM < 0 || c.SlewPPM > 1_000_000,
+			"SlewPPM is not in 0 to 10^6: %d", c.SlewPPM),
+		refuse(!(c.LateShare >= 0 && c.LateShare <= 0.5),
+			"LateShare is not in 0 to 0.5: %v", c.LateShare),
+		refuse(c.DeadBand < 0 || c.HardThreshold < 0,
+			"DeadBand or HardThreshold is negative: %v, %v", c.DeadBand, c.HardThreshold),
 		refuse(longest > time.Hour, "a buffer is longer than 1h: %v", longest),
 	)
 }

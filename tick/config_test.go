@@ -17,14 +17,22 @@ func TestWindow(t *testing.T) {
 		cfg               ServerConfig
 		accepted, refused []Tick // a second after the first
 	}{
-		{ServerConfig{FirstTick: 1000}, []Tick{1060, 1124, 817}, []Tick{1125, 815, 31060, 0, -1, most, math.MinInt64}},
+		{
+			ServerConfig{FirstTick: 1000},
+			[]Tick{1060, 1124, 817},
+			[]Tick{1125, 815, 31060, 0, -1, most, math.MinInt64},
+		},
 		{
 			ServerConfig{Config: Config{Rate: Hz(100), AcceptBehind: ms(50), AcceptAhead: ms(30)}},
 			[]Tick{95, 103},
 			[]Tick{94, 104},
 		},
 		{ServerConfig{Config: Config{Rate: Hz(1)}}, []Tick{-7, 6}, []Tick{-8, 7}},
-		{ServerConfig{Config: Config{AcceptBehind: most, AcceptAhead: most}}, []Tick{-1 << 38, -1, 0, 1 << 36, most}, nil},
+		{
+			ServerConfig{Config: Config{AcceptBehind: most, AcceptAhead: most}},
+			[]Tick{-1 << 38, -1, 0, 1 << 36, most},
+			nil,
+		},
 	} {
 		s := startServer(tt.cfg)
 		s.Advance(now)
@@ -38,8 +46,10 @@ func TestWindow(t *testing.T) {
 // What makes no sense or does not fit is refused with a message that names it.
 func TestRefused(t *testing.T) {
 	// At this rate a tick starts 2^60 ns from tick 0.
-	odd, oddLimit := Config{Rate: Hz(39229)}, Tick(45227957704222)
+	odd := Config{Rate: Hz(39229)}
+	oddLimit := Tick(45227957704222)
 	mustServer(ServerConfig{Config: odd, FirstTick: oddLimit})
+	beyond := ServerConfig{Config: odd, FirstTick: oddLimit + 1}
 	bad := Config{Rate: Rate{1, 0}}
 	_, noServer := NewServer(ServerConfig{Config: bad})
 	_, noClient := NewClient(ClientConfig{Config: bad}, &fakeRemote{})
@@ -61,7 +71,7 @@ func TestRefused(t *testing.T) {
 		{"CatchUp is none of", (&Config{CatchUp: 4}).complete()},
 		{"OnMismatch is none of", (&Config{OnMismatch: 4}).complete()},
 		{"Epoch is more than 2^62", (&ServerConfig{Epoch: 1<<62 + 1}).complete()},
-		{"FirstTick is more than 36 years", (&ServerConfig{Config: odd, FirstTick: oddLimit + 1}).complete()},
+		{"FirstTick is more than 36 years", beyond.complete()},
 		{"FirstTick is more than 36 years", (&ServerConfig{FirstTick: math.MinInt64}).complete()},
 		{"FirstTick is more than 36 years", (&ServerConfig{FirstTick: math.MaxInt64}).complete()},
 		{"a buffer is longer than 1h", (&ClientConfig{ClientBuffer: math.MaxInt64}).complete()},
@@ -97,7 +107,8 @@ func TestLimits(t *testing.T) {
 		Config: common, ClientBuffer: time.Hour, ServerBuffer: time.Hour,
 		SyncBound: most, SlewPPM: 1_000_000, DeadBand: most, HardThreshold: most,
 	})
-	remote.delay, remote.bound = time.Hour, most
+	remote.delay = time.Hour
+	remote.bound = most
 	c.Advance(0)
 	got, _ := c.Snapshot(0)
 	hours := [3]time.Duration{shared: time.Hour, server: -time.Hour, predicted: 3 * time.Hour}

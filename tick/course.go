@@ -34,7 +34,11 @@ type Pace struct {
 
 // limited returns what p may be: no clock goes back.
 func (p Pace) limited() Pace {
-	return Pace{min(max(p.SkewPPB, -billion), billion), cut(p.Slew), min(max(p.SlewPPM, 0), 1_000_000)}
+	return Pace{
+		SkewPPB: min(max(p.SkewPPB, -billion), billion),
+		Slew:    cut(p.Slew),
+		SlewPPM: min(max(p.SlewPPM, 0), 1_000_000),
+	}
 }
 
 // course is one clock over the local clock: the pieces that count from 20 ms before the last

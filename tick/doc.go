@@ -29,7 +29,9 @@
 //	}
 //
 //	clocks, _ := client.Snapshot(2_008_000)
-//	fmt.Println("others at tick", clocks.ServerTime.Tick(), "now", clocks.SharedTime.Tick(), "play", clocks.PredictedTime.Tick())
+//	fmt.Println("others at tick", clocks.ServerTime.Tick(),
+//		"now", clocks.SharedTime.Tick(),
+//		"play", clocks.PredictedTime.Tick())
 //
 // It sends no inputs and no states; examples/game is a whole game, and examples/game/server.go its
 // server.

@@ -28,8 +28,9 @@ func TestEngineTimeAdvances(t *testing.T) {
 // Unity, NetworkTime: the tick of a time is the last one that has started, also of negative
 // times, and from a tick to its time and back nothing is lost.
 func TestEngineTickOfTime(t *testing.T) {
+	ticks := []Tick{-1_000_003, -31, -1, 0, 1, 7, 31, 8192, 15_361, 16_381, 10_000_000}
 	for _, r := range []Rate{Hz(24), Hz(30), Hz(60), Hz(64), Hz(128), {60000, 1001}} {
-		for _, n := range []Tick{-1_000_003, -31, -1, 0, 1, 7, 31, 8192, 15_361, 16_381, 10_000_000} {
+		for _, n := range ticks {
 			start := r.Duration(n)
 			check(t, r.Ticks(start), n, "%v: at the start of tick %d", r, n)
 			check(t, r.Ticks(start-1), n-1, "%v: just before tick %d", r, n)
@@ -157,7 +158,8 @@ func TestEngineInputTimeline(t *testing.T) {
 			}
 			last = now
 		}
-		late, inTime := w.late, w.inTime
+		late := w.late
+		inTime := w.inTime
 		w.run(10 * sec)
 		if w.late > late || w.inTime < inTime+590 {
 			t.Errorf("%v to the server: %d late, %d in time", up, w.late-late, w.inTime-inTime)

@@ -112,7 +112,8 @@ type Event struct {
 func (e Event) String() string {
 	ticks, who, whose := "", "", ""
 	if e.Peer != 0 {
-		who, whose = fmt.Sprintf("peer %d ", e.Peer), fmt.Sprintf(" of peer %d", e.Peer)
+		who = fmt.Sprintf("peer %d ", e.Peer)
+		whose = fmt.Sprintf(" of peer %d", e.Peer)
 	}
 	if e.First <= e.Last {
 		fate := map[bool]string{false: "skipped", true: "run again"}[e.Again]

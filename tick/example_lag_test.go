@@ -69,7 +69,9 @@ func Example_lagCompensation() {
 // it is believed. The peer's clock is known to within the error bound, so that an honest
 // instant can lie that far in the future, but no farther. The bound is the server's own:
 // no peer is asked how well to believe it.
-func lookBack(peer *link.Link, seen timesync.Counter23, nowUsec uint64) (age time.Duration, err error) {
+func lookBack(
+	peer *link.Link, seen timesync.Counter23, nowUsec uint64,
+) (age time.Duration, err error) {
 	const (
 		maxBound = 100 * time.Millisecond // half of the longest round trip that can be played with
 		maxAge   = 250 * time.Millisecond // who took cover earlier than that is not hit
@@ -104,10 +106,11 @@ type gallery struct {
 
 func newGallery() *gallery {
 	g := &gallery{serverUsec: ahead + 1_000_000, track: map[tick.Tick]float64{}}
-	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: func(s tick.Update) {
+	onTick := func(s tick.Update) {
 		g.track[s.Tick] = position(s.PredictedTime.Duration())
 		delete(g.track, s.Tick-60) // a second is longer than anyone may look back
-	}}})
+	}
+	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: onTick}})
 	g.client, _ = tick.NewClient(tick.ClientConfig{}, &g.ours)
 	g.server.Start(g.serverUsec)
 	g.client.Start(g.clientUsec())
@@ -121,7 +124,9 @@ func (g *gallery) play(d time.Duration) {
 	const frame = 10_000
 	for range d / (frame * time.Microsecond) {
 		g.serverUsec += frame
-		server, client, way := g.serverUsec, g.clientUsec(), uint64(delay.Microseconds())
+		server := g.serverUsec
+		client := g.clientUsec()
+		way := uint64(delay.Microseconds())
 		g.server.Advance(server)
 		g.theirs.ReadHeader(g.ours.AppendHeader(nil, client), server+way)
 		g.ours.ReadHeader(g.theirs.AppendHeader(nil, server), client+way)
@@ -136,7 +141,8 @@ func (g *gallery) play(d time.Duration) {
 func (g *gallery) target(ago time.Duration) (metres float64) {
 	now, _ := g.server.SharedTime(g.serverUsec)
 	then := now.Add(-ago)
-	at, next := g.track[then.Tick()], g.track[then.Tick()+1]
+	at := g.track[then.Tick()]
+	next := g.track[then.Tick()+1]
 	if then.Tick() == now.Tick() { // the next tick has not run
 		return at
 	}

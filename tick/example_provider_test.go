@@ -18,11 +18,15 @@ const lead = 100 * time.Millisecond
 func (fixedLead) InitializeClient(s *tick.Steering) {
 	s.ServerTime.At = s.SharedTime.At // what the first Welcome and the remote clock say
 	s.PredictedTime.At = s.ServerTime.At + lead
-	s.ServerTime.Pace, s.SharedTime.Pace, s.PredictedTime.Pace = tick.Pace{}, tick.Pace{}, tick.Pace{}
+	s.ServerTime.Pace = tick.Pace{}
+	s.SharedTime.Pace = tick.Pace{}
+	s.PredictedTime.Pace = tick.Pace{}
 }
 
 func (fixedLead) AdvanceTime(s *tick.Steering) bool {
-	s.ServerTime.Pace, s.SharedTime.Pace, s.PredictedTime.Pace = tick.Pace{}, tick.Pace{}, tick.Pace{}
+	s.ServerTime.Pace = tick.Pace{}
+	s.SharedTime.Pace = tick.Pace{}
+	s.PredictedTime.Pace = tick.Pace{}
 	return true // no hard correction
 }
 
@@ -50,7 +54,8 @@ func ExampleProvider() {
 	server.ahead += 300_000 // the built-in one would step
 	advance(client, server, 5_000_000, 10_010_000)
 	clocks, _ := client.Snapshot(10_000_000)
-	fmt.Println("server", clocks.ServerTime.Duration(), "predicted", clocks.PredictedTime.Duration())
+	fmt.Println("server", clocks.ServerTime.Duration(),
+		"predicted", clocks.PredictedTime.Duration())
 	// Output:
 	// synced
 	// server 15s predicted 15.1s
@@ -64,7 +69,8 @@ func (sharedTicks) InitializeClient(s *tick.Steering) { s.PredictedTime.At = s.S
 
 func (sharedTicks) AdvanceTime(s *tick.Steering) bool {
 	for _, c := range []*tick.Steered{&s.SharedTime, &s.ServerTime} {
-		c.Pace.Slew, c.Pace.SlewPPM = c.Target-c.At, 10_000
+		c.Pace.Slew = c.Target - c.At
+		c.Pace.SlewPPM = 10_000
 	}
 	s.PredictedTime.Pace = s.SharedTime.Pace
 	s.PredictedTime.Pace.Slew = s.SharedTime.Target - s.PredictedTime.At
@@ -89,13 +95,14 @@ func ExampleProvider_sharedTicks() {
 func Example_slowMotion() {
 	const from, to = 120, 240 // the server has told everybody well before
 	var world time.Duration   // how far the world has moved
-	server, _ := tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: func(t tick.Update) {
+	onTick := func(t tick.Update) {
 		step := t.Delta
 		if t.Tick >= from && t.Tick < to {
 			step /= 2
 		}
 		world += step
-	}}})
+	}
+	server, _ := tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: onTick}})
 	server.Start(0)
 	for now := uint64(0); now < 6_000_000; now += 10_000 {
 		server.Advance(now)

@@ -34,6 +34,8 @@ func Example() {
 	}
 
 	clocks, _ := client.Snapshot(2_008_000)
-	fmt.Println("others at tick", clocks.ServerTime.Tick(), "now", clocks.SharedTime.Tick(), "play", clocks.PredictedTime.Tick())
+	fmt.Println("others at tick", clocks.ServerTime.Tick(),
+		"now", clocks.SharedTime.Tick(),
+		"play", clocks.PredictedTime.Tick())
 	// Output: others at tick 117 now 120 play 124
 }

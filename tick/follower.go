@@ -76,7 +76,9 @@ func (f *follower) inRow(late bool) {
 // distance returns how far from the reference the clock should be, given where the remote clock
 // puts the fastest arrival, and the buffer that is used until arrivals are told. share is how many
 // may be late, and more is what the clock needs beyond the wait for them.
-func (f *follower) distance(fastest, buffer, more time.Duration, share float64, nowUsec uint64) time.Duration {
+func (f *follower) distance(
+	fastest, buffer, more time.Duration, share float64, nowUsec uint64,
+) time.Duration {
 	f.remote = fastest
 	wait, known := f.jitter.Wait()
 	switch {

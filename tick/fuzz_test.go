@@ -31,8 +31,17 @@ func FuzzHandshake(f *testing.F) {
 	behind, _ := Welcome{Epoch: 7, Tick: 9, Debt: 300}.AppendBinary(nil)
 	f.Add(behind)
 	for _, b := range [][]byte{
-		inputs, inputs[:len(inputs)-1], slow, hello, welcome, far, welcome[:33], {},
-		append([]byte{kindWelcome}, hello[1:]...), append(hello[:17:17], 0), append(welcome[:36:36], 0),
+		inputs,
+		inputs[:len(inputs)-1],
+		slow,
+		hello,
+		welcome,
+		far,
+		welcome[:33],
+		{},
+		append([]byte{kindWelcome}, hello[1:]...),
+		append(hello[:17:17], 0),
+		append(welcome[:36:36], 0),
 		append(hello[:13:13], 0, 0, 0, 0),              // 60/0
 		append(hello[:9:9], 0, 0, 0, 0, 0, 0, 0, 0),    // 0/0
 		append(hello[:9:9], 1, 2, 3, 0x80, 1, 0, 0, 0), // more than 10^9 a second
@@ -40,19 +49,23 @@ func FuzzHandshake(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, w := Hello{Epoch: 99}, Welcome{Epoch: 99}
+		h := Hello{Epoch: 99}
 		if err := h.UnmarshalBinary(b); err == nil {
-			if again, _ := h.AppendBinary(nil); !bytes.Equal(again, b) || !h.Rate.valid() || len(b) != 17 {
+			again, _ := h.AppendBinary(nil)
+			if !bytes.Equal(again, b) || !h.Rate.valid() || len(b) != 17 {
 				t.Errorf("% x decodes to %+v", b, h)
 			}
 		} else if err != refusal(b) || h != (Hello{Epoch: 99}) {
 			t.Errorf("% x: %v, %+v", b, err, h)
 		}
+		w := Welcome{Epoch: 99}
 		if err := w.UnmarshalBinary(b); err == nil {
-			if again, _ := w.AppendBinary(nil); !bytes.Equal(again, b) || !w.Rate.valid() || len(b) < 36 {
+			again, _ := w.AppendBinary(nil)
+			if !bytes.Equal(again, b) || !w.Rate.valid() || len(b) < 36 {
 				t.Errorf("% x decodes to %+v", b, w)
 			}
-			c := startClient(ClientConfig{Config: Config{OnMismatch: MismatchSignal}}, &fakeRemote{})
+			signals := ClientConfig{Config: Config{OnMismatch: MismatchSignal}}
+			c := startClient(signals, &fakeRemote{})
 			check(t, c.OnWelcome(w, 0), nil, "%+v", w)
 			c.Advance(1)
 			c.Advance(2)

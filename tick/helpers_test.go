@@ -70,8 +70,10 @@ func (l *ledger) tick(s Update) {
 	if l.begun && l.backs == l.told && s.back(l.last) {
 		l.fail("tick %d is told %v after %v", s.Tick, s.Clocks, l.last)
 	}
-	l.last, l.told = s.Clocks, l.backs
-	l.next, l.begun = s.Tick+1, true
+	l.last = s.Clocks
+	l.told = l.backs
+	l.next = s.Tick + 1
+	l.begun = true
 	l.ran++
 }
 
@@ -83,7 +85,9 @@ func (l *ledger) event(e Event) {
 			l.fail("%v under NeverBack", e)
 		}
 	case EventEpochChanged:
-		l.backs, l.epochs, l.entering = l.backs+1, l.epochs+1, true
+		l.backs++
+		l.epochs++
+		l.entering = true
 		return
 	case EventSynced:
 		l.entering = false
@@ -97,7 +101,8 @@ func (l *ledger) event(e Event) {
 	if e.First > e.Last {
 		return
 	}
-	first, after := e.First, e.Last+1
+	first := e.First
+	after := e.Last + 1
 	if e.Again {
 		first, after = after, first
 	} else {
@@ -111,11 +116,16 @@ func (l *ledger) event(e Event) {
 
 func (l *ledger) handlers() Handlers {
 	ran := uint64(0)
-	return Handlers{Tick: l.tick, Event: l.event, BeforeLoop: func() { ran = l.ran }, AfterLoop: func() {
-		if l.ran == ran {
-			l.fail("a loop without a tick")
-		}
-	}}
+	return Handlers{
+		Tick:       l.tick,
+		Event:      l.event,
+		BeforeLoop: func() { ran = l.ran },
+		AfterLoop: func() {
+			if l.ran == ran {
+				l.fail("a loop without a tick")
+			}
+		},
+	}
 }
 
 // witness is a ledger that also reads the clocks at times that never go back.
@@ -150,7 +160,8 @@ func (w *witness) look(l *loop, now uint64) (wrong string) {
 			w.fail("Snapshot is %v, one by one the clocks read %v", c, each)
 		}
 		if ok && r.known && w.seen == backs && c.back(r.read) {
-			w.fail("%v goes back to %v without an event, for a reader %d us ahead", r.read, c, r.off)
+			w.fail("%v goes back to %v without an event, for a reader %d us ahead",
+				r.read, c, r.off)
 		}
 		r.read, r.known = c, ok
 	}
@@ -248,7 +259,8 @@ func startClient(cfg ClientConfig, remote RemoteClock) *Client {
 // time, the game time, and is 50 ms away.
 func newClient(cfg ClientConfig) (l *Client, remote *fakeRemote, r *recorder) {
 	const origin = 1 << 63
-	remote, r = &fakeRemote{delay: ms(50)}, &recorder{}
+	remote = &fakeRemote{delay: ms(50)}
+	r = &recorder{}
 	remote.offset = math.MinInt64 + time.Hour.Microseconds() // wraps: origin + an hour
 	l = startClient(r.client(cfg), remote)
 	w := Welcome{

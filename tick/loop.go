@@ -41,7 +41,7 @@ type loop struct {
 	mu       sync.Mutex       // guards what follows; not held while handlers run
 	now      snapshot         // what readers see next
 	atUsec   uint64           // the last input: Start, Advance, Pause or Resume
-	moved    [3]time.Duration // by how much the clocks moved from the input before to it, steps apart
+	moved    [3]time.Duration // by how much the clocks moved since the input before, but for steps
 	pins     [3]time.Duration // what the last tick saw of them
 	steering Steering         // what the provider is told, kept so that it is not allocated anew
 	frames   frameTimes       // how long it is from one Advance to the next
@@ -64,7 +64,8 @@ type role interface {
 
 func (g *loop) init(r role, reads *readers, cfg Config, on Handlers) {
 	g.role, g.reads, g.cfg, g.on = r, reads, cfg, on
-	g.reads.behind, g.reads.ahead = cfg.AcceptBehind, cfg.AcceptAhead
+	g.reads.behind = cfg.AcceptBehind
+	g.reads.ahead = cfg.AcceptAhead
 	g.isSynced = make(chan struct{})
 	g.now.rate = cfg.Rate.orDefault()
 	g.reads.snap.Store(&snapshot{})
@@ -79,7 +80,10 @@ func (g *loop) start(nowUsec uint64) (life int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.started {
-		g.started, g.stats, g.atUsec, g.frames = true, Stats{}, nowUsec, frameTimes{}
+		g.started = true
+		g.stats = Stats{}
+		g.atUsec = nowUsec
+		g.frames = frameTimes{}
 		g.reads.refused.Store(0)
 		g.reads.oldEpoch.Store(0)
 		g.reads.early.Store(0)
@@ -216,7 +220,9 @@ func (g *loop) advance(nowUsec uint64, single bool) (ticks int) {
 	}
 	defer g.busy.Store(false)
 	g.mu.Lock()
-	due, life, events := g.due(nowUsec, single), g.life.Load(), g.events
+	due := g.due(nowUsec, single)
+	life := g.life.Load()
+	events := g.events
 	g.events = nil
 	g.mu.Unlock()
 	for _, e := range events {
@@ -224,7 +230,8 @@ func (g *loop) advance(nowUsec uint64, single bool) (ticks int) {
 			call(g, life, g.on.AfterSync, e.By)
 			continue
 		}
-		if e.Kind == EventRateMismatch && g.cfg.OnMismatch == MismatchWarn && g.life.Load() == life {
+		warns := e.Kind == EventRateMismatch && g.cfg.OnMismatch == MismatchWarn
+		if warns && g.life.Load() == life {
 			own := g.cfg.Rate.orDefault()
 			g.cfg.Logger.Warn("tick: another tick rate",
 				"peer", e.Peer, "rate", e.Rate.String(), "own", own.String())
@@ -287,16 +294,21 @@ func (g *loop) clockSetBack(nowUsec uint64) {
 
 // plan applies the policies and returns how many ticks to run.
 func (g *loop) plan(gap time.Duration, single bool) int {
-	next, last := g.reads.nextTick(), g.now.rate.Ticks(g.latest(predicted))
+	next := g.reads.nextTick()
+	last := g.now.rate.Ticks(g.latest(predicted))
 	if single && next == last+1 {
 		last = next
 	}
-	due, most, stall := max(last-next+1, 0), Tick(g.cfg.MaxTicks), g.cfg.StallThreshold
-	keep, e := due, Event{Kind: EventSkipped}
+	due := max(last-next+1, 0)
+	most := Tick(g.cfg.MaxTicks)
+	stall := g.cfg.StallThreshold
+	keep := due
+	e := Event{Kind: EventSkipped}
 	switch {
 	case stall > 0 && gap > stall:
 		g.stats.Stalls++
-		keep, e = min(due, 1), Event{Kind: EventStalled, By: gap}
+		keep = min(due, 1)
+		e = Event{Kind: EventStalled, By: gap}
 	case g.cfg.CatchUp == CatchUpRunAll:
 		most = runAllMost
 		keep = min(due, most)
@@ -323,7 +335,8 @@ func (g *loop) firstTick() Tick { return g.now.rate.Ticks(g.latest(predicted)-1)
 func (g *loop) step(old time.Duration, all bool) {
 	g.stats.Steps++
 	e := Event{Kind: EventStepped, By: satAdd(g.latest(predicted), -old)}
-	next, running := g.reads.nextTick(), g.now.rate.Ticks(g.latest(predicted))
+	next := g.reads.nextTick()
+	running := g.now.rate.Ticks(g.latest(predicted))
 	switch most := Tick(g.cfg.MaxTicks); {
 	case e.By < 0 && running < next-1:
 		next = running + 1
@@ -381,7 +394,8 @@ func (g *loop) take(life int64) (Update, bool) {
 	if g.life.Load() != life || !g.now.known || g.now.paused {
 		return Update{}, false
 	}
-	r, n := g.now.rate, g.reads.nextTick()
+	r := g.now.rate
+	n := g.reads.nextTick()
 	g.reads.setNextTick(n + 1)
 	g.stats.Ticks++
 	start := r.At(n, 0)
@@ -468,11 +482,15 @@ func (g *loop) set(i int, t time.Duration, p Pace) {
 func (g *loop) drive() {
 	s := &g.steering
 	for i, c := range s.clocks() {
-		c.At, c.Target = g.now.read(i, g.atUsec+readerMargin), c.Target+g.marginAt(c.Pace)
+		c.At = g.now.read(i, g.atUsec+readerMargin)
+		c.Target += g.marginAt(c.Pace)
 	}
-	ok, old, set := g.cfg.Provider.AdvanceTime(s), g.latest(predicted), false
+	ok := g.cfg.Provider.AdvanceTime(s)
+	old := g.latest(predicted)
+	set := false
 	for i, c := range s.clocks() {
-		p, was := c.Pace.limited(), g.now.read(i, g.atUsec+readerMargin)
+		p := c.Pace.limited()
+		was := g.now.read(i, g.atUsec+readerMargin)
 		at := within(satAdd(c.At, -g.marginAt(p)))
 		// With NeverBack no reader that is ahead may see it go back either.
 		if ok || c.At == was || g.neverBack && at < was {
@@ -500,7 +518,8 @@ func (g *loop) sync() {
 
 func (g *loop) unsync() {
 	if g.synced {
-		g.synced, g.isSynced = false, make(chan struct{})
+		g.synced = false
+		g.isSynced = make(chan struct{})
 	}
 }
 
@@ -514,7 +533,12 @@ func (g *loop) publish() { s := g.now; g.reads.snap.Store(&s) }
 // hear notes that the other side is heard, and reports it if it was silent.
 func (g *loop) hear(v *vitals, peer, nowUsec uint64) {
 	if v.silent && len(g.events) < maxEvents-2 {
-		g.report(Event{Kind: EventHeard, By: max(elapsed(v.atUsec, nowUsec), 0), Peer: peer, Last: -1})
+		g.report(Event{
+			Kind: EventHeard,
+			By:   max(elapsed(v.atUsec, nowUsec), 0),
+			Peer: peer,
+			Last: -1,
+		})
 		v.silent = false
 	}
 	if !v.known || int64(nowUsec-v.atUsec) > 0 {

@@ -48,17 +48,20 @@ func TestCatchUp(t *testing.T) {
 		}
 		check(t, l.Stats().Skipped, 0, "%+v: skipped", tt)
 		now = 1_000_000 + usec(tt.frame)
-		due, got, stats := tt.cfg.Rate.Ticks(sec+tt.frame)-Tick(tt.rate), l.Advance(now), l.Stats()
+		due := tt.cfg.Rate.Ticks(sec+tt.frame) - Tick(tt.rate)
+		got := l.Advance(now)
+		stats := l.Stats()
 		check(t, got, min(tt.most, int(due)), "%+v: ticks in the frame", tt)
-		check(t, Tick(got)+Tick(stats.Skipped)+stats.Debt, due, "%+v: ticks that were due: %+v", tt,
-			stats)
+		accounted := Tick(got) + Tick(stats.Skipped) + stats.Debt
+		check(t, accounted, due, "%+v: ticks that were due: %+v", tt, stats)
 		check(t, stats.Stalls, uint64(len(r.of(EventStalled))), "%+v: stalls", tt)
 		for ; now < 25_000_000; now += 10_000 {
 			if n := l.Advance(now); n > tt.most {
 				t.Fatalf("%+v: %d ticks in a frame", tt, n)
 			}
 		}
-		check(t, r.next-1, tt.cfg.Rate.Ticks(time.Duration(now-10_000)*us), "%+v: the last tick", tt)
+		last := tt.cfg.Rate.Ticks(time.Duration(now-10_000) * us)
+		check(t, r.next-1, last, "%+v: the last tick", tt)
 		r.told(t, tt, "[synced"+tt.want+"]")
 	}
 }
@@ -82,7 +85,8 @@ func TestReaders(t *testing.T) {
 				c, ok := l.Snapshot(now)
 				l.Fraction(now)
 				l.Accept(1, 216_000, now)
-				if clock.Load()-now <= readerMargin { // else it was interrupted: that was no longer the present
+				// If it was interrupted, that was no longer the present.
+				if clock.Load()-now <= readerMargin {
 					if !ok || c.back(last) {
 						t.Errorf("read %v after %v", c, last)
 						return
@@ -170,10 +174,17 @@ func TestStrings(t *testing.T) {
 		ServerTime:    r.At(98, ms(10)),
 		PredictedTime: r.At(102, ms(5)),
 	}
+	const logged = "[shared=100.00 server=98.50 predicted=102.25 " +
+		"server_ahead_s=-0.03 predicted_ahead_s=0.045]"
 	for want, v := range map[string]fmt.Stringer{
-		"[shared=100.00 server=98.50 predicted=102.25 server_ahead_s=-0.03 predicted_ahead_s=0.045]": c.LogValue(),
-		"-0.50": r.At(0, -ms(10)), "-1.50": r.At(0, -ms(30)), "-1.00": r.At(0, -ms(20)), "-0.01": r.At(0, -1),
-		"-0.10": r.At(0, -ms(2)), "0.50": r.At(0, ms(10)), "0.00": r.At(0, 0),
+		logged:    c.LogValue(),
+		"-1.50":   r.At(0, -ms(30)),
+		"-1.00":   r.At(0, -ms(20)),
+		"-0.50":   r.At(0, -ms(10)),
+		"-0.10":   r.At(0, -ms(2)),
+		"-0.01":   r.At(0, -1),
+		"0.00":    r.At(0, 0),
+		"0.50":    r.At(0, ms(10)),
 		"event 0": Event{},
 	} {
 		check(t, v.String(), want, "%#v", v)

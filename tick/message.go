@@ -51,7 +51,8 @@ type Hello struct {
 // The messages in bytes. All is little-endian, and the first byte says which it is:
 //
 //	Hello    3  Epoch 8  Num 4  Den 4
-//	Welcome  4  Epoch 8  Num 4  Den 4  OriginUsec 8  Tick 8  Flags 1 (1: Heard, 2: Paused, 4: Inputs)  Debt 2
+//	Welcome  4  Epoch 8  Num 4  Den 4  OriginUsec 8  Tick 8
+//	         Flags 1 (1: Heard, 2: Paused, 4: Inputs)  Debt 2
 //	Inputs   Newest 8  N 1  and N times 2: by how many units of 0.1 ms the input for tick Newest,
 //	         Newest-1, ... came early, negative for late, or -32768 if none has come
 //

@@ -49,7 +49,8 @@ func (h *history) read(at uint64) (game time.Duration, still bool) {
 		if i%2 == 0 {
 			game += time.Duration(end-from) * us
 		}
-		from, still = end, i%2 == 0
+		from = end
+		still = i%2 == 0
 	}
 	if !still {
 		game += time.Duration(int64(at-from)) * us
@@ -101,9 +102,11 @@ func (d *draws) Uint64() uint64 {
 func newModel(seed uint64, chosen []byte, provider *chaos) *model {
 	m := &model{rng: rand.New(&draws{chosen, rand.NewPCG(seed, 28)})}
 	m.log("seed %d", seed)
-	m.serverBase, m.clientBase = m.rng.Uint64(), m.rng.Uint64()
+	m.serverBase = m.rng.Uint64()
+	m.clientBase = m.rng.Uint64()
 	if seed%2 == 1 {
-		m.serverBase, m.clientBase = -m.serverBase>>40, -m.clientBase>>40
+		m.serverBase = -m.serverBase >> 40
+		m.clientBase = -m.clientBase >> 40
 	}
 	const ahead = readerMargin - late
 	for _, off := range []int64{
@@ -119,7 +122,8 @@ func newModel(seed uint64, chosen []byte, provider *chaos) *model {
 		Rate:       Hz([]uint32{1, 30, 60, 60, 128}[m.rng.IntN(5)]),
 	}
 	if provider != nil {
-		provider.rng, cfg.Provider = m.rng, provider
+		provider.rng = m.rng
+		cfg.Provider = provider
 		cfg.CatchUp %= CatchUpRunAll // which would run a year of ticks
 	}
 	m.server = mustServer(ServerConfig{Config: cfg, Handlers: m.serverLog.handlers(), Epoch: 5})
@@ -185,7 +189,8 @@ func (m *model) input(now uint64, do func()) {
 
 // step lets something happen.
 func (m *model) step() {
-	s, c := m.server, m.client
+	s := m.server
+	c := m.client
 	switch op := m.rng.IntN(40); {
 	case op < 2:
 		m.startServer()
@@ -261,7 +266,8 @@ func (m *model) disturb() {
 	case 2:
 		m.remote.shift(time.Duration(m.rng.Int64N(int64(ms(200)))) - ms(100))
 	case 3:
-		m.remote.ppm, m.remote.delay = float64(m.rng.IntN(1000)-500), ms(m.rng.IntN(300))
+		m.remote.ppm = float64(m.rng.IntN(1000) - 500)
+		m.remote.delay = ms(m.rng.IntN(300))
 	case 4:
 		m.remote.offset = m.exact().offset
 	}
@@ -295,7 +301,9 @@ func (m *model) send(forged bool) {
 // what comes.
 func (m *model) right(w Welcome, at uint64) bool {
 	game, still := m.history.read(at)
-	shown, end, coming := game, m.serverNow()+readerMargin, 0
+	shown := game
+	end := m.serverNow() + readerMargin
+	coming := 0
 	for _, p := range m.history.pauses {
 		coming += map[bool]int{true: 1}[int64(p-at) > 0]
 	}
@@ -331,9 +339,10 @@ func (m *model) frame(d uint64) {
 	one := m.rng.IntN(8) == 0 // they advance as a physics engine does
 	m.server.advance(m.serverNow(), one)
 	if m.adapts && m.clientLog.begun { // inputs of late, and states
-		m.server.AcceptInput(1, m.server.epoch, m.clientLog.next-1-Tick(m.rng.IntN(20)), m.serverNow())
-		m.client.AcceptState(m.client.now.epoch, m.serverLog.next-1-Tick(m.rng.IntN(20)),
-			m.behind(m.clientNow()))
+		input := m.clientLog.next - 1 - Tick(m.rng.IntN(20))
+		m.server.AcceptInput(1, m.server.epoch, input, m.serverNow())
+		state := m.serverLog.next - 1 - Tick(m.rng.IntN(20))
+		m.client.AcceptState(m.client.now.epoch, state, m.behind(m.clientNow()))
 	}
 	at := m.behind(m.clientNow())
 	m.input(at, func() { m.client.advance(at, one) })
@@ -351,7 +360,8 @@ func (m *model) check() {
 		at := m.serverNow() + uint64(r.off)
 		want, _ := m.history.read(at)
 		got, ok := m.server.Snapshot(at)
-		if m.server.started && m.server.cfg.Provider == nil && (!ok || got.since(Clocks{}) != all(want)) {
+		builtIn := m.server.started && m.server.cfg.Provider == nil
+		if builtIn && (!ok || got.since(Clocks{}) != all(want)) {
 			m.fail("the server reads %v, %v, by the reference %v", got, ok, want)
 		}
 	}
@@ -366,11 +376,13 @@ func (m *model) heal() {
 	m.pauseServer(false, m.serverNow())
 	m.startClient()
 	m.client.Resume(m.clientNow())
-	from, told := m.now, uint64(0)
+	from := m.now
+	told := uint64(0)
 	for m.now-from < usec(healing) {
 		if m.now-told > 1_000_000 {
 			w, _ := m.server.Announce(1, m.serverNow())
-			m.mail, told = append(m.mail, mail{w, m.now + 50_000}), m.now
+			m.mail = append(m.mail, mail{w, m.now + 50_000})
+			told = m.now
 		}
 		m.frame(10_000 + m.rng.Uint64N(100_000))
 	}
@@ -380,14 +392,16 @@ func (m *model) heal() {
 		m.fail("not synchronized after %v", healing)
 	}
 	truth, _ := m.server.SharedTime(m.serverNow())
-	r, band := m.client.now.rate, [3]time.Duration{sharedBand, ms(20), ms(20)}
+	r := m.client.now.rate
+	band := [3]time.Duration{sharedBand, ms(20), ms(20)}
 	apart := [3]time.Duration{
 		shared:    0,
 		server:    -ms(50) - r.Duration(1),
 		predicted: ms(50) + r.Duration(2),
 	}
 	if m.client.buffers.ahead.tally.all > 0 || m.client.buffers.behind.tally.all > 0 {
-		band[server], band[predicted] = adaptReach+ms(100), adaptReach+ms(100)
+		band[server] = adaptReach + ms(100)
+		band[predicted] = adaptReach + ms(100)
 	}
 	for i, d := range c.since(Clocks{truth, truth, truth}) {
 		if off := d - apart[i]; off.Abs() > band[i]+10*us {
@@ -434,9 +448,11 @@ func TestModel(t *testing.T) {
 		}
 		m.heal()
 		m.end(t)
-		ticks, backs = ticks+m.clientLog.ran, backs+m.clientLog.backs
+		ticks += m.clientLog.ran
+		backs += m.clientLog.backs
 	}
-	t.Logf("%d sequences: %d ticks of clients, %d events that may set a clock back", n, ticks, backs)
+	t.Logf("%d sequences: %d ticks of clients, %d events that may set a clock back",
+		n, ticks, backs)
 	if ticks == 0 || backs == 0 {
 		t.Error("the sequences are too kind")
 	}

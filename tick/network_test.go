@@ -62,7 +62,8 @@ func (p *process) start(rng *rand.Rand) {
 // earlier process is another: its datagrams are not for this synchronizer (link sees to that).
 // What they carry is looked at nevertheless.
 func (m *match) send(from, to *process, arrives func(fresh bool)) {
-	b, life := sim.StartDatagram(from.sync, from.now()), from.life
+	b := sim.StartDatagram(from.sync, from.now())
+	life := from.life
 	m.world.Pass(from.path, m.rng, func() {
 		fresh := life == from.life
 		if m.cut || m.onlyNew && !fresh {
@@ -219,13 +220,15 @@ func TestLongPing(t *testing.T) {
 			for _, p := range []*process{&m.hub, &m.spoke} {
 				p.path.Base = simnet.Fixed(ping / 2)
 			}
-			m.client = mustClient(m.spoke.rec.client(ClientConfig{}), m.spoke.sync) // no bound is as wide
+			// No bound is as wide.
+			m.client = mustClient(m.spoke.rec.client(ClientConfig{}), m.spoke.sync)
 			m.client.Start(m.spoke.now())
 			m.run(10*sec + 5*ping)
 			m.mark()
 			m.run(30 * sec)
 			m.check()
-			t.Logf("seed %d, %v of ping: the shared clocks are at most %v apart", seed, ping, m.worst)
+			t.Logf("seed %d, %v of ping: the shared clocks are at most %v apart",
+				seed, ping, m.worst)
 			if m.worst > matchTolerance {
 				t.Errorf("seed %d, %v of ping: the shared clocks are %v apart", seed, ping, m.worst)
 			}

@@ -42,14 +42,17 @@ func (c *chaos) AdvanceTime(s *Steering) bool {
 // NeverBack none does at all.
 func TestFaultyProvider(t *testing.T) {
 	base := newRand(t).Uint64()
-	ticks, backs, provider := uint64(0), 0, &chaos{}
+	ticks := uint64(0)
+	backs := 0
+	provider := &chaos{}
 	for seed := range uint64(300) {
 		m := newModel(base+seed, nil, provider).play(t, 200)
-		ticks, backs = ticks+m.clientLog.ran, backs+m.clientLog.backs
+		ticks += m.clientLog.ran
+		backs += m.clientLog.backs
 	}
 	if ticks == 0 || backs == 0 || provider.calls < 10_000 {
-		t.Errorf("%d ticks, %d events that may set a clock back, %d calls: the provider is too kind",
-			ticks, backs, provider.calls)
+		t.Errorf("%d ticks, %d events that may set a clock back, %d calls: "+
+			"the provider is too kind", ticks, backs, provider.calls)
 	}
 }
 
@@ -127,7 +130,8 @@ func TestProviderOfServer(t *testing.T) {
 func TestAfterSync(t *testing.T) {
 	c, remote, r := newClient(ClientConfig{})
 	remote.ppm = 100
-	now, first := uint64(0), c.welcomes.last.Welcome
+	now := uint64(0)
+	first := c.welcomes.last.Welcome
 	for i, by := range []time.Duration{0, 0, 2 * us, 3 * us, 0, ms(1), 0, -ms(300), 0} {
 		remote.shift(us + by)
 		remote.lost = i == 4
@@ -168,14 +172,20 @@ func TestLateShare(t *testing.T) {
 			w.inTime, w.late, w.states, w.lateStates = 0, 0, 0, 0
 			run(2 * time.Minute)
 			timing := w.timing()
-			late, all, told, length := w.late, w.late+w.inTime, timing.LateInputs, timing.Lead
+			late := w.late
+			all := w.late + w.inTime
+			told := timing.LateInputs
+			length := timing.Lead
 			if states {
-				late, all, told, length = w.lateStates, w.states, timing.LateStates, timing.Delay
+				late = w.lateStates
+				all = w.states
+				told = timing.LateStates
+				length = timing.Delay
 			}
 			got := float64(late) / float64(all)
 			if got > share || length >= before || math.Abs(told-got) > got/2+0.0005 {
-				t.Errorf("states %v, LateShare %v: %.4f are late, told is %.4f, the lead or delay %v, before %v",
-					states, share, got, told, length, before)
+				t.Errorf("states %v, LateShare %v: %.4f are late, told is %.4f, "+
+					"the lead or delay %v, before %v", states, share, got, told, length, before)
 			}
 			before = length
 		}

@@ -113,7 +113,9 @@ func (g *readers) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
 	past := cmp.Or(g.behind, satAdd(4*time.Second, window))
 	future := cmp.Or(g.ahead, satAdd(time.Second, window))
 	at := s.rate.Duration(n)
-	if at < satAdd(s.read(server, nowUsec), -past) || at > satAdd(s.read(predicted, nowUsec), future) {
+	earliest := satAdd(s.read(server, nowUsec), -past)
+	latest := satAdd(s.read(predicted, nowUsec), future)
+	if at < earliest || at > latest {
 		g.refused.Add(1)
 		return false
 	}

@@ -99,7 +99,10 @@ func (r *remote) note(now reading) (by time.Duration, updated bool) {
 	if updated && r.known {
 		by = time.Duration(min(max(usec, -maxAhead), maxAhead)) * time.Microsecond
 	}
-	r.near, r.said, r.ppb, r.known = now, now, r.skewPPB(), true
+	r.near = now
+	r.said = now
+	r.ppb = r.skewPPB()
+	r.known = true
 	return by, updated
 }
 

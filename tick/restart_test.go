@@ -34,7 +34,9 @@ func TestRestart(t *testing.T) {
 	server := seq(func(m *match) { m.server = nil }, wait(ms(300)), serve(ServerConfig{}))
 	client := seq(func(m *match) { m.client = nil }, wait(ms(300)), (*match).startClient)
 	newHub := func(m *match) { m.hub.sync = &timesync.TimeSynchronizer{} }
-	reconnect, again, soon := (*match).reconnect, serve(ServerConfig{}), wait(ms(400))
+	reconnect := (*match).reconnect
+	again := serve(ServerConfig{})
+	soon := wait(ms(400))
 	away := func(d time.Duration, asleep bool) func(m *match) {
 		return func(m *match) {
 			m.cut, m.asleep = true, asleep
@@ -63,7 +65,11 @@ func TestRestart(t *testing.T) {
 			m.server.Start(m.hub.now())
 			m.hub.life++
 		}},
-		{name: "server twice", steps: 2, restart: seq(again, reconnect, soon, again, reconnect, soon)},
+		{
+			name:    "server twice",
+			steps:   2,
+			restart: seq(again, reconnect, soon, again, reconnect, soon),
+		},
 		{name: "server twice, found out", steps: 3, restart: seq(again, soon, again, soon)},
 		{name: "client", restart: client},
 		{name: "client with a new connection", restart: seq(client, newHub)},
@@ -75,14 +81,38 @@ func TestRestart(t *testing.T) {
 		}},
 		// A change to another server, whatever its epoch, by Follow: its connection
 		// is not this one's.
-		{name: "another server", steps: 1, restart: seq(serve(ServerConfig{Epoch: 5, FirstTick: 10_000}), reconnect,
-			func(m *match) { m.onlyNew = true })},
+		{
+			name:  "another server",
+			steps: 1,
+			restart: seq(
+				serve(ServerConfig{Epoch: 5, FirstTick: 10_000}),
+				reconnect,
+				func(m *match) { m.onlyNew = true },
+			),
+		},
 		// The connection alone is another: the game goes on.
 		{name: "new connection", goesOn: true, steps: 2, restart: seq(newHub, reconnect)},
-		{"no network for 5 min", 0, away(minutes, false), true, 0, Event{}},
-		{"asleep for 30 s", 1, away(minutes/10, true), false, minutes / 10, Event{Kind: EventStepped, By: minutes / 10}},
-		{"asleep for 5 min", 1, away(minutes, true), false, minutes, Event{Kind: EventStepped, By: minutes}},
-		{"asleep for 5 min, but not its clock", 1, away(minutes, true), false, 0, Event{Kind: EventStalled, By: minutes}},
+		{name: "no network for 5 min", restart: away(minutes, false), goesOn: true},
+		{
+			name:    "asleep for 30 s",
+			steps:   1,
+			restart: away(minutes/10, true),
+			stops:   minutes / 10,
+			says:    Event{Kind: EventStepped, By: minutes / 10},
+		},
+		{
+			name:    "asleep for 5 min",
+			steps:   1,
+			restart: away(minutes, true),
+			stops:   minutes,
+			says:    Event{Kind: EventStepped, By: minutes},
+		},
+		{
+			name:    "asleep for 5 min, but not its clock",
+			steps:   1,
+			restart: away(minutes, true),
+			says:    Event{Kind: EventStalled, By: minutes},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for seed := range uint64(worlds()) {
@@ -101,7 +131,8 @@ func TestRestart(t *testing.T) {
 				if n := m.client.Stats().Steps; n > tt.steps {
 					t.Errorf("%d steps: client %v", n, m.spoke.rec.events)
 				}
-				if tt.goesOn && (m.client.Stats().Skipped > 0 || len(m.spoke.rec.of(EventEpochChanged)) > 0) {
+				changes := m.spoke.rec.of(EventEpochChanged)
+				if tt.goesOn && (m.client.Stats().Skipped > 0 || len(changes) > 0) {
 					t.Errorf("client %v", m.spoke.rec.events)
 				}
 				said := m.spoke.rec.of(tt.says.Kind)
@@ -128,8 +159,8 @@ func TestEpochs(t *testing.T) {
 			for start := range 5 { // all within a microsecond
 				s.Start(0)
 				epoch, ok := s.Epoch()
-				check(t, ok && epoch > last, true, "start %d of process %d: epoch %d after %d", start,
-					process, epoch, last)
+				check(t, ok && epoch > last, true, "start %d of process %d: epoch %d after %d",
+					start, process, epoch, last)
 				last = epoch
 				s.Stop()
 			}

@@ -67,7 +67,8 @@ func TestStopThenRun(t *testing.T) {
 // with its own time, without sleeping.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		begin, clock := time.Now(), sinceNow()
+		begin := time.Now()
+		clock := sinceNow()
 		var r recorder
 		var late time.Duration
 		cfg := r.server(ServerConfig{Config: Config{Clock: clock}})
@@ -143,7 +144,8 @@ func TestRunNotices(t *testing.T) {
 			return time.Duration(last.Load()-at) * us
 		}
 
-		c := mustClient(ClientConfig{Config: common, Handlers: handlers}, &fakeRemote{delay: ms(20)})
+		cfg := ClientConfig{Config: common, Handlers: handlers}
+		c := mustClient(cfg, &fakeRemote{delay: ms(20)})
 		ended := running(t.Context(), c.Run)
 		short, cancel := context.WithTimeout(t.Context(), ms(102))
 		defer cancel()

@@ -49,7 +49,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 
 func (g *Server) begin() {
 	g.epoch = g.nextEpoch()
-	g.peers, g.looked = map[uint64]*player{}, g.atUsec
+	g.peers = map[uint64]*player{}
+	g.looked = g.atUsec
 	// a whole one, for OriginUsec
 	first := time.Duration(wholeUsec(g.now.rate.Duration(g.conf.FirstTick)+999)) * time.Microsecond
 	g.now.epoch = g.epoch
@@ -134,7 +135,9 @@ func (g *Server) OnHello(peer uint64, h Hello) error {
 	if differs {
 		g.report(Event{Kind: EventRateMismatch, Peer: peer, Rate: h.Rate, Last: -1})
 	}
-	g.peers[peer], p.synced, p.refused = p, !refused, refused
+	g.peers[peer] = p
+	p.synced = !refused
+	p.refused = refused
 	if refused {
 		return ErrRate
 	}
@@ -186,7 +189,8 @@ func (g *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	if late {
 		early = min(early, -earlyUnit)
 	}
-	if !g.now.paused && p.arrivals.add(n, early) { // in a pause nobody can say by how much it is early
+	// In a pause nobody can say by how much it is early.
+	if !g.now.paused && p.arrivals.add(n, early) {
 		p.tally.count(late)
 	}
 	return !late, late

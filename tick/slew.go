@@ -57,7 +57,10 @@ func (p *clientProvider) AdvanceTime(s *Steering) bool {
 	hurries := lead.Late && lead.Target > lead.At && !p.HardOnly
 	for i, c := range s.clocks() {
 		if hurries && c == lead || hard && (!p.NeverBack || c.Target > c.At) {
-			c.At, c.Pace.Slew, c.Pace.SlewPPM, p.slews[i] = c.Target, 0, 0, 0
+			c.At = c.Target
+			c.Pace.Slew = 0
+			c.Pace.SlewPPM = 0
+			p.slews[i] = 0
 		}
 	}
 	return !hard && !hurries
@@ -71,7 +74,8 @@ func (p *clientProvider) slewPPM(off time.Duration) int64 {
 
 // slew sets the slew of clock i, which is off by left.
 func (p *clientProvider) slew(i int, c *Steered, left time.Duration) {
-	band, slew := p.DeadBand, &p.slews[i]
+	band := p.DeadBand
+	slew := &p.slews[i]
 	if i == shared || c.Measured {
 		band = min(band, sharedBand)
 	}
@@ -87,6 +91,7 @@ func (p *clientProvider) slew(i int, c *Steered, left time.Duration) {
 		*slew = sign * p.SlewPPM
 	}
 	if *slew != 0 {
-		c.Pace.Slew, c.Pace.SlewPPM = left, max(*slew, -*slew)
+		c.Pace.Slew = left
+		c.Pace.SlewPPM = max(*slew, -*slew)
 	}
 }

@@ -27,7 +27,8 @@ func (s *States[S]) Put(n Tick, state S) {
 		return
 	case len(s.ticks) < statesKept:
 		var none S
-		s.ticks, s.states = append(s.ticks, 0), append(s.states, none)
+		s.ticks = append(s.ticks, 0)
+		s.states = append(s.states, none)
 		copy(s.ticks[at+1:], s.ticks[at:])
 		copy(s.states[at+1:], s.states[at:])
 	case at == 0:

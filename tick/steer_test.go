@@ -43,7 +43,12 @@ func TestSkew(t *testing.T) {
 	for _, tt := range []struct {
 		ppm  float64
 		want int64
-	}{{math.NaN(), 0}, {math.Inf(1), maxSkewPPB}, {math.Inf(-1), -maxSkewPPB}, {1e300, maxSkewPPB}} {
+	}{
+		{math.NaN(), 0},
+		{math.Inf(1), maxSkewPPB},
+		{math.Inf(-1), -maxSkewPPB},
+		{1e300, maxSkewPPB},
+	} {
 		r := remote{clock: &fakeRemote{ppm: tt.ppm}}
 		check(t, r.skewPPB(), tt.want, "a skew of %v", tt.ppm)
 	}
@@ -64,14 +69,20 @@ func TestSteer(t *testing.T) {
 		clock  int
 		states []state
 	}{
-		{ClientConfig{}, young, []state{{ms(1), fast}, {ms(20), fast}, {ms(20) + 1, step}, {ms(200), step}}},
+		{ClientConfig{}, young, []state{
+			{ms(1), fast}, {ms(20), fast}, {ms(20) + 1, step}, {ms(200), step},
+		}},
 		{ClientConfig{HardThreshold: ms(10)}, young, []state{{ms(10), fast}, {ms(10) + 1, step}}},
 		{ClientConfig{HardOnly: true}, young, []state{{ms(200), 0}, {ms(200) + 1, step}}},
 		{ClientConfig{NeverBack: true}, young, []state{{ms(20), fast}, {ms(20) + 1, step}}},
-		{ClientConfig{}, predicted, []state{{ms(20), 0}, {ms(20) + 1, fast}, {ms(50), fast},
-			{ms(100), 110_000}, {ms(200), most}, {ms(200) + 1, step}}},
+		{ClientConfig{}, predicted, []state{
+			{ms(20), 0}, {ms(20) + 1, fast}, {ms(50), fast},
+			{ms(100), 110_000}, {ms(200), most}, {ms(200) + 1, step},
+		}},
 		{ClientConfig{}, server, []state{{ms(20), 0}, {ms(20) + 1, fast}}},
-		{ClientConfig{}, shared, []state{{sharedBand, 0}, {sharedBand + 1, fast}, {ms(200), most}, {ms(200) + 1, step}}},
+		{ClientConfig{}, shared, []state{
+			{sharedBand, 0}, {sharedBand + 1, fast}, {ms(200), most}, {ms(200) + 1, step},
+		}},
 		{ClientConfig{DeadBand: 10}, shared, []state{{10, 0}, {11, fast}}},
 		{ClientConfig{HardThreshold: ms(50)}, server, []state{{ms(50), fast}, {ms(50) + 1, step}}},
 		{ClientConfig{HardOnly: true}, server, []state{{ms(200), 0}, {ms(200) + 1, step}}},
@@ -79,11 +90,15 @@ func TestSteer(t *testing.T) {
 			{ms(10), 0}, {ms(21), fast}, {ms(1), fast}, {0, 0}, {ms(1), 0},
 			{-ms(21), fast}, {-ms(1), fast}, {ms(1), 0}, {ms(2), 0},
 		}},
-		{ClientConfig{}, predicted, []state{{ms(201), step}, {1, 0}, {-ms(201), step}, {-1, 0}, {-ms(21), fast}}},
+		{ClientConfig{}, predicted, []state{
+			{ms(201), step}, {1, 0}, {-ms(201), step}, {-1, 0}, {-ms(21), fast},
+		}},
 		{ClientConfig{NeverBack: true}, predicted, []state{
 			{-ms(200), most}, {-ms(201), still}, {-ms(1), still}, {0, 0}, {-ms(100), 110_000},
 		}},
-		{ClientConfig{NeverBack: true}, predicted, []state{{ms(21), fast}, {ms(201), step}, {1, 0}}},
+		{ClientConfig{NeverBack: true}, predicted, []state{
+			{ms(21), fast}, {ms(201), step}, {1, 0},
+		}},
 	} {
 		must(t, tt.cfg.complete())
 		signs := []time.Duration{1, -1}
@@ -164,7 +179,7 @@ func TestStepBackWithinATick(t *testing.T) {
 		s.set(predicted, s.now.rate.Duration(running), Pace{})
 		s.setNextTick(10)
 		s.step(s.latest(predicted)+1, false)
-		check(t, fmt.Sprint(s.events), "[stepped by -1ns"+want+"]", "back into tick %d before tick 10",
-			running)
+		check(t, fmt.Sprint(s.events), "[stepped by -1ns"+want+"]",
+			"back into tick %d before tick 10", running)
 	}
 }

@@ -39,13 +39,15 @@ func (r Rate) valid() bool { return r == (Rate{}) || r == r.orDefault() }
 
 // equal reports whether r and o are the same rate, as {60, 1} and {120, 2} are.
 func (r Rate) equal(o Rate) bool {
-	r, o = r.orDefault(), o.orDefault()
+	r = r.orDefault()
+	o = o.orDefault()
 	return uint64(r.Num)*uint64(o.Den) == uint64(o.Num)*uint64(r.Den)
 }
 
 // above reports whether r is a higher rate than o.
 func (r Rate) above(o Rate) bool {
-	r, o = r.orDefault(), o.orDefault()
+	r = r.orDefault()
+	o = o.orDefault()
 	return uint64(r.Num)*uint64(o.Den) > uint64(o.Num)*uint64(r.Den)
 }
 
@@ -141,7 +143,8 @@ func (t Time) Sub(u Time) time.Duration { return satAdd(t.at, -u.at) }
 // String returns the ticks since tick 0, rounded down to a hundredth, as in "1024.50". Half a
 // tick before tick 0 is "-0.50".
 func (t Time) String() string {
-	n, hundredths := t.Tick(), int(t.Fraction()*100)
+	n := t.Tick()
+	hundredths := int(t.Fraction() * 100)
 	if n < 0 && hundredths > 0 {
 		return fmt.Sprintf("-%d.%02d", -(n + 1), 100-hundredths)
 	}
@@ -155,7 +158,8 @@ func mulDiv(a int64, b, c uint64, up bool) int64 {
 	hi, lo := bits.Mul64(size, b)
 	if up == (a > 0) { // away from 0
 		more, carry := bits.Add64(lo, c-1, 0)
-		hi, lo = hi+carry, more
+		hi += carry
+		lo = more
 	}
 	size = math.MaxInt64
 	if hi < c {

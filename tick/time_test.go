@@ -48,11 +48,19 @@ func TestRateAgainstBig(t *testing.T) {
 		if rng.IntN(4) == 0 || !r.valid() || r == (Rate{}) {
 			r = rates[rng.IntN(len(rates))]
 		}
-		n, num, second := number(rng), int64(r.Num), int64(r.Den)*billion
-		if got, want := int64(r.Ticks(time.Duration(n))), exact(n, num, second, false); got != want {
+		n := number(rng)
+		num := int64(r.Num)
+		second := int64(r.Den) * billion
+
+		got := int64(r.Ticks(time.Duration(n)))
+		want := exact(n, num, second, false)
+		if got != want {
 			t.Fatalf("%v: %d ns is tick %d, want %d", r, n, got, want)
 		}
-		if got, want := int64(r.Duration(Tick(n))), exact(n, second, num, true); got != want {
+
+		got = int64(r.Duration(Tick(n)))
+		want = exact(n, second, num, true)
+		if got != want {
 			t.Fatalf("%v: tick %d starts at %d ns, want %v", r, n, got, want)
 		}
 	}
@@ -89,13 +97,17 @@ func TestRateValid(t *testing.T) {
 func TestTime(t *testing.T) {
 	rng := newRand(t)
 	for range 20_000 {
-		r, o := rates[rng.IntN(len(rates)-2)], rates[rng.IntN(len(rates))]
+		r := rates[rng.IntN(len(rates)-2)]
+		o := rates[rng.IntN(len(rates))]
 		n := Tick(int64(rng.Uint64()) >> (30 + rng.IntN(34)))
 		d := time.Duration(int64(rng.Uint64()) >> (3 + rng.IntN(61)))
 		e := time.Duration(int64(rng.Uint64()) >> (3 + rng.IntN(61)))
-		u, at := r.At(n, d), r.Duration(n)+d
-		v, w := u.Add(e), o.At(0, at+e) // the same instant at another rate
-		if u.Duration() != at || u.Tick() != r.Ticks(at) || u.offset() < 0 || u.offset() >= u.length() {
+		u := r.At(n, d)
+		at := r.Duration(n) + d
+		v := u.Add(e)
+		w := o.At(0, at+e) // the same instant at another rate
+		inTick := u.offset() >= 0 && u.offset() < u.length()
+		if u.Duration() != at || u.Tick() != r.Ticks(at) || !inTick {
 			t.Fatalf("%v: tick %d and %d ns made %d and %d ns", r, n, d, u.Tick(), u.offset())
 		}
 		if f := u.Fraction(); f < 0 || f >= 1 {
