@@ -485,11 +485,14 @@ func silent(lo, hi float64) func(s *siege) tampering {
 
 // fate is what became of the ends in all worlds of an attack.
 type fate struct {
-	ends, beyond, soon, surely int     // how many, and how many of them for longer than that
-	like                       int     // how many of them were beyond the bound, and nobody could know
-	meanwhile                  float64 // us: the furthest beyond the bound from the beginning on
-	longest                    *siege  // in which the harm lasted longest,
-	lasting                    time.Duration
+	ends      int
+	beyond    int     // how many of them were beyond the bound later than attackOver
+	like      int     // the same, but nobody could know
+	soon      int     // how many had a wrong offset later than soonOver
+	surely    int     // the same, later than surelyOver
+	meanwhile float64 // us: the furthest beyond the bound from the beginning on
+	longest   *siege  // in which the harm lasted longest,
+	lasting   time.Duration
 }
 
 func (x *fate) add(s *siege) {
