@@ -24,9 +24,16 @@ func faultWorld(seed uint64) *duel {
 	d := newDuel(seed, settled+8*sec)
 	d.poll = 50 * ms
 	for side := range d.ends {
-		d.ends[side].rate, d.ends[side].base = 60, 30*ms
-		d.ends[side].clock = simnet.ClockSpec{OffsetUsec: seed * 0x9e3779b97f4a7c15 << side, SkewPPM: 20 - 40*float64(side),
-			SinePPM: 2, SinePeriod: 900 * sec, WanderPPM: 0.01}
+		e := &d.ends[side]
+		e.rate = 60
+		e.base = 30 * ms
+		e.clock = simnet.ClockSpec{
+			OffsetUsec: seed * 0x9e3779b97f4a7c15 << side,
+			SkewPPM:    20 - 40*float64(side),
+			SinePPM:    2,
+			SinePeriod: 900 * sec,
+			WanderPPM:  0.01,
+		}
 	}
 	d.bothDelay(simnet.Exp(ms))
 	return d
@@ -34,18 +41,22 @@ func faultWorld(seed uint64) *duel {
 
 // verdict is how two ends took a fault, or a world without one. Times count from its end.
 type verdict struct {
-	within  [2]time.Duration // from then on the error is below 1 ms
-	lost    time.Duration    // the last question without an answer
-	answers int              // after the first datagram of the new era, so long after the last clock change that their bound counts
-	beyond  float64          // the most that one of them was beyond its bound, us
-	worst   string           // that one
-	widest  float64          // the greatest bound, us; infinite if a question has no answer
-	bound   float64          // the last bound
-	moved   [2]float64       // the largest error, us
-	last    [2]float64       // the last error
-	steps   [2]int           // how many steps were counted
-	off     [2]bool          // answers were off by more than 1 ms until it could be known
-	owd     [2]time.Duration // from then on the minimum one-way delay is right
+	within [2]time.Duration // from then on the error is below 1 ms
+	lost   time.Duration    // the last question without an answer
+
+	// those after the first datagram of the new era, so long after the last clock change that
+	// their bound counts
+	answers int
+	beyond  float64 // the most that one of them was beyond its bound, us
+	worst   string  // that one
+
+	widest float64          // the greatest bound, us; infinite if a question has no answer
+	bound  float64          // the last bound
+	moved  [2]float64       // the largest error, us
+	last   [2]float64       // the last error
+	steps  [2]int           // how many steps were counted
+	off    [2]bool          // answers were off by more than 1 ms until it could be known
+	owd    [2]time.Duration // from then on the minimum one-way delay is right
 }
 
 // judge plays a world in which something happens from the time from to the time to. The bound
@@ -64,14 +75,17 @@ func judge(d *duel, from, to, age time.Duration) (v verdict) {
 		}
 		v.steps[q.side] = q.s.Steps() - before[q.side]
 		least, _ := q.s.Sync.MinimumOneWayDelay()
-		if off := least - d.ends[1-q.side].out.BaseAt(q.at); off.Abs() > ms { // the mean of the jitter
+		base := d.ends[1-q.side].out.BaseAt(q.at)
+		if (least - base).Abs() > ms { // the mean of the jitter
 			v.owd[q.side] = q.at - to
 		}
 		off := math.Abs(q.err)
-		if v.last[q.side] = off; off > 1000 {
+		v.last[q.side] = off
+		if off > 1000 {
 			v.within[q.side] = q.at - to
 		}
-		if v.widest = max(v.widest, q.bound); q.ok {
+		v.widest = max(v.widest, q.bound)
+		if q.ok {
 			v.bound = q.bound
 		} else {
 			v.lost = q.at - to
@@ -80,13 +94,16 @@ func judge(d *duel, from, to, age time.Duration) (v verdict) {
 			known[q.side] = !q.stale
 			v.off[q.side] = v.off[q.side] || off > 1000
 		}
-		if q.counts() {
-			v.moved[q.side] = max(v.moved[q.side], off)
-			if x := q.excess(); q.since >= age {
-				v.answers++
-				if v.beyond = max(v.beyond, x); x > 0 && x == v.beyond {
-					v.worst = q.in(d)
-				}
+		if !q.counts() {
+			return
+		}
+		v.moved[q.side] = max(v.moved[q.side], off)
+		if q.since >= age {
+			v.answers++
+			excess := q.excess()
+			v.beyond = max(v.beyond, excess)
+			if excess > 0 && excess == v.beyond {
+				v.worst = q.in(d)
 			}
 		}
 	}
@@ -98,16 +115,23 @@ func judge(d *duel, from, to, age time.Duration) (v verdict) {
 // rings of 67.1 s and 134.2 s, where part of a step cannot be seen.
 func stepSizes() (sizes []time.Duration) {
 	per := testkit.Sized(2., 6, 6)
+	add := func(decades float64) {
+		sizes = append(sizes, time.Duration(math.Pow(10, decades)*float64(ms)))
+	}
 	for i := 0.0; i <= math.Log10(3.6e7)*per; i++ { // to 10 h
-		sizes = append(sizes, time.Duration(math.Pow(10, i/per)*float64(ms)))
+		add(i / per)
 	}
 	r := newRand(*seedFirst+1, 's')
 	for i := 0.0; i < 25*per; i++ { // most of them small ones, which are the hard ones
-		sizes = append(sizes, time.Duration(math.Pow(10, []float64{2, 7}[int(i)%2]*r.Float64())*float64(ms)))
+		most := []float64{2, 7}[int(i)%2]
+		add(most * r.Float64())
 	}
 	const ring = 1 << 26 * us
 	for _, k := range []time.Duration{1, 2, 3, 4, 100} {
-		for _, by := range []time.Duration{-30 * sec, -sec, -100 * ms, -10 * ms, -2 * ms, 2 * ms, 10 * ms, 100 * ms, sec, 30 * sec} {
+		for _, by := range []time.Duration{
+			-30 * sec, -sec, -100 * ms, -10 * ms, -2 * ms,
+			2 * ms, 10 * ms, 100 * ms, sec, 30 * sec,
+		} {
 			if !testing.Short() || by > 0 {
 				sizes = append(sizes, k*ring+by)
 			}
@@ -134,13 +158,14 @@ type faultCase struct {
 // limits, in seconds, are for the median and the longest of the times until both ends are
 // within 1 ms for good; a median of which the limit is 0 is only printed.
 func checkFaults(m *musts, title string, cases []faultCase, median, longest float64) {
-	var worst errors
-	for i, v := range eachSeed(len(cases), func(i uint64) verdict {
+	verdicts := eachSeed(len(cases), func(i uint64) verdict {
 		c := &cases[i]
 		d := faultWorld(c.seed)
 		c.happen(d)
 		return judge(d, settled, c.to, 5*sec)
-	}) {
+	})
+	var worst errors
+	for i, v := range verdicts {
 		c := &cases[i]
 		back := max(v.within[0], v.within[1]).Seconds()
 		worst = append(worst, back)
@@ -149,13 +174,15 @@ func checkFaults(m *musts, title string, cases []faultCase, median, longest floa
 				m.fail(title+": "+what, "%s: %s", c.name, fmt.Sprintf(format, args...))
 			}
 		}
-		fails(back > longest, "too long until within 1 ms", "A %v, B %v, last errors %.0f us", v.within[0], v.within[1], v.last)
+		fails(back > longest, "too long until within 1 ms",
+			"A %v, B %v, last errors %.0f us", v.within[0], v.within[1], v.last)
 		fails(v.lost > 6*sec, "no answer at the end", "%v", v.lost)
 		fails(v.beyond > 8000, "error beyond the bound by 8 ms, later than 5 s", "%s", v.worst)
 		for side, must := range c.counts {
 			// The count tells callers where answers jump. At an end whose own clock
 			// jumped far, the rate carried on over the jump may happen to be right.
-			fails(must && v.off[side] && v.steps[side] < 1, "not counted as a step", "by %c", 'A'+rune(side))
+			missed := must && v.off[side] && v.steps[side] < 1
+			fails(missed, "not counted as a step", "by %c", 'A'+rune(side))
 		}
 	}
 	if median == 0 {
@@ -168,10 +195,15 @@ func checkFaults(m *musts, title string, cases []faultCase, median, longest floa
 // TestSteps lets clocks step by any size, at either end in either direction.
 func TestSteps(t *testing.T) {
 	m := newMusts(t)
-	for _, x := range []struct {
+	rates := []struct {
 		every  time.Duration
 		median float64 // seconds
-	}{{sec / 2, 0.6}, {sec, 0.5}, {2 * sec, 1.2}}[:testkit.Sized(1, 2, 3)] {
+	}{
+		{sec / 2, 0.6},
+		{sec, 0.5},
+		{2 * sec, 1.2},
+	}
+	for _, x := range rates[:testkit.Sized(1, 2, 3)] {
 		var cases []faultCase
 		for i, size := range stepSizes() {
 			// A clock that is set ahead by nearly a ring of stamps passes for a silence of that
@@ -180,18 +212,21 @@ func TestSteps(t *testing.T) {
 				continue
 			}
 			for k := range 4 {
-				side, size := k&1, size
+				side := k & 1
+				step := size
 				if k&2 != 0 {
-					size = -size
+					step = -size
 				}
 				// Less, seen in two parts, may be slewed.
-				seen := foldTime(size).Abs() >= 1200*us
+				seen := foldTime(step).Abs() >= 1200*us
 				cases = append(cases, faultCase{
-					name: fmt.Sprintf("%c by %v, seed %d", 'A'+rune(side), size, i),
-					to:   settled, counts: [2]bool{seen, seen}, seed: uint64(i),
+					name:   fmt.Sprintf("%c by %v, seed %d", 'A'+rune(side), step, i),
+					seed:   uint64(i),
+					to:     settled,
+					counts: [2]bool{seen, seen},
 					happen: func(d *duel) {
 						d.reports = x.every
-						d.step(side, settled, size)
+						d.step(side, settled, step)
 					},
 				})
 			}
@@ -202,19 +237,24 @@ func TestSteps(t *testing.T) {
 
 // TestSuspends lets computers sleep: one alone, or both while only one's clock runs.
 func TestSuspends(t *testing.T) {
-	lengths := []time.Duration{2, 3, 5, 10, 20, 37, 60, 67, 90, 134, 200, 500, 1000, 3600, 5 * 3600, 86400, 2 * 86400} // s
+	seconds := []time.Duration{
+		2, 3, 5, 10, 20, 37, 60, 67, 90, 134, 200, 500, 1000, 3600, 5 * 3600, 86400, 2 * 86400,
+	}
 	if testing.Short() {
-		lengths = []time.Duration{2, 3, 5, 10, 500, 1000}
+		seconds = []time.Duration{2, 3, 5, 10, 500, 1000}
 	}
 	var cases []faultCase
-	for _, length := range lengths {
-		length *= sec
+	for _, n := range seconds {
+		length := n * sec
 		both := length >= 500*sec
 		for seed := range testkit.Sized[uint64](1, 3, 3) {
 			for side := range 2 {
 				cases = append(cases, faultCase{
-					name: fmt.Sprintf("%c for %v, both asleep %v, seed %d", 'A'+rune(side), length, both, seed),
-					to:   settled + length, counts: [2]bool{true, true}, seed: seed,
+					name: fmt.Sprintf("%c for %v, both asleep %v, seed %d",
+						'A'+rune(side), length, both, seed),
+					seed:   seed,
+					to:     settled + length,
+					counts: [2]bool{true, true},
 					happen: func(d *duel) {
 						d.suspend(side, settled, length, both)
 						d.until += length
@@ -235,10 +275,13 @@ func TestRestarts(t *testing.T) {
 		var cases []faultCase
 		for seed := range worlds {
 			side := int(seed & 1)
-			size := time.Duration(int64((*seedFirst+seed)*0x9e3779b97f4a7c15) >> 14).Truncate(us) // +-6.5 days
+			hash := (*seedFirst + seed) * 0x9e3779b97f4a7c15
+			size := time.Duration(int64(hash) >> 14).Truncate(us) // +-6.5 days
 			c := faultCase{
-				name: fmt.Sprintf("%c by %v (%v modulo 67.1 s), seed %d", 'A'+rune(side), size, foldTime(size), seed),
-				to:   settled, seed: seed,
+				name: fmt.Sprintf("%c by %v (%v modulo 67.1 s), seed %d",
+					'A'+rune(side), size, foldTime(size), seed),
+				seed:   seed,
+				to:     settled,
 				happen: func(d *duel) { d.restart(side, settled, size, reset) },
 			}
 			c.counts[1-side] = !reset && foldTime(size).Abs() >= ms
@@ -258,8 +301,21 @@ func TestRoutes(t *testing.T) {
 		rate, most         float64       // so far may the offset be off, us
 		seen               time.Duration // by then the minimum one-way delay is right
 	}
-	changes := []change{{longer, 0, 0, 1, 1e3, 30 * sec}, {0, longer, 0, 1, 1e3, 30 * sec}, {longer, longer, 0, 1, 1e3, 30 * sec}}
-	for _, ways := range [][2]time.Duration{{-by, -by}, {-by, 0}, {-by, by}, {0, -by}, {0, by}, {by, -by}, {by, 0}, {by, by}} {
+	changes := []change{
+		{longer, 0, 0, 1, 1e3, 30 * sec},
+		{0, longer, 0, 1, 1e3, 30 * sec},
+		{longer, longer, 0, 1, 1e3, 30 * sec},
+	}
+	for _, ways := range [][2]time.Duration{
+		{-by, -by},
+		{-by, 0},
+		{-by, by},
+		{0, -by},
+		{0, by},
+		{by, -by},
+		{by, 0},
+		{by, by},
+	} {
 		for _, later := range []time.Duration{0, 300 * ms, 3 * sec} {
 			if later == 0 || ways[0] == ways[1] {
 				changes = append(changes, change{ways[0], ways[1], later, 60, 150, 15 * sec})
@@ -273,8 +329,7 @@ func TestRoutes(t *testing.T) {
 		if c.rate < 60 {
 			at = 60 * sec
 		}
-		var moved, wrong errors
-		for seed, v := range eachSeed(testkit.Sized(1, 6, 6), func(seed uint64) verdict {
+		verdicts := eachSeed(testkit.Sized(1, 6, 6), func(seed uint64) verdict {
 			d := faultWorld(seed)
 			d.until = at + 2*c.seen
 			for side, change := range []time.Duration{c.there, c.back} {
@@ -282,8 +337,11 @@ func TestRoutes(t *testing.T) {
 				d.route(side, at+time.Duration(side)*c.later, change)
 			}
 			return judge(d, at, at, 5*sec)
-		}) {
-			moved, wrong = append(moved, v.moved[:]...), append(wrong, (max(v.owd[0], v.owd[1])-c.later).Seconds())
+		})
+		var moved, wrong errors
+		for seed, v := range verdicts {
+			moved = append(moved, v.moved[:]...)
+			wrong = append(wrong, (max(v.owd[0], v.owd[1]) - c.later).Seconds())
 			if v.beyond > 0 {
 				m.fail("routes: error beyond the bound", "%s: %s", name, v.worst)
 			}
@@ -293,7 +351,8 @@ func TestRoutes(t *testing.T) {
 		}
 		if c.there != -c.back {
 			m.judge(name+": the offset moves by, us", moved.most(), c.most, c.most/2)
-			m.judge("  the minimum one-way delay is wrong by 1 ms for, s", wrong.most(), c.seen.Seconds(), c.seen.Seconds()/2)
+			seen := c.seen.Seconds()
+			m.judge("  the minimum one-way delay is wrong by 1 ms for, s", wrong.most(), seen, seen/2)
 		} else {
 			m.note(name+": the offset moves by, us", moved.most())
 		}
@@ -305,8 +364,10 @@ func TestRoutes(t *testing.T) {
 func earlyStamps(d *duel) {
 	for at := 3 * sec; at < d.until; at += 1700 * ms {
 		side := int(at/ms) & 1
-		by := time.Duration(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40%200+1) * ms
-		sender := simnet.NewClock(d.ends[1-side].clock, 0) // its random walk is another, by microseconds
+		hash := uint64(at) * (d.seed + 1) * 0x9e3779b97f4a7c15
+		by := time.Duration(hash>>40%200+1) * ms
+		// Its random walk is another than the end's, by microseconds.
+		sender := simnet.NewClock(d.ends[1-side].clock, 0)
 		d.outlier(side, at, sim.Stamp(sender.Usec(at-30*ms+by)))
 	}
 }
@@ -321,11 +382,17 @@ func TestNuisances(t *testing.T) {
 	}{
 		{"nothing", func(*duel) {}},
 		{"receive times that go back", func(d *duel) { d.swaps = 0.2 }},
-		{"duplicates", func(d *duel) { d.ends[0].out.Duplicate, d.ends[1].out.Duplicate = 0.3, 0.3 }},
+		{"duplicates", func(d *duel) {
+			for side := range d.ends {
+				d.ends[side].out.Duplicate = 0.3
+			}
+		}},
 		{"reordering", func(d *duel) { d.bothDelay(simnet.Exp(ms), simnet.Reorder(0.1, 50*ms)) }},
 		{"absurd stamps", func(d *duel) {
 			for at := 3 * sec; at < d.until; at += 1700 * ms {
-				d.outlier(int(at/ms)&1, at, uint32(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40))
+				side := int(at/ms) & 1
+				hash := uint64(at) * (d.seed + 1) * 0x9e3779b97f4a7c15
+				d.outlier(side, at, uint32(hash>>40))
 			}
 		}},
 		{"stamps a little early", earlyStamps},
@@ -341,7 +408,8 @@ func TestNuisances(t *testing.T) {
 				m.fail(n.name+": error beyond the bound", "%s", v.worst)
 			}
 			if v.lost > 2*sec || max(v.within[0], v.within[1]) > 10*sec {
-				m.fail(n.name+": wrong", "seed %d: no answer until %v, off by 1 ms until %v", i, v.lost, v.within)
+				m.fail(n.name+": wrong",
+					"seed %d: no answer until %v, off by 1 ms until %v", i, v.lost, v.within)
 			}
 		})
 	}
