@@ -70,12 +70,15 @@
 // # Constants
 //
 //	7 delays       are the level: a path that is longer is believed after 4 arrivals
-//	128 bins       have the tail's counts: 8 in each octave from 0.5 ms to 8 s, below that bins of 32 us
-//	20/share       observations are half of what the tail counts, so it forgets completely after 40/share:
-//	               67 s at 60 a second and 1 %
-//	half, 20 ms    say what is held up: a game that catches up runs 3 to 8 ticks in the time of one, and a tick
-//	               takes about 20 ms
-//	250 ms, 5 s    say what a stop is: longer than two beacons of Wi-Fi, and than most people like to wait
+//	128 bins       have the tail's counts: 8 in each octave from 0.5 ms to 8 s, below that bins of
+//	               32 us
+//	20/share       observations are half of what the tail counts, so it forgets completely after
+//	               40/share: 67 s at 60 a second and 1 %
+//	half, 20 ms    say what is held up: a game that catches up runs 3 to 8 ticks in the time of
+//	               one, and a tick takes about 20 ms
+//	250 ms, 5 s    say what a stop is: longer than two beacons of Wi-Fi, and than most people like
+//	               to wait
 //	1/45           is how much a late one moves the share that is read
-//	0.1, 1.3       bound that share, so that a bad minute is not paid for, nor a good one used up, for long
+//	0.1, 1.3       bound that share, so that a bad minute is not paid for, nor a good one used up,
+//	               for long
 package jitter

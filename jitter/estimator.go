@@ -52,7 +52,7 @@ type Estimator struct {
 	wait    time.Duration
 	recent  recent
 	tail    tail
-	aim     float64 // of the share that is asked for, the part that is aimed at; 0 is before the first
+	aim     float64 // the part of the share asked for that is aimed at; 0 is before the first
 	sending sending
 
 	batch batch
@@ -98,7 +98,9 @@ func (e *Estimator) Add(sent, arrived time.Duration) {
 	delay := arrived - sent - e.first
 	if e.aim == 0 || delay < -longest || delay > longest {
 		e.Reset()
-		e.first, e.aim, delay = arrived-sent, 1, 0
+		e.first = arrived - sent
+		e.aim = 1
+		delay = 0
 	}
 	if e.sending.add(sent) {
 		return

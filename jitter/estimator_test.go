@@ -223,7 +223,8 @@ func TestDuplicates(t *testing.T) {
 	var once, twice jitter.Estimator
 	s := newSource(5, 16*ms)
 	for range 1000 {
-		sent, delay := s.sent, s.delay()
+		sent := s.sent
+		delay := s.delay()
 		once.Add(sent, sent+delay)
 		twice.Add(sent, sent+delay)
 		twice.Add(sent, sent+delay+10*ms)
@@ -236,7 +237,8 @@ func TestDuplicates(t *testing.T) {
 // wait by as much.
 func TestShift(t *testing.T) {
 	var set, same jitter.Estimator
-	s, o := newSource(6, 16*ms), newSource(6, 16*ms)
+	s := newSource(6, 16*ms)
+	o := newSource(6, 16*ms)
 	s.feed(&set, 100)
 	o.feed(&same, 100)
 	for _, by := range []time.Duration{time.Second, -5 * time.Hour} {

@@ -15,8 +15,8 @@ func ExampleEstimator() {
 	var estimator jitter.Estimator // 1 state in 100 may be late
 	for i := range 1000 {
 		sent := time.Duration(i) * 50 * time.Millisecond // by the server's clock
-		arrived := sent + 30*time.Millisecond + time.Duration(random.Int64N(int64(15*time.Millisecond)))
-		estimator.Add(sent, arrived)
+		jitter := time.Duration(random.Int64N(int64(15 * time.Millisecond)))
+		estimator.Add(sent, sent+30*time.Millisecond+jitter)
 	}
 	wait, _ := estimator.Wait()
 	behind := wait + estimator.Interval() // so that the later one of the two has come, too

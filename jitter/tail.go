@@ -79,7 +79,8 @@ func (t *tail) quantile(share float64) time.Duration {
 		t.beyond += t.in(t.at)
 		t.at--
 	}
-	begin, end := binEnd(t.at-1), binEnd(t.at)
+	begin := binEnd(t.at - 1)
+	end := binEnd(t.at)
 	late := 0.0 // the part of the bin that may be late, too
 	if in := t.in(t.at); in > 0 {
 		late = max(0, min((may-float64(t.beyond))/float64(in), 1))

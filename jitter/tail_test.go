@@ -33,7 +33,8 @@ type slowTail struct {
 
 func (s *slowTail) count(bin int, share float64) {
 	if float64(len(s.halves[0])) >= halfShares/share {
-		s.halves[1], s.halves[0] = s.halves[0], nil
+		s.halves[1] = s.halves[0]
+		s.halves[0] = nil
 	}
 	s.halves[0] = append(s.halves[0], bin)
 }

@@ -9,10 +9,11 @@ import (
 )
 
 var (
-	first   = flag.Uint64("worlds.first", 1, "the first seed of the drawn worlds")
-	seeds   = flag.Int("worlds.seeds", 1, "how many seeds each kind and rate has")
-	share   = flag.Float64("worlds.share", 0.01, "the share that may be late, of TestTable")
-	folder  = flag.String("worlds.recordings", "../internal/sim/testdata", "a folder with recordings")
+	first  = flag.Uint64("worlds.first", 1, "the first seed of the drawn worlds")
+	seeds  = flag.Int("worlds.seeds", 1, "how many seeds each kind and rate has")
+	share  = flag.Float64("worlds.share", 0.01, "the share that may be late, of TestTable")
+	folder = flag.String("worlds.recordings", "../internal/sim/testdata",
+		"a folder with recordings")
 	compare = flag.Bool("worlds.compare", false, "let TestTable judge the rivals, too: minutes")
 )
 

@@ -11,8 +11,9 @@ import (
 
 // What Push refuses.
 var (
-	ErrLate   = errors.New("playout: the frame came too late")
-	ErrEarly  = errors.New("playout: the frame was captured in the future") // by more than the latency
+	ErrLate = errors.New("playout: the frame came too late")
+	// ErrEarly is of a frame that was captured later than now by more than the latency.
+	ErrEarly  = errors.New("playout: the frame was captured in the future")
 	ErrTwice  = errors.New("playout: duplicate frame")
 	ErrFull   = errors.New("playout: frames come more often than Config.Interval says")
 	ErrClosed = errors.New("playout: closed")
@@ -146,7 +147,8 @@ func (b *Buffer) learn(capturedUsec, nowUsec uint64) {
 		b.start = capturedUsec
 	}
 	b.arrived = nowUsec
-	captured, now := span(capturedUsec-b.start), span(nowUsec-b.start)
+	captured := span(capturedUsec - b.start)
+	now := span(nowUsec - b.start)
 	b.usual.add(captured, now, nowUsec)
 	b.patient.add(captured, now, nowUsec)
 	b.group.advance(nowUsec)
@@ -158,7 +160,8 @@ func span(usec uint64) time.Duration { return time.Duration(int64(usec)) * time.
 // needs returns the latency, in us, that this stream needs.
 func (b *Buffer) needs() int64 {
 	output := b.output()
-	least, most := b.conf.Least.Microseconds(), b.conf.Most.Microseconds()
+	least := b.conf.Least.Microseconds()
+	most := b.conf.Most.Microseconds()
 	needed := min(max(int64(b.usual.usec)+output, least), most)
 	if !b.conf.DropLate {
 		needed = max(needed, int64(b.patient.usec)+output)

@@ -328,7 +328,8 @@ func TestTooLate(t *testing.T) {
 			t.Errorf("%+v: at first: %v", c.conf, s)
 		}
 		b.frames(3000, after(c.takes))
-		s, played := b.State(b.now), b.Stats().Played
+		s := b.State(b.now)
+		played := b.Stats().Played
 		if c.heard != (played > 2900) || !c.heard && played > 0 || s != c.state {
 			t.Errorf("%+v, %v: %d of 3000 frames were played, latency %v, %v",
 				c.conf, c.takes, played, b.Latency(), s)
@@ -357,7 +358,8 @@ func TestOutputCounts(t *testing.T) {
 			_, got, played := b.Pop(nil, due)
 			latency := uint64(b.Latency().Microseconds())
 			if !played || due != got+latency-100_000 {
-				t.Errorf("drop %v: captured at %d, due at %d, latency %d us", drop, got, due, latency)
+				t.Errorf("drop %v: captured at %d, due at %d, latency %d us",
+					drop, got, due, latency)
 				break
 			}
 		}
@@ -442,7 +444,8 @@ func TestSlept(t *testing.T) {
 	b.Drop()                            // the clock stood still for a minute
 	missed := b.Stats().Missed
 	b.frames(500, after(60*ms))
-	l, s := b.Latency(), b.Stats()
+	l := b.Latency()
+	s := b.Stats()
 	if missed == 0 || (l-before).Abs() > 2*ms || s.Played < 1490 {
 		t.Errorf("latency %v before, %v after, %d dropped; %+v", before, l, missed, s)
 	}

@@ -292,7 +292,8 @@ func FuzzCard(f *testing.F) {
 					if played && int64(sound.CapturedUsec-last) <= 0 {
 						t.Fatalf("captured at %d after %d", sound.CapturedUsec, last)
 					}
-					last, played = sound.CapturedUsec, true
+					last = sound.CapturedUsec
+					played = true
 				}
 			case 3:
 				now, played = v, false // a clock that is set
@@ -385,7 +386,8 @@ func TestLipSync(t *testing.T) {
 	w := newCall(t, Config{Group: &together}, -100)
 	w.delay = func(time.Duration) time.Duration { return 30 * ms }
 	pictures := mustNew(t, Config{Group: &together, Output: display})
-	heardAt, seenAt := map[time.Duration]time.Duration{}, map[time.Duration]time.Duration{}
+	heardAt := map[time.Duration]time.Duration{}
+	seenAt := map[time.Duration]time.Duration{}
 	w.heard = func(captured, heard time.Duration, _ int) {
 		heardAt[captured] = heard
 	}
@@ -418,7 +420,8 @@ func TestLipSync(t *testing.T) {
 		}
 		w.run(askEach)
 	}
-	both, apart := 0, []time.Duration{}
+	both := 0
+	apart := []time.Duration{}
 	for captured, seen := range seenAt {
 		if heard, ok := heardAt[captured]; ok && captured > 10*second {
 			both++
@@ -470,7 +473,8 @@ func TestShortFrames(t *testing.T) {
 			w.run(10 * time.Minute)
 			s := w.card.Stats()
 			corrected := float64(s.Inserted+s.Dropped) / float64(s.Samples)
-			const format = "%+v, %v ppm: off by %v at most, pitch by %.4f in a tenth, corrected by %.5f"
+			const format = "%+v, %v ppm: off by %v at most, " +
+				"pitch by %.4f in a tenth, corrected by %.5f"
 			t.Logf(format, conf, ppm, worst, pitch, corrected)
 			off := math.Abs(ppm) <= 300 && (worst > 5*ms || corrected > 0.0008)
 			if off || pitch > 0.005 {

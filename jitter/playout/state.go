@@ -99,7 +99,8 @@ func (b *Buffer) State(nowUsec uint64) State {
 func (b *Buffer) state(nowUsec uint64) State {
 	begun := b.recent.begun
 	b.recent.turn(nowUsec)
-	now, before := b.recent.now, b.recent.before
+	now := b.recent.now
+	before := b.recent.before
 	late := now.late + before.late
 	early := now.early + before.early
 	played := now.played + before.played
