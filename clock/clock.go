@@ -160,7 +160,9 @@ func lag(advances []advance) (largest time.Duration) {
 		}
 		pairs++
 		a := advances[i-1]
-		if less, more := min(a.count, b.count), max(a.count, b.count); more > few && 4*less < 3*more {
+		less := min(a.count, b.count)
+		more := max(a.count, b.count)
+		if more > few && 4*less < 3*more {
 			unlike++
 		}
 	}

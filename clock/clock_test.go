@@ -62,9 +62,11 @@ func TestNeverBack(t *testing.T) {
 
 // TestNow: it is in microseconds, and Received is later by the step.
 func TestNow(t *testing.T) {
-	before, went := Now(), time.Now()
+	before := Now()
+	went := time.Now()
 	time.Sleep(20 * ms)
-	passed, gone := Now()-before, time.Since(went)
+	passed := Now() - before
+	gone := time.Since(went)
 	if passed < 20_000-16_000 || time.Duration(passed)*us > gone+sec {
 		t.Errorf("%d us passed, %v on Go's clock", passed, gone)
 	}
@@ -74,7 +76,9 @@ func TestNow(t *testing.T) {
 	}
 	late := uint64(Step().Microseconds() + 2)
 	for range 1000 {
-		before, received, after := Now(), Received(), Now()
+		before := Now()
+		received := Received()
+		after := Now()
 		if received < before || received > after+late {
 			t.Fatalf("received at %d, read from %d to %d, step %v", received, before, after, Step())
 		}
@@ -104,7 +108,8 @@ func (s *stepping) shows() time.Duration {
 	down := s.now - s.now%s.step
 	if s.jitter != nil {
 		if down != s.at {
-			s.at, s.threshold = down, time.Duration(s.jitter.Int64N(int64(s.step)))
+			s.at = down
+			s.threshold = time.Duration(s.jitter.Int64N(int64(s.step)))
 		}
 		if s.now-down >= s.threshold {
 			down += s.step
@@ -145,7 +150,8 @@ func measured(t *testing.T, r *rand.Rand, step, cost time.Duration, jittered, bu
 	if jittered {
 		lag *= 2
 	}
-	runs, wrong := testkit.Sized(10, 40, 40), 0
+	runs := testkit.Sized(10, 40, 40)
+	wrong := 0
 	for range runs {
 		s := stepping{now: time.Duration(r.Int64N(1e12)), step: step, cost: cost}
 		if busy {
@@ -175,7 +181,9 @@ func TestRounding(t *testing.T) {
 			s := stepping{step: step}
 			lag, ahead := step, time.Duration(0)
 			if jittered {
-				s.jitter, lag, ahead = rand.New(rand.NewPCG(seed, uint64(step))), 2*step, step
+				s.jitter = rand.New(rand.NewPCG(seed, uint64(step)))
+				lag = 2 * step
+				ahead = step
 			}
 			for range 2000 {
 				s.now += time.Duration(r.Int64N(int64(3*step) + 1000))
@@ -215,9 +223,12 @@ func TestRange(t *testing.T) {
 // TestAt: a time.Time becomes a reading, and a reading a time.Time. Windows' time.Time has steps
 // of 15.6 ms.
 func TestAt(t *testing.T) {
-	before, then, after := Now(), time.Now(), Now()
+	before := Now()
+	then := time.Now()
+	after := Now()
 	if runtime.GOOS == "windows" {
-		before, after = before-50_000, after+1_000_000
+		before -= 50_000
+		after += 1_000_000
 	}
 	got := At(then)
 	if got < before || got > after {
@@ -253,19 +264,22 @@ func TestNanoseconds(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	edge := []uint64{1, 2, 999, 1000, 1193182, 3579545, 1e7, 1e9,
 		1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, math.MaxUint64, 0}
-	second, most := big.NewInt(1e9), big.NewInt(math.MaxInt64)
+	second := big.NewInt(1e9)
+	most := big.NewInt(math.MaxInt64)
 	for i := range 200_000 {
-		ticks, frequency := r.Uint64()>>r.IntN(64), r.Uint64()>>r.IntN(64)|1
+		ticks := r.Uint64() >> r.IntN(64)
+		frequency := r.Uint64()>>r.IntN(64) | 1
 		if i < len(edge)*(len(edge)-1) {
-			ticks, frequency = edge[i%len(edge)], edge[i/len(edge)]
+			ticks = edge[i%len(edge)]
+			frequency = edge[i/len(edge)]
 		}
 		want := new(big.Int).SetUint64(ticks)
 		want.Mul(want, second).Div(want, new(big.Int).SetUint64(frequency))
 		if want.Cmp(most) > 0 {
 			want = most
 		}
-		check(t, nanoseconds(ticks, frequency), time.Duration(want.Int64()), "%d ticks at %d Hz", ticks,
-			frequency)
+		got := nanoseconds(ticks, frequency)
+		check(t, got, time.Duration(want.Int64()), "%d ticks at %d Hz", ticks, frequency)
 	}
 	check(t, nanoseconds(5, 0), math.MaxInt64, "no frequency") // no such counter; but no panic
 }
@@ -279,8 +293,8 @@ func TestCounter(t *testing.T) {
 		most := uint64(0)
 		for _, ticks := range []uint64{0, 10, 9, 11, 1000, 999, 0, 1001} {
 			most = max(most, ticks)
-			check(t, c.elapsed(first+ticks), time.Duration(most)*100, "first %d, after %d ticks", first,
-				ticks)
+			want := time.Duration(most) * 100
+			check(t, c.elapsed(first+ticks), want, "first %d, after %d ticks", first, ticks)
 		}
 	}
 	c := counter{frequency: 1e7}

@@ -18,10 +18,22 @@ func TestSleepWatch(t *testing.T) {
 		slept []time.Duration
 	}{
 		{"the first call knows no sleep", []time.Duration{10 * sec}, []time.Duration{0}},
-		{"a sleep is told once", []time.Duration{sec, 41 * sec, 41 * sec}, []time.Duration{0, 40 * sec, 0}},
+		{
+			"a sleep is told once",
+			[]time.Duration{sec, 41 * sec, 41 * sec},
+			[]time.Duration{0, 40 * sec, 0},
+		},
 		{"two sleeps", []time.Duration{0, sec, 3 * sec}, []time.Duration{0, sec, 2 * sec}},
-		{"an interruption between two readings is no sleep", []time.Duration{0, 5 * ms, 0}, []time.Duration{0, 0, 0}},
-		{"what is slewed for long adds up", []time.Duration{0, 15 * ms, 30 * ms}, []time.Duration{0, 0, 30 * ms}},
+		{
+			"an interruption between two readings is no sleep",
+			[]time.Duration{0, 5 * ms, 0},
+			[]time.Duration{0, 0, 0},
+		},
+		{
+			"what is slewed for long adds up",
+			[]time.Duration{0, 15 * ms, 30 * ms},
+			[]time.Duration{0, 0, 30 * ms},
+		},
 		{
 			"a wall clock that is set back is no sleep, and hides none after it",
 			[]time.Duration{0, -60 * sec, -50 * sec},

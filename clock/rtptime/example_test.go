@@ -31,8 +31,8 @@ func ExampleSenderReport() {
 		return
 	}
 	s, _ := listener.Snapshot(now)
-	captured := s.LocalTime(got.At(1920, 48_000).Usec(s.RemoteUsec))
+	captured := s.LocalTime(got.At(1920, 48_000).Usec(s.RemoteUsec)) // for playout.Buffer.Push
 	ago := time.Duration(now-captured) * time.Microsecond
-	fmt.Println("captured", ago.Round(time.Millisecond), "ago") // pass captured to playout.Buffer.Push
+	fmt.Println("captured", ago.Round(time.Millisecond), "ago")
 	// Output: captured 30ms ago
 }

@@ -46,7 +46,8 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	// A - DLSR - LSR of RFC 3550.
-	sent, arrived := NTP(0xb44db705_20000000), NTP(0xb44db710_80000000)
+	sent := NTP(0xb44db705_20000000)
+	arrived := NTP(0xb44db710_80000000)
 	const held = Span(0x0005_4000 << 16)
 	if got := (arrived.Sub(sent) - held).Duration(); got != 6125*time.Millisecond {
 		t.Errorf("the round trip takes %v", got)
@@ -151,7 +152,9 @@ func TestForward(t *testing.T) {
 // TestTwoLegs: where the sender's reports are of its readings, a viewer knows on its own clock
 // when the camera captured a frame.
 func TestTwoLegs(t *testing.T) {
-	camera, relay, viewer := usecOf(2022), usecOf(2024), usecOf(2020)
+	camera := usecOf(2022)
+	relay := usecOf(2024)
+	viewer := usecOf(2020)
 	const captured = 80_000 // us ago
 	toCamera := known(relay, camera-relay)
 	toRelay := known(viewer, relay-viewer)

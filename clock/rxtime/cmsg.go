@@ -34,9 +34,11 @@ func stampOf(control []byte, word int, level int32) (nsec int64, ok bool) {
 			return 0, false
 		}
 		data := control[header:length]
-		kind, half := order.Uint32(control[word+4:]), len(data)/2
-		ours := kind == timestampNew && len(data) == 16 || kind == timestampOld && len(data) == 2*word
-		if ours && int32(order.Uint32(control[word:])) == level {
+		kind := order.Uint32(control[word+4:])
+		isNew := kind == timestampNew && len(data) == 16
+		isOld := kind == timestampOld && len(data) == 2*word
+		if (isNew || isOld) && int32(order.Uint32(control[word:])) == level {
+			half := len(data) / 2
 			return nanoseconds(wordAt(data, half), wordAt(data[half:], half))
 		}
 		next := (int(length) + word - 1) &^ (word - 1)

@@ -161,7 +161,8 @@ func TestErrors(t *testing.T) {
 	must(t, err)
 	conns := both(udp)
 	for name, c := range conns {
-		for _, wait := range []time.Duration{-time.Hour, ms, sec} { // over, soon over, and refused before
+		// Over, soon over, and refused before.
+		for _, wait := range []time.Duration{-time.Hour, ms, sec} {
 			fail := func() {
 				udp.SetReadDeadline(time.Now().Add(wait))
 				if wait == sec {

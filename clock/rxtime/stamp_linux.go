@@ -17,7 +17,10 @@ func enable(udp *net.UDPConn) bool {
 	enabled := false
 	err = raw.Control(func(fd uintptr) {
 		for _, option := range []int{timestampNew, timestampOld} {
-			enabled = enabled || syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, option, 1) == nil
+			if enabled {
+				return
+			}
+			enabled = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, option, 1) == nil
 		}
 	})
 	return err == nil && enabled

@@ -60,7 +60,8 @@ func TestStampOf(t *testing.T) {
 			others := message(message(nil, word, 0, 8, make([]byte, 12)), word, testLevel, 40,
 				make([]byte, 5))
 			wrongLevel := message(nil, word, 0, kind, good[word+8:])
-			wrongType := message(nil, word, testLevel, 29, good[word+8:]) // SO_TIMESTAMP: microseconds
+			const microseconds = 29 // SO_TIMESTAMP
+			wrongType := message(nil, word, testLevel, microseconds, good[word+8:])
 			wrongSize := message(nil, word, testLevel, kind, good[word+8:len(good)-4])
 			for name, control := range map[string][]byte{
 				"alone":                      good,
@@ -71,6 +72,9 @@ func TestStampOf(t *testing.T) {
 			} {
 				found(t, name, control, word, want)
 			}
+			withLength := func(length uint64) []byte {
+				return append(appendWord(nil, word, length), good[word:]...)
+			}
 			for name, control := range map[string][]byte{
 				"nothing":                    nil,
 				"others":                     others,
@@ -80,9 +84,9 @@ func TestStampOf(t *testing.T) {
 				"another size":               wrongSize,
 				"a whole second too much":    stamp(nil, word, kind, seconds, 1_000_000_000),
 				"negative fraction":          stamp(nil, word, kind, seconds, math.MaxUint64),
-				"length short of the header": append(appendWord(nil, word, uint64(word+7)), good[word:]...),
-				"length beyond the end":      append(appendWord(nil, word, uint64(len(good)+1)), good[word:]...),
-				"enormous length":            append(appendWord(nil, word, math.MaxUint64), good[word:]...),
+				"length short of the header": withLength(uint64(word + 7)),
+				"length beyond the end":      withLength(uint64(len(good) + 1)),
+				"enormous length":            withLength(math.MaxUint64),
 			} {
 				found(t, name, control, word, -1)
 			}

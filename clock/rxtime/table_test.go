@@ -79,7 +79,8 @@ func (e *end) receive(b []byte, from netip.AddrPort, times ...uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.to = from
-	sent, truth := binary.LittleEndian.Uint64(b[len(b)-8:]), times[1]
+	sent := binary.LittleEndian.Uint64(b[len(b)-8:])
+	truth := times[1]
 	for i, received := range times {
 		by := &e.found[i]
 		b, _, _, _ = e.links[i].ReadHeader(b, e.clock(received))
@@ -143,7 +144,8 @@ func TestTable(t *testing.T) {
 		}
 		var p99 [2]int64
 		for i, name := range []string{"the kernel's", "after the read"} {
-			delay, off := testkit.SpreadOf(found[i].delays), testkit.SpreadOf(found[i].errors)
+			delay := testkit.SpreadOf(found[i].delays)
+			off := testkit.SpreadOf(found[i].errors)
 			if off.Samples == 0 {
 				t.Fatalf("%d busy, receive time %s: never synchronized", busy, name)
 			}
