@@ -55,14 +55,15 @@ import (
 //	varint datagrams, varint congested buckets
 //	if the offset was known:
 //	  svarint offset in us
-//	  svarints in ns: error bound, minimum one-way delay, floor scatter (1 s while unknown), age of the
-//	    last report, time since a clock was set
+//	  svarints in ns: error bound, minimum one-way delay, floor scatter (1 s while unknown),
+//	    age of the last report, time since a clock was set
 //	  8 bytes, the skew in ppm as a float64
 //	  varint steps
 //	  since 2026-11-23:
 //	    svarint minimum delay to the peer in ns
-//	    1 byte of flags: bit 0 a clock was set since the first datagram, bit 1 what is known is unchecked
-//	      since a silence, bit 2 the multiple of 67.1 s is in doubt (1 and 2 since 2026-11-28)
+//	    1 byte of flags: bit 0 a clock was set since the first datagram, bit 1 what is known is
+//	      unchecked since a silence, bit 2 the multiple of 67.1 s is in doubt (1 and 2 since
+//	      2026-11-28)
 //	    8 bytes, how far off the skew may be, in ppm as a float64
 //	  since 2026-11-28, svarints in ns: jitter of RFC 3550, age at which the peer counts as silent
 //
@@ -137,7 +138,8 @@ func (c *coder) number(v uint64, n int) uint64 {
 // take returns the next n bytes, or none if fewer are left.
 func (c *coder) take(n int) (b []byte) {
 	if c.bad = c.bad || n < 0 || n > len(c.b); !c.bad {
-		b, c.b = c.b[:n], c.b[n:]
+		b = c.b[:n]
+		c.b = c.b[n:]
 	}
 	return b
 }
@@ -184,8 +186,10 @@ func (c *coder) datagram(stamp uint32, recv uint64) {
 		c.append(&Event{Kind: Datagram, Counter: timesync.Counter24(stamp), LocalUsec: recv})
 		return
 	}
-	turn, delta := zigzag(int64(step-c.step)), zigzag(change)
-	turnLen, deltaLen := byteLen(turn>>lowBits), max(byteLen(delta), 1)
+	turn := zigzag(int64(step - c.step))
+	delta := zigzag(change)
+	turnLen := byteLen(turn >> lowBits)
+	deltaLen := max(byteLen(delta), 1)
 	c.number(uint64(deltaLen-1)|uint64(turnLen)<<2|turn<<(8-lowBits), 1)
 	c.number(turn>>lowBits, turnLen)
 	c.number(delta, deltaLen)
@@ -205,7 +209,8 @@ func (c *coder) next() (e Event) {
 		c.rest(&e)
 	}
 	if e.Kind == Datagram {
-		e.Counter, e.LocalUsec = timesync.Counter24(c.stamp), c.recv
+		e.Counter = timesync.Counter24(c.stamp)
+		e.LocalUsec = c.recv
 	}
 	return e
 }
@@ -223,11 +228,15 @@ func (c *coder) near(head uint64) {
 func (c *coder) rest(e *Event) {
 	switch e.Kind {
 	case Datagram:
-		c.last = last{stamp: uint32(c.number(uint64(e.Counter), 3)), recv: c.number(e.LocalUsec, 8)}
+		stamp := uint32(c.number(uint64(e.Counter), 3))
+		recv := c.number(e.LocalUsec, 8)
+		c.last = last{stamp: stamp, recv: recv}
 	case Report:
-		e.Counter, e.LocalUsec = timesync.Counter24(c.number(uint64(e.Counter), 3)), c.when(e.LocalUsec)
+		e.Counter = timesync.Counter24(c.number(uint64(e.Counter), 3))
+		e.LocalUsec = c.when(e.LocalUsec)
 	case Anchor:
-		e.LocalUsec, e.RemoteUsec = c.when(e.LocalUsec), c.number(e.RemoteUsec, 8)
+		e.LocalUsec = c.when(e.LocalUsec)
+		e.RemoteUsec = c.number(e.RemoteUsec, 8)
 	case Reset:
 	case Answered:
 		c.answer(e)
@@ -263,7 +272,8 @@ const unknownScatter = time.Second
 // known is the content of an answer. The peer's clock is part of it only if it is known.
 func (c *coder) known(e *Event) {
 	e.LocalUsec = c.when(e.LocalUsec)
-	stats, s := &e.Answer.Stats, &e.Answer.Snapshot
+	stats := &e.Answer.Stats
+	s := &e.Answer.Snapshot
 	stats.Datagrams = c.uvarint(stats.Datagrams)
 	stats.QueuedSpans = uint32(c.uvarint(uint64(stats.QueuedSpans)))
 	if e.Answer.OK = e.Answer.OK || len(c.b) > 0 && c.reads; !e.Answer.OK {
@@ -282,7 +292,8 @@ func (c *coder) known(e *Event) {
 	if s.FloorScatter >= unknownScatter {
 		s.FloorScatter = 0
 	}
-	s.Skew, s.Steps = c.float(s.Skew), uint32(c.uvarint(uint64(s.Steps)))
+	s.Skew = c.float(s.Skew)
+	s.Steps = uint32(c.uvarint(uint64(s.Steps)))
 	if c.reads && len(c.b) == 0 { // recordings from before 2026-11-23 end here
 		s.SkewError = math.Inf(1)
 		return

@@ -45,7 +45,8 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, b := range [][]byte{b, resum(b)} {
-			n, last := 0, error(nil)
+			n := 0
+			var last error
 			for m, err := range Replay(bytes.NewReader(b)) {
 				if last = err; err == nil {
 					n++

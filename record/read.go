@@ -60,7 +60,8 @@ func (r *reader) next() (e Event, err error) {
 			return Event{}, r.err
 		}
 	}
-	e, r.waiting = r.waiting[0], r.waiting[1:]
+	e = r.waiting[0]
+	r.waiting = r.waiting[1:]
 	if e.Kind == Reset || e.Kind == Missing {
 		e.LocalUsec = r.latest
 	}
@@ -71,9 +72,12 @@ func (r *reader) next() (e Event, err error) {
 // block reads the next block.
 func (r *reader) block() error {
 	if r.at == 0 {
-		if b, err := r.read(len(magic)); err != nil && err != io.EOF && !errors.Is(err, ErrTruncated) {
+		b, err := r.read(len(magic))
+		isShort := err == io.EOF || errors.Is(err, ErrTruncated)
+		if err != nil && !isShort {
 			return err
-		} else if string(b) != magic {
+		}
+		if string(b) != magic {
 			return ErrFormat
 		}
 	}
@@ -83,8 +87,8 @@ func (r *reader) block() error {
 		return err
 	}
 	if string(head[:len(magic)]) == magic {
-		return fmt.Errorf("%w: another recording begins at byte %d; give each Recorder its own file",
-			ErrCorrupt, begin)
+		return fmt.Errorf("%w: another recording begins at byte %d; "+
+			"give each Recorder its own file", ErrCorrupt, begin)
 	}
 	in := coder{b: head, reads: true}
 	length := in.number(0, 2)
@@ -109,7 +113,8 @@ func (r *reader) block() error {
 	if number != r.number {
 		all = slices.Insert(all, 0, Event{Kind: Missing, Count: number - r.number, Wall: wall})
 	}
-	r.waiting, r.number = all, number+1
+	r.waiting = all
+	r.number = number + 1
 	return nil
 }
 

@@ -34,8 +34,8 @@ func must(t testing.TB, err error) {
 // check fails if a test got something else than it wants.
 func check[T comparable](t *testing.T, got, want T, format string, args ...any) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: %#v, want %#v", fmt.Sprintf(format, args...), got, want) // String may hide a field
+	if got != want { // String may hide a field, hence %#v
+		t.Errorf("%s: %#v, want %#v", fmt.Sprintf(format, args...), got, want)
 	}
 }
 
@@ -59,9 +59,11 @@ func read(b []byte) ([]Event, error) { return all(Read(bytes.NewReader(b))) }
 // TestMethods: the methods of a synchronizer that a Recorder does not record are questions, which
 // everything asks; a new method has to be one or the other.
 func TestMethods(t *testing.T) {
-	known := strings.Fields("Anchor OnAuthenticatedDatagramTimestamp OnPeerMinDeltaTS24 Reset " + // inputs
-		"AppendEvent ErrorBound IsSynchronized LocalTime MinDeltaTS24 MinimumDelayToPeer MinimumOneWayDelay " +
-		"RemoteTime Skew Snapshot Stats ToRemoteTime16 ToRemoteTime23")
+	const inputs = "Anchor OnAuthenticatedDatagramTimestamp OnPeerMinDeltaTS24 Reset "
+	const questions = "AppendEvent ErrorBound IsSynchronized LocalTime MinDeltaTS24 " +
+		"MinimumDelayToPeer MinimumOneWayDelay RemoteTime Skew Snapshot Stats " +
+		"ToRemoteTime16 ToRemoteTime23"
+	known := strings.Fields(inputs + questions)
 	of := reflect.TypeFor[*timesync.TimeSynchronizer]()
 	for i := range of.NumMethod() {
 		if name := of.Method(i).Name; !slices.Contains(known, name) {
@@ -101,13 +103,21 @@ func both[T any](answer T, ok bool) any { return [2]any{answer, ok} }
 
 func everything(s *timesync.TimeSynchronizer, local uint64) answers {
 	a := answers{
-		both(s.ToRemoteTime23(local)), both(s.ToRemoteTime16(local)), s.IsSynchronized(),
-		both(s.MinimumOneWayDelay()), both(s.MinimumDelayToPeer()), both(s.ErrorBound(local)), both(s.Skew()),
+		both(s.ToRemoteTime23(local)),
+		both(s.ToRemoteTime16(local)),
+		s.IsSynchronized(),
+		both(s.MinimumOneWayDelay()),
+		both(s.MinimumDelayToPeer()),
+		both(s.ErrorBound(local)),
+		both(s.Skew()),
 	}
 	for i, at := range [...]uint64{local, local + 1_234_567, local - 54_321} {
 		remote, _ := s.RemoteTime(at)
 		a[7+i] = [...]any{
-			Ask(s, at), both(s.RemoteTime(at)), both(s.LocalTime(remote)), both(s.MinDeltaTS24(at)),
+			Ask(s, at),
+			both(s.RemoteTime(at)),
+			both(s.LocalTime(remote)),
+			both(s.MinDeltaTS24(at)),
 		}
 	}
 	return a
@@ -117,7 +127,9 @@ func everything(s *timesync.TimeSynchronizer, local uint64) answers {
 // that change, silences, receive times that go back, anchors, and Reset. It calls did after
 // each call, with the local time.
 func life(rng *rand.Rand, r *Recorder, calls int, did func(local uint64)) {
-	local, offset, delay := rng.Uint64(), rng.Uint64(), 20_000.0
+	local := rng.Uint64()
+	offset := rng.Uint64()
+	delay := 20_000.0
 	for range calls {
 		local += 16_667 + uint64(rng.IntN(2000)) - 1000
 		switch rng.IntN(400) {
@@ -150,13 +162,14 @@ func life(rng *rand.Rand, r *Recorder, calls int, did func(local uint64)) {
 			continue // lost
 		}
 		recv := local + uint64(delay+5000*rng.ExpFloat64())
-		above := timesync.Counter24(rng.Uint32()&0xff) << 24 // what is above the ring does not count
+		// What is above the ring does not count.
+		above := timesync.Counter24(rng.Uint32()&0xff) << 24
 		stamp := timesync.LocalTimeToDatagramTS24(local+offset) | above
 		r.OnAuthenticatedDatagramTimestamp(stamp, recv)
 		did(recv)
 		if rng.IntN(60) == 0 {
-			r.OnPeerMinDeltaTS24(timesync.NewCounter24(uint64(delay+float64(rng.IntN(100)))>>3+offset>>3),
-				recv)
+			least := uint64(delay + float64(rng.IntN(100)))
+			r.OnPeerMinDeltaTS24(timesync.NewCounter24(least>>3+offset>>3), recv)
 			did(recv)
 		}
 	}
@@ -166,7 +179,8 @@ func life(rng *rand.Rand, r *Recorder, calls int, did func(local uint64)) {
 func recording(t testing.TB, seed uint64, calls int, did func(r *Recorder, local uint64)) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	r, n := still(&file), 0
+	r := still(&file)
+	n := 0
 	life(rand.New(rand.NewPCG(seed, 34)), r, calls, func(local uint64) {
 		did(r, local)
 		if n++; n%40 == 0 {
@@ -190,7 +204,8 @@ func TestReplayIsIdentical(t *testing.T) {
 			must(t, err)
 			if m.Kind == Answered {
 				if got := Ask(m.Ends[0], m.LocalUsec); got != m.Answer {
-					t.Fatalf("seed %d, event %d: answers\n%+v, recorded\n%+v", seed, n, got, m.Answer)
+					t.Fatalf("seed %d, event %d: answers\n%+v, recorded\n%+v",
+						seed, n, got, m.Answer)
 				}
 				asked++
 				continue
@@ -228,14 +243,19 @@ func TestSize(t *testing.T) {
 		for local := uint64(1 << 50); local < 1<<50+120_000_000; local += 16_667 {
 			sent := local + uint64(world.pace*rng.Float64())
 			if rng.Float64() >= world.loss {
-				arrived = append(arrived, [2]uint64{sent, sent + uint64(20_000+world.jitter*rng.ExpFloat64())})
+				took := uint64(20_000 + world.jitter*rng.ExpFloat64())
+				arrived = append(arrived, [2]uint64{sent, sent + took})
 			}
 		}
 		slices.SortFunc(arrived, func(a, b [2]uint64) int { return cmp.Compare(a[1], b[1]) })
+		const ahead = 987_654_321 // us
 		for i, a := range arrived {
-			r.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(a[0]+987_654_321), a[1])
+			sent := a[0]
+			received := a[1]
+			stamp := timesync.LocalTimeToDatagramTS24(sent + ahead)
+			r.OnAuthenticatedDatagramTimestamp(stamp, received)
 			if i%120 == 0 {
-				r.OnPeerMinDeltaTS24(timesync.NewCounter24((20_000+987_654_321)>>3), a[1])
+				r.OnPeerMinDeltaTS24(timesync.NewCounter24((20_000+ahead)>>3), received)
 			}
 			if i%54 == 0 {
 				r.Flush()
@@ -255,16 +275,18 @@ func TestSize(t *testing.T) {
 // recordings come in the order of time: with an anchor and, by the time of day, without; before an
 // end knows the other's clock again; and around a time at which an end slept.
 func TestBothEnds(t *testing.T) {
-	const far, once, always = 5_000_000_000, 60, 3000 // us; turns in which anchors are sent
+	const far = 5_000_000_000     // us
+	const once, always = 60, 3000 // turns in which anchors are sent
+	eachTurn := [2]int{always, always}
 	for name, c := range map[string]meeting{
 		"the first has an anchor":  {apart: 1<<50 + 77, anchors: [2]int{once, 0}},
 		"the second has an anchor": {apart: 1<<50 + 77, anchors: [2]int{0, once}},
 		// The time of day is the same in both files, and so tells this much.
 		"none":                     {apart: 1_500_000},
-		"a reset":                  {apart: far, anchors: [2]int{always, always}, reset: true},
-		"a sleep":                  {apart: far, anchors: [2]int{always, always}, slept: true, most: 200},
-		"both":                     {apart: far, anchors: [2]int{always, always}, reset: true, slept: true, most: 200},
-		"from the half of time on": {apart: far, anchors: [2]int{always, always}, start: 1<<63 + 1<<62},
+		"a reset":                  {apart: far, anchors: eachTurn, reset: true},
+		"a sleep":                  {apart: far, anchors: eachTurn, slept: true, most: 200},
+		"both":                     {apart: far, anchors: eachTurn, reset: true, slept: true, most: 200},
+		"from the half of time on": {apart: far, anchors: eachTurn, start: 1<<63 + 1<<62},
 	} {
 		t.Run(name, func(t *testing.T) { c.inOrder(t, c.record(t)) })
 	}
@@ -304,7 +326,8 @@ func (c meeting) record(t *testing.T) (files [2]*bytes.Buffer) {
 			if c.reset && k == 0 && i == 1500 {
 				end.Reset()
 			}
-			sent, received := c.clock(1-k, at), c.clock(k, at+5_000)
+			sent := c.clock(1-k, at)
+			received := c.clock(k, at+5_000)
 			end.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(sent), received)
 			if d, ok := ends[1-k].MinDeltaTS24(sent); ok && i%50 == 0 {
 				if i < c.anchors[k] {
@@ -324,7 +347,8 @@ func (c meeting) record(t *testing.T) (files [2]*bytes.Buffer) {
 // elsewhere by an end that knows the other's clock.
 func (c meeting) inOrder(t *testing.T, files [2]*bytes.Buffer) {
 	var last uint64
-	n, wrong := [2]int{}, 0
+	n := [2]int{}
+	wrong := 0
 	for m, err := range Replay(files[0], files[1]) {
 		must(t, err)
 		at := m.LocalUsec - c.clock(m.End, 0)
@@ -410,8 +434,12 @@ func TestNotOneRecording(t *testing.T) {
 	}{
 		"one recording or two": {nil, [2]int{}, errRecordings},
 		"another recording":    {of{twice}, [2]int{len(events)}, ErrCorrupt},
-		"second":               {of{file(whole), file(half)}, [2]int{len(events), len(fewer)}, ErrTruncated},
-		"disk full":            {of{fails}, [2]int{len(events)}, errFull},
+		"second": {
+			of{file(whole), file(half)},
+			[2]int{len(events), len(fewer)},
+			ErrTruncated,
+		},
+		"disk full": {of{fails}, [2]int{len(events)}, errFull},
 	} {
 		moments, err := all(Replay(c.of...))
 		n := [2]int{}
@@ -488,9 +516,11 @@ func BenchmarkRecorder(b *testing.B) {
 	defer r.Close()
 	var plain timesync.TimeSynchronizer
 	var added []float64
-	localA, localB := uint64(1), uint64(1)
+	localA := uint64(1)
+	localB := uint64(1)
 	for b.Loop() {
-		without, with := feed(&plain, &localA, turn), feed(r, &localB, turn)
+		without := feed(&plain, &localA, turn)
+		with := feed(r, &localB, turn)
 		added = append(added, float64(with-without))
 	}
 	b.ReportMetric(testkit.Quantile(added, 0.5), "ns-more/datagram")

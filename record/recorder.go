@@ -110,8 +110,8 @@ func (r *Recorder) OnAuthenticatedDatagramTimestamp(remoteSendTS24 timesync.Coun
 	owd, ok = r.synchronizer.OnAuthenticatedDatagramTimestamp(remoteSendTS24, localRecvUsec)
 	if r.room() {
 		r.filling.datagram(uint32(remoteSendTS24)&(1<<24-1), localRecvUsec)
-		if since := int64(localRecvUsec - r.askedAt); since >= askEvery || since <= -askEvery ||
-			!r.asked {
+		since := int64(localRecvUsec - r.askedAt)
+		if !r.asked || since >= askEvery || since <= -askEvery {
 			r.ask(localRecvUsec)
 		}
 	}

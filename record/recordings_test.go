@@ -28,8 +28,10 @@ type session struct {
 	files []string
 	start uint64  // the clock of end b minus that of end a when a reads 0, us
 	ppm   float64 // by how much b's runs faster
-	most  float64 // us: the 99th percentile of the error of both ends, and of the sum of their offsets
-	least int     // datagrams to each end
+	// most is the 99th percentile of the error of both ends, and of the sum of their
+	// offsets, in us.
+	most  float64
+	least int // datagrams to each end
 }
 
 // warmup is the time after which figures count: the first datagrams may all have queued.
@@ -37,9 +39,21 @@ const warmup = 10_000_000 // us
 
 var sessions = []session{
 	// TCP fills a queue of 300 ms one way, the other way and both ways.
-	{files: []string{"realqueue-a", "realqueue-b"}, start: 1_234_567_890, ppm: 40, most: 300, least: 5000},
+	{
+		files: []string{"realqueue-a", "realqueue-b"},
+		start: 1_234_567_890,
+		ppm:   40,
+		most:  300,
+		least: 5000,
+	},
 	{files: []string{"loopback-a", "loopback-b"}, most: 100, least: 1500},
-	{files: []string{"quic-a", "quic-b"}, start: 1 << 50, ppm: -40 / (1 + 40e-6), most: 500, least: 1500},
+	{
+		files: []string{"quic-a", "quic-b"},
+		start: 1 << 50,
+		ppm:   -40 / (1 + 40e-6),
+		most:  500,
+		least: 1500,
+	},
 	// The server's end of a page, whose clock is that of the same machine, from another start:
 	// modulo 67.1 s, as measured.
 	{files: []string{"browser"}, start: 4266754, most: 1000, least: 1000},
@@ -62,9 +76,11 @@ func modulo(usec float64) float64 {
 
 // offsetAt returns the true offset for an end that reads local.
 func (s *session) offsetAt(end int, local uint64) float64 {
-	a, sign := float64(local), 1.0
+	a := float64(local)
+	sign := 1.0
 	if end == 1 {
-		a, sign = float64(local-s.start)/(1+s.ppm/1e6), -1
+		a = float64(local-s.start) / (1 + s.ppm/1e6)
+		sign = -1
 	}
 	return sign * (float64(s.start) + a*s.ppm/1e6)
 }
@@ -125,8 +141,11 @@ func (s *session) converted(t *testing.T, end int, here, there []Event) io.Reade
 
 // leastDelta returns the report for the datagrams of all[from:] that came until sent, and the rest
 // of all.
-func leastDelta(all []Event, from int, sent uint64, slope float64) (report timesync.Counter24, rest int) {
-	least, first := math.Inf(1), uint64(0)
+func leastDelta(
+	all []Event, from int, sent uint64, slope float64,
+) (report timesync.Counter24, rest int) {
+	least := math.Inf(1)
+	first := uint64(0)
 	for rest = from; rest < len(all) && int64(all[rest].LocalUsec-sent) <= 0; rest++ {
 		e := all[rest]
 		if e.Kind != Datagram {
@@ -154,7 +173,9 @@ func TestRecordings(t *testing.T) {
 	for _, s := range sessions {
 		files := s.readings(t)
 		var errs, sums []float64
-		begin, datagrams, wrong := [2]uint64{}, [2]int{}, 0
+		begin := [2]uint64{}
+		datagrams := [2]int{}
+		wrong := 0
 		for m, err := range Replay(files...) {
 			must(t, err)
 			if m.Kind != Datagram {
@@ -173,8 +194,9 @@ func TestRecordings(t *testing.T) {
 				ok = ok && known
 				sums = append(sums, math.Abs(modulo(float64(now.OffsetUsec+other.OffsetUsec))))
 			}
-			if b := now.ErrorBound; !ok || off > float64(b.Microseconds())+1 || b > 50*time.Millisecond ||
-				now.Steps > 0 {
+			bound := now.ErrorBound
+			isBeyond := off > float64(bound.Microseconds())+1
+			if !ok || isBeyond || bound > 50*time.Millisecond || now.Steps > 0 {
 				wrong++
 			}
 		}
@@ -184,11 +206,13 @@ func TestRecordings(t *testing.T) {
 		if s.files[0] == "browser" {
 			old = 20
 		}
-		gotErr, gotSum := testkit.OrNaN(errs, 0.99), testkit.OrNaN(sums, 0.99)
-		t.Logf("%s: %v datagrams; p99 of the error %.0f us, of the disagreement %.0f us; %d unknown, beyond their bound, with one of over 50 ms, or after a step",
+		gotErr := testkit.OrNaN(errs, 0.99)
+		gotSum := testkit.OrNaN(sums, 0.99)
+		t.Logf("%s: %v datagrams; p99 of the error %.0f us, of the disagreement %.0f us; "+
+			"%d unknown, beyond their bound, with one of over 50 ms, or after a step",
 			s.files, datagrams, gotErr, gotSum, wrong)
-		if gotErr > s.most || gotSum > s.most || slices.Min(datagrams[:len(files)]) < s.least ||
-			wrong > old {
+		fewest := slices.Min(datagrams[:len(files)])
+		if gotErr > s.most || gotSum > s.most || fewest < s.least || wrong > old {
 			t.Errorf("want at most %.0f us, and %d datagrams", s.most, s.least)
 		}
 	}
@@ -218,17 +242,25 @@ func TestFormat(t *testing.T) {
 			case Answered:
 				fmt.Fprint(sum, "answer ", e.LocalUsec, " ", e.Answer.Stats.Datagrams, " ",
 					e.Answer.Stats.QueuedSpans)
-				if s := &e.Answer.Snapshot; e.Answer.OK {
-					if s.StepSeen || !math.IsInf(s.SkewError, 1) { // these files are older than both
+				if e.Answer.OK {
+					s := &e.Answer.Snapshot
+					// These files are older than both.
+					if s.StepSeen || !math.IsInf(s.SkewError, 1) {
 						t.Errorf("%s: not in the file: %+v", name, s)
 					}
 					scatter := s.FloorScatter
 					if scatter == 0 {
 						scatter = time.Second // as the file says it
 					}
-					fmt.Fprint(sum, " ", s.OffsetUsec, " ", int64(s.ErrorBound), " ",
-						int64(s.MinimumOneWayDelay), " ",
-						int64(scatter), " ", int64(s.Age), " ", int64(s.SinceStep), " ", math.Float64bits(s.Skew), " ", s.Steps)
+					fmt.Fprint(sum,
+						" ", s.OffsetUsec,
+						" ", int64(s.ErrorBound),
+						" ", int64(s.MinimumOneWayDelay),
+						" ", int64(scatter),
+						" ", int64(s.Age),
+						" ", int64(s.SinceStep),
+						" ", math.Float64bits(s.Skew),
+						" ", s.Steps)
 				}
 				fmt.Fprintln(sum)
 			}

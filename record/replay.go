@@ -41,13 +41,15 @@ func Replay(recordings ...io.Reader) func(yield func(Moment, error) bool) {
 	return func(yield func(Moment, error) bool) {
 		ends, c, err := begin(recordings)
 		for ends[0].more() || ends[1].more() {
-			i, at := 0, [2]uint64{ends[0].ahead.LocalUsec, ends[1].ahead.LocalUsec}
+			i := 0
+			at := [2]uint64{ends[0].ahead.LocalUsec, ends[1].ahead.LocalUsec}
 			if !ends[0].more() ||
 				ends[1].more() && at[0] != 0 && (at[1] == 0 || c.secondIsNext(at[0], at[1])) {
 				i = 1 // a Reset at the beginning has no time and comes first
 			}
 			m := ends[i].play()
-			m.End, m.AtUsec = i, c.at(i, m.LocalUsec)
+			m.End = i
+			m.AtUsec = c.at(i, m.LocalUsec)
 			m.Ends = [2]*timesync.TimeSynchronizer{ends[0].sync, ends[1].sync}
 			if !yield(m, nil) {
 				return
@@ -140,7 +142,9 @@ func survey(recording []byte) (s surveyed) {
 			s.wall = uint64(m.Wall.UnixMicro()) - m.LocalUsec
 			dated = true
 		}
-		if now, ok := p.sync.Snapshot(m.LocalUsec); ok && m.Kind == Answered && (anchor || !s.known) {
+		now, ok := p.sync.Snapshot(m.LocalUsec)
+		isNews := anchor || !s.known
+		if ok && m.Kind == Answered && isNews {
 			s.offset = uint64(now.OffsetUsec)
 			s.known = true
 			s.anchored = anchor
@@ -151,9 +155,12 @@ func survey(recording []byte) (s surveyed) {
 
 // clocks converts between the clocks of two recordings.
 type clocks struct {
-	sync   *timesync.TimeSynchronizer // the first end's, or nil with one recording
-	offset uint64                     // us: the second clock minus the first while sync does not know
-	turns  uint64                     // us: multiples of 67.1 s that sync does not know
+	// sync is the first end's, or nil with one recording.
+	sync *timesync.TimeSynchronizer
+	// offset is the second clock minus the first, in us, while sync does not know.
+	offset uint64
+	// turns are multiples of 67.1 s that sync does not know, in us.
+	turns uint64
 }
 
 // ringBits is how many bits of the offset datagrams show. 2^26 us are 67.1 s.

@@ -110,6 +110,11 @@ func TestHangingWriter(t *testing.T) {
 // later calls are not recorded.
 func TestBrokenWriter(t *testing.T) {
 	takesNothing := func() (int, error) { return 0, nil }
+	panics := func() (int, error) { panic("broken") }
+	exits := func() (int, error) {
+		runtime.Goexit()
+		return 0, nil
+	}
 	for name, c := range map[string]struct {
 		first, second, then func() (int, error)
 		says                string
@@ -117,8 +122,8 @@ func TestBrokenWriter(t *testing.T) {
 		dropped             uint64
 	}{
 		"takes nothing": {takesNothing, takesNothing, takesNothing, io.ErrShortWrite.Error(), 0, 1},
-		"panics":        {takesAll, func() (int, error) { panic("broken") }, takesAll, "broken", 2, 2},
-		"exits":         {takesAll, func() (int, error) { runtime.Goexit(); return 0, nil }, takesAll, "Fatal", 2, 2},
+		"panics":        {takesAll, panics, takesAll, "broken", 2, 2},
+		"exits":         {takesAll, exits, takesAll, "Fatal", 2, 2},
 	} {
 		g := &gate{}
 		g.let(c.first)
