@@ -255,7 +255,8 @@ func TestReset(t *testing.T) {
 	e := jitter.Estimator{Share: 0.1}
 	s := newSource(7, 16*ms)
 	s.feed(&e, 1000)
-	if e.Reset(); e != (jitter.Estimator{Share: 0.1}) {
+	e.Reset()
+	if e != (jitter.Estimator{Share: 0.1}) {
 		t.Errorf("something is left: %+v", e)
 	}
 }

@@ -18,7 +18,8 @@ const (
 func backPair() (l *link.Link, now uint64) {
 	var own, far link.Link
 	for now = 1e9; now < 1e9+10e6; now += 100_000 {
-		there, back := own.AppendHeader(nil, now), far.AppendHeader(nil, now+backAhead)
+		there := own.AppendHeader(nil, now)
+		back := far.AppendHeader(nil, now+backAhead)
 		far.ReadHeader(there, now+backAhead+backDelay)
 		own.ReadHeader(back, now+backDelay)
 	}

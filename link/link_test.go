@@ -25,7 +25,9 @@ func newPair(t *testing.T, seed uint64) *model {
 	m := newModel(t, seed, 20*ms)
 	for i, e := range m.ends {
 		e.clock.SetRate(0, 0)
-		m.delay[i], m.jitter[i], m.loss[i] = 15*ms, 10*ms, 0.1
+		m.delay[i] = 15 * ms
+		m.jitter[i] = 10 * ms
+		m.loss[i] = 0.1
 	}
 	return m
 }
@@ -123,7 +125,8 @@ func TestFreshBesideOld(t *testing.T) {
 
 func TestAllocations(t *testing.T) {
 	var a, b Link
-	now, buf := uint64(0), make([]byte, 0, 100)
+	now := uint64(0)
+	buf := make([]byte, 0, 100)
 	if n := testing.AllocsPerRun(1000, func() {
 		now += 16_000
 		buf = append(a.AppendHeader(buf[:0], now), 1, 2, 3)

@@ -123,7 +123,10 @@ func (m *model) look(i int) {
 	if ok && e.read && forward && back < 0 && s.Steps == e.steps {
 		m.fail("end %d: the remote time goes back by %d us, and no step is counted", i, -back)
 	}
-	e.local, e.remote, e.steps, e.read = local, s.RemoteUsec, s.Steps, ok
+	e.local = local
+	e.remote = s.RemoteUsec
+	e.steps = s.Steps
+	e.read = ok
 }
 
 // misses says of which end it is not so that it knows what datagrams can show, the truth but for
@@ -222,7 +225,8 @@ func (m *model) event() {
 
 func (m *model) startAnew(i int, step int64) {
 	m.did("end %d starts anew, %d us ahead of before", i, step)
-	m.ends[i].Link, m.ends[i].read = new(Link), false
+	m.ends[i].Link = new(Link)
+	m.ends[i].read = false
 	m.ends[i].clock.Step(m.Now(), step)
 	m.starts = append(m.starts, m.Now())
 }
@@ -236,7 +240,8 @@ const healedButFor = 5000
 //
 //	go test ./link -run TestModel -model.runs 100000 -model.seed 12345
 func TestModel(t *testing.T) {
-	runs, missed := modelRuns(), 0
+	runs := modelRuns()
+	missed := 0
 	for seed := *modelSeed; seed < *modelSeed+uint64(runs); seed++ {
 		m := newModel(t, seed, second/20)
 		m.run(second + m.draw(10*second)) // a start is over after some round trips

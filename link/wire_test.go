@@ -126,7 +126,8 @@ func p99(v []float64) float64 { return testkit.Quantile(v, 0.99) }
 
 // medianMost is how a table says so; what is never over is so from limit on.
 func medianMost(v []float64, limit float64, never string) string {
-	median, most := p50(v), testkit.Quantile(v, 1)
+	median := p50(v)
+	most := testkit.Quantile(v, 1)
 	switch {
 	case median >= limit:
 		return never

@@ -146,7 +146,8 @@ func (c *Clock) check(reply []byte, nowUsec uint64) (r *request, x Exchange, v V
 	if i < 0 {
 		return nil, x, UnknownRequest
 	}
-	if r = &asked[i]; r.answered {
+	r = &asked[i]
+	if r.answered {
 		return nil, x, Duplicate
 	}
 	x = Exchange{

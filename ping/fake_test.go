@@ -33,7 +33,8 @@ func play(t *testing.T, worlds int, world func(r *rand.Rand)) {
 	r := random(t)
 	for i := range worlds {
 		seed := r.Uint64()
-		if world(rand.New(rand.NewPCG(seed, 0))); t.Failed() {
+		world(rand.New(rand.NewPCG(seed, 0)))
+		if t.Failed() {
 			t.Fatalf("world %d of %d, seed %#x", i, worlds, seed)
 		}
 	}

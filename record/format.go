@@ -137,7 +137,8 @@ func (c *coder) number(v uint64, n int) uint64 {
 
 // take returns the next n bytes, or none if fewer are left.
 func (c *coder) take(n int) (b []byte) {
-	if c.bad = c.bad || n < 0 || n > len(c.b); !c.bad {
+	c.bad = c.bad || n < 0 || n > len(c.b)
+	if !c.bad {
 		b = c.b[:n]
 		c.b = c.b[n:]
 	}
@@ -276,7 +277,8 @@ func (c *coder) known(e *Event) {
 	s := &e.Answer.Snapshot
 	stats.Datagrams = c.uvarint(stats.Datagrams)
 	stats.QueuedSpans = uint32(c.uvarint(uint64(stats.QueuedSpans)))
-	if e.Answer.OK = e.Answer.OK || len(c.b) > 0 && c.reads; !e.Answer.OK {
+	e.Answer.OK = e.Answer.OK || len(c.b) > 0 && c.reads
+	if !e.Answer.OK {
 		return
 	}
 	s.OffsetUsec = c.varint(s.OffsetUsec)

@@ -48,7 +48,8 @@ func FuzzRead(f *testing.F) {
 			n := 0
 			var last error
 			for m, err := range Replay(bytes.NewReader(b)) {
-				if last = err; err == nil {
+				last = err
+				if err == nil {
 					n++
 					everything(m.Ends[0], m.LocalUsec)
 				}

@@ -144,7 +144,8 @@ func life(rng *rand.Rand, r *Recorder, calls int, did func(local uint64)) {
 		case 4:
 			if rng.IntN(10) == 0 {
 				r.Reset()
-				if did(local); r.IsSynchronized() {
+				did(local)
+				if r.IsSynchronized() {
 					panic("no Reset")
 				}
 			}
@@ -183,7 +184,8 @@ func recording(t testing.TB, seed uint64, calls int, did func(r *Recorder, local
 	n := 0
 	life(rand.New(rand.NewPCG(seed, 34)), r, calls, func(local uint64) {
 		did(r, local)
-		if n++; n%40 == 0 {
+		n++
+		if n%40 == 0 {
 			r.Flush()
 		}
 	})
@@ -362,7 +364,8 @@ func (c meeting) inOrder(t *testing.T, files [2]*bytes.Buffer) {
 			}
 		}
 		if m.Kind == Datagram {
-			if n[m.End]++; at+1000 < last {
+			n[m.End]++
+			if at+1000 < last {
 				wrong++
 			}
 			last = max(last, at)
@@ -391,7 +394,8 @@ func TestDamaged(t *testing.T) {
 	blocks := map[int]int{len(magic): 0} // where each begins or ends: events before
 	r := &reader{src: bytes.NewReader(whole)}
 	for n := range want {
-		if r.next(); len(r.waiting) == 0 {
+		r.next()
+		if len(r.waiting) == 0 {
 			blocks[int(r.at)] = n + 1
 		}
 	}
@@ -487,7 +491,11 @@ func TestNoAllocations(t *testing.T) {
 		feed(r, &local, 120)
 		r.Anchor(local, local)
 	}
-	check(t, testing.AllocsPerRun(20, func() { writes(many); writes(one) }), 0, "allocations")
+	both := func() {
+		writes(many)
+		writes(one)
+	}
+	check(t, testing.AllocsPerRun(20, both), 0, "allocations")
 }
 
 // feed gives a synchronizer or a Recorder n datagrams of a stream of 60 a second, with a report

@@ -59,7 +59,8 @@ func Replay(recordings ...io.Reader) func(yield func(Moment, error) bool) {
 		if second != nil {
 			second = fmt.Errorf("the second recording: %w", second)
 		}
-		if err = errors.Join(err, ends[0].failure(), second); err != nil {
+		err = errors.Join(err, ends[0].failure(), second)
+		if err != nil {
 			yield(Moment{}, err)
 		}
 	}
@@ -198,7 +199,8 @@ func (c *clocks) second(first uint64) uint64 {
 // at returns both clocks' readings when that of one end reads local. With one recording the other
 // is 0.
 func (c *clocks) at(end int, local uint64) (at [2]uint64) {
-	switch at[end] = local; {
+	at[end] = local
+	switch {
 	case c.sync == nil:
 	case end == 0:
 		at[1] = c.second(local)

@@ -229,7 +229,8 @@ func TestSeldomStates(t *testing.T) {
 		h.run(20e6)
 		frames, starved := 0, 0
 		h.shown = func(at, newest Time) {
-			if frames++; at.Sub(newest) > 0 {
+			frames++
+			if at.Sub(newest) > 0 {
 				starved++
 			}
 		}

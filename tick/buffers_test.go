@@ -139,7 +139,8 @@ func (w *way) told(read Welcome) {
 		_ = w.client.OnWelcome(read, now)
 	}
 	if at, known := w.client.ServerTime(now); w.state && known {
-		if w.states++; at.Duration() > Hz(60).Duration(read.Tick-1) {
+		w.states++
+		if at.Duration() > Hz(60).Duration(read.Tick-1) {
 			w.lateStates++
 		}
 		w.client.AcceptState(read.Epoch, read.Tick, now)
@@ -826,7 +827,8 @@ func FuzzArrivals(f *testing.F) {
 			t.Fatalf("%+v, newest %d", a, newest)
 		}
 		var read arrivals
-		if read.read(a.append(nil)); read != a {
+		read.read(a.append(nil))
+		if read != a {
 			t.Fatalf("%+v is read as %+v", a, read)
 		}
 	})

@@ -68,7 +68,8 @@ func (f *follower) add(a arrival, nowUsec uint64) {
 
 // inRow counts how many are late in a row. Those from before the clock was set do not count.
 func (f *follower) inRow(late bool) {
-	if f.row++; !late {
+	f.row++
+	if !late {
 		f.row = 0
 	}
 }

@@ -203,8 +203,15 @@ func (r *recorder) handlers() Handlers {
 	}
 }
 
-func (r *recorder) server(cfg ServerConfig) ServerConfig { cfg.Handlers = r.handlers(); return cfg }
-func (r *recorder) client(cfg ClientConfig) ClientConfig { cfg.Handlers = r.handlers(); return cfg }
+func (r *recorder) server(cfg ServerConfig) ServerConfig {
+	cfg.Handlers = r.handlers()
+	return cfg
+}
+
+func (r *recorder) client(cfg ClientConfig) ClientConfig {
+	cfg.Handlers = r.handlers()
+	return cfg
+}
 
 func (r *recorder) of(k EventKind) []Event {
 	return slices.DeleteFunc(slices.Clone(r.events), func(e Event) bool { return e.Kind != k })

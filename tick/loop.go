@@ -261,10 +261,12 @@ func (g *loop) due(nowUsec uint64, single bool) int {
 	if g.now.known {
 		g.frames.add(gap)
 	}
-	if g.role.steer(); !g.now.known {
+	g.role.steer()
+	if !g.now.known {
 		return 0
 	}
-	if g.publish(); g.now.paused { // the role has just found a pause
+	g.publish()
+	if g.now.paused { // the role has just found a pause
 		return 0
 	}
 	return g.plan(gap, single)
@@ -350,7 +352,10 @@ func (g *loop) step(old time.Duration, all bool) {
 func (g *loop) renumber(next Tick, e Event) {
 	old := g.reads.nextTick()
 	g.reads.setNextTick(next)
-	if e.First, e.Last, e.Again = min(old, next), max(old, next)-1, next < old; !e.Again {
+	e.First = min(old, next)
+	e.Last = max(old, next) - 1
+	e.Again = next < old
+	if !e.Again {
 		g.stats.Skipped += uint64(next - old)
 	}
 	g.report(e)
@@ -528,7 +533,10 @@ func (g *loop) report(e Event) {
 	g.events = append(g.events, e)
 }
 
-func (g *loop) publish() { s := g.now; g.reads.snap.Store(&s) }
+func (g *loop) publish() {
+	s := g.now
+	g.reads.snap.Store(&s)
+}
 
 // hear notes that the other side is heard, and reports it if it was silent.
 func (g *loop) hear(v *vitals, peer, nowUsec uint64) {

@@ -94,7 +94,10 @@ func newMatch(t *testing.T, seed uint64, stop simnet.ClockEvent) *match {
 	m.spoke = machine(simnet.ClockSpec{SkewPPM: -30, Events: []simnet.ClockEvent{stop}}, seed+1)
 	m.startServer(ServerConfig{})
 	m.startClient()
-	m.world.Every(sec/60, 0, func() { m.serverSends(); m.clientSends() })
+	m.world.Every(sec/60, 0, func() {
+		m.serverSends()
+		m.clientSends()
+	})
 	m.world.Every(ms(4), 0, func() {
 		if m.server != nil {
 			m.server.Advance(m.hub.now())

@@ -160,7 +160,8 @@ func TestLateShare(t *testing.T) {
 		for _, share := range shares {
 			w := newWay(t, ClientConfig{LateShare: share})
 			w.jitter = jitter
-			if w.state = states; states {
+			w.state = states
+			if states {
 				w.every = 17_000
 			}
 			run := func(d time.Duration) {

@@ -180,7 +180,8 @@ func (g *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	g.hear(&p.heard, peer, nowUsec)
 	next := g.nextTick()
 	// it came before the tick ran, and was read after
-	if late = n < next; late && int64(nowUsec-g.atUsec) < 0 {
+	late = n < next
+	if late && int64(nowUsec-g.atUsec) < 0 {
 		nowUsec = g.atUsec
 	}
 	// A server that cannot keep up is where its ticks are.
@@ -254,7 +255,8 @@ func (g *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	zero, at := g.now.origin(nowUsec)
 	if course := g.now.courses[predicted]; course.piece(nowUsec).still != g.now.paused {
 		next := course.last() // within the reader margin what comes counts
-		if at = next.base; !next.still {
+		at = next.base
+		if !next.still {
 			zero = next.from - uint64(wholeUsec(at))
 		}
 	}

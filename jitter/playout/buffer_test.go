@@ -371,7 +371,8 @@ func TestOutputCounts(t *testing.T) {
 func TestJitterBeyondMost(t *testing.T) {
 	i := 0
 	delay := func() time.Duration {
-		if i++; i%33 == 0 {
+		i++
+		if i%33 == 0 {
 			return 600 * ms
 		}
 		return 30 * ms

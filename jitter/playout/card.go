@@ -211,7 +211,8 @@ func (c *Card) measure(nowUsec uint64, queued int64) {
 		c.place += off * -math.Expm1(-passed/placeUsec)
 		return
 	}
-	if c.jumps++; c.jumps >= jumpTimes {
+	c.jumps++
+	if c.jumps >= jumpTimes {
 		c.jumps = 0
 		c.place += off
 	}
