@@ -352,7 +352,8 @@ func TestRoutes(t *testing.T) {
 		if c.there != -c.back {
 			m.judge(name+": the offset moves by, us", moved.most(), c.most, c.most/2)
 			seen := c.seen.Seconds()
-			m.judge("  the minimum one-way delay is wrong by 1 ms for, s", wrong.most(), seen, seen/2)
+			m.judge("  the minimum one-way delay is wrong by 1 ms for, s",
+				wrong.most(), seen, seen/2)
 		} else {
 			m.note(name+": the offset moves by, us", moved.most())
 		}
