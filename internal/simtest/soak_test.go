@@ -15,7 +15,8 @@ import (
 	"timesync/internal/testkit"
 )
 
-var soakDays = flag.Float64("soak.days", 0, "simulated days of TestSoak (default 0.25, 0.05 with -short)")
+var soakDays = flag.Float64("soak.days", 0,
+	"simulated days of TestSoak (default 0.25, 0.05 with -short)")
 
 const (
 	heardIn = 2500 * ms // by then after a restart the first report has come: they go every 2 s
@@ -48,7 +49,10 @@ func (s *siege) runs(side int, ppm float64) { s.clocks[side].SetRate(s.now, ppm)
 
 // soakFaults are harmless where they set no clock, so that the bound holds all the time.
 var soakFaults = []attack{
-	{name: "clock set", begin: atOnce(func(s *siege, side int) { s.set(side, int64(s.Sign()*s.LogBetween(1e3, 3600e6))) })},
+	{name: "clock set", begin: atOnce(func(s *siege, side int) {
+		step := s.Sign() * s.LogBetween(1e3, 3600e6)
+		s.set(side, int64(step))
+	})},
 	{name: "clock slewed", begin: upset(1e6, 60e6, func(s *siege, side int) func() {
 		ppm := s.clocks[side].PPM()
 		s.runs(side, ppm+s.Sign()*s.Between(100, 500))
@@ -66,7 +70,8 @@ var soakFaults = []attack{
 	})},
 	{name: "1 or 2 absurd stamps", harmless: true, begin: atOnce(func(s *siege, side int) {
 		for range 1 + s.R.IntN(2) {
-			s.take(side, datagram{stamp: timesync.NewCounter24(s.R.Uint64())}, s.clocks[side].Usec(s.now))
+			absurd := datagram{stamp: timesync.NewCounter24(s.R.Uint64())}
+			s.take(side, absurd, s.clocks[side].Usec(s.now))
 		}
 	})},
 	{name: "silence", harmless: true, begin: upset(1e6, 3600e6, func(s *siege, side int) func() {
@@ -77,7 +82,8 @@ var soakFaults = []attack{
 	})},
 	{name: "another route", harmless: true, begin: atOnce(func(s *siege, side int) {
 		e := &s.ends[side]
-		e.base = min(max(e.base+usecs(s.Sign()*s.LogBetween(100, 50e3)), ms), 100*ms)
+		change := usecs(s.Sign() * s.LogBetween(100, 50e3))
+		e.base = min(max(e.base+change, ms), 100*ms)
 		e.build()
 	})},
 	{name: "queue", harmless: true, begin: upset(0.2e6, 60e6, func(s *siege, side int) func() {
@@ -97,8 +103,12 @@ var soakFaults = []attack{
 
 // loses lets datagrams from an end and those to it be lost.
 func (s *siege) loses(side int, from, to float64) func() {
-	s.ways[side].loss, s.ways[1-side].loss = from, to
-	return func() { s.ways[0].loss, s.ways[1].loss = 0, 0 }
+	s.ways[side].loss = from
+	s.ways[1-side].loss = to
+	return func() {
+		s.ways[0].loss = 0
+		s.ways[1].loss = 0
+	}
 }
 
 // toll is what a kind of fault did: how many ends had a bound that was wrong, or not back in time.
@@ -114,14 +124,20 @@ type soak struct {
 
 // fault plays one, and the calm after it. Of each end only the first miss of a kind counts.
 func (s *soak) fault(x *toll) {
-	was, lasting := s.calm, usecs(s.Between(40e6, 120e6))
-	s.calm, s.from, s.after = [2]float64{}, s.now, func() {}
+	was := s.calm
+	lasting := usecs(s.Between(40e6, 120e6))
+	s.calm = [2]float64{}
+	s.from = s.now
+	s.after = func() {}
 	var beyond, slow [2]bool
 	miss := func(n *int, once *[2]bool, q *query) {
-		if !once[q.side] {
-			*n, once[q.side] = *n+1, true
-			s.misses = append(s.misses, fmt.Sprintf("%v after %s: %s, before it at most %.0f us", s.now-s.to, s.attack.name, q.in(s.duel), was[q.side]))
+		if once[q.side] {
+			return
 		}
+		once[q.side] = true
+		*n++
+		s.misses = append(s.misses, fmt.Sprintf("%v after %s: %s, before it at most %.0f us",
+			s.now-s.to, s.attack.name, q.in(s.duel), was[q.side]))
 	}
 	s.onQuery = func(q *query) {
 		since := s.now - s.to // negative while it lasts
@@ -158,7 +174,9 @@ func TestSoak(t *testing.T) {
 	var crystal [2]float64
 	for side := range s.ends {
 		e := &s.ends[side]
-		e.base, e.period, s.ways[side].jitter = usecs(s.Between(10e3, 40e3)), usecs(1e6/60), ms
+		e.base = usecs(s.Between(10e3, 40e3))
+		e.period = usecs(1e6 / 60)
+		s.ways[side].jitter = ms
 		e.build()
 		crystal[side] = s.clocks[side].PPM()
 	}
@@ -174,9 +192,12 @@ func TestSoak(t *testing.T) {
 		s.fault(&tolls[kind])
 	}
 	for kind, x := range tolls {
-		n := float64(2 * max(x.n, 1))
-		m.misses(fmt.Sprintf("%s, %d times: %% of the ends beyond the bound outside of the windows", soakFaults[kind].name, x.n), 100*float64(x.beyond)/n, 0, soakMisses)
-		m.misses("  % of the ends whose bound is not back after 15 s", 100*float64(x.slow)/n, 0, soakMisses)
+		what := fmt.Sprintf("%s, %d times: %% of the ends beyond the bound outside of the windows",
+			soakFaults[kind].name, x.n)
+		ends := float64(2 * max(x.n, 1))
+		m.misses(what, 100*float64(x.beyond)/ends, 0, soakMisses)
+		m.misses("  % of the ends whose bound is not back after 15 s",
+			100*float64(x.slow)/ends, 0, soakMisses)
 	}
 	t.Logf("%.2f days, misses\n%s", days, strings.Join(s.misses, "\n"))
 }
