@@ -69,10 +69,10 @@ func newEnvelope(p []drawnPoint) (e envelope) {
 	for _, q := range p { // in the order of x: the lower hull
 		mean += q.x
 		h := e.hull
-		for n := len(h); n >= 2 && (h[n-1].d-h[n-2].d)*(q.x-h[n-2].x) >= (q.d-h[n-2].d)*(h[n-1].x-h[n-2].x); n = len(h) {
-			h = h[:n-1]
+		for len(h) >= 2 && !isConvex(h[len(h)-2], h[len(h)-1], q) {
+			h = h[:len(h)-1]
 		}
-		if n := len(h); n == 1 && h[0].x == q.x {
+		if len(h) == 1 && h[0].x == q.x {
 			if q.d >= h[0].d {
 				continue
 			}
@@ -81,11 +81,13 @@ func newEnvelope(p []drawnPoint) (e envelope) {
 		e.hull = append(h, q)
 	}
 	mean /= float64(len(p)) // the edge below the mean is closest to all points
-	e.x0, e.a = e.hull[0].x, e.hull[0].d
+	e.x0 = e.hull[0].x
+	e.a = e.hull[0].d
 	for i := 1; i < len(e.hull); i++ {
 		from, to := e.hull[i-1], e.hull[i]
 		if to.x >= mean || i+1 == len(e.hull) {
-			e.x0, e.a = from.x, from.d
+			e.x0 = from.x
+			e.a = from.d
 			if to.x > from.x {
 				e.b = (to.d - from.d) / (to.x - from.x)
 			}
@@ -93,7 +95,8 @@ func newEnvelope(p []drawnPoint) (e envelope) {
 		}
 	}
 	const parts = 12
-	first, span := p[0].x, max(p[len(p)-1].x-p[0].x, 1e-3)
+	first := p[0].x
+	span := max(p[len(p)-1].x-first, 1e-3)
 	var least [parts]float64
 	for i := range least {
 		least[i] = math.Inf(1)
@@ -114,16 +117,26 @@ func newEnvelope(p []drawnPoint) (e envelope) {
 	return e
 }
 
+// isConvex says that b is below the line from a to c, all in the order of x.
+func isConvex(a, b, c drawnPoint) bool {
+	return (b.d-a.d)*(c.x-a.x) < (c.d-a.d)*(b.x-a.x)
+}
+
 func newDrawnOracle(marks []sim.Mark, until time.Duration, points [2][]drawnPoint) *drawnOracle {
 	o := &drawnOracle{}
 	for _, m := range append([]sim.Mark{{Who: sim.OfClocks}}, marks...) {
-		x := m.At.Seconds()
-		if n := len(o.periods); m.Who == sim.OfClocks && m.At < until && (n == 0 || x > o.periods[n-1].from) {
-			if n > 0 {
-				o.periods[n-1].to = x
-			}
-			o.periods = append(o.periods, oraclePeriod{from: x, to: until.Seconds()})
+		if m.Who != sim.OfClocks || m.At >= until {
+			continue
 		}
+		x := m.At.Seconds()
+		if n := len(o.periods); n > 0 {
+			last := &o.periods[n-1]
+			if x <= last.from {
+				continue
+			}
+			last.to = x
+		}
+		o.periods = append(o.periods, oraclePeriod{from: x, to: until.Seconds()})
 	}
 	for way, p := range points {
 		next := 0
@@ -134,15 +147,23 @@ func newDrawnOracle(marks []sim.Mark, until time.Duration, points [2][]drawnPoin
 			}
 			inside := p[begin:next]
 			if from > 0 { // what was sent before belongs to neither side
-				inside = slices.DeleteFunc(slices.Clone(inside), func(q drawnPoint) bool { return q.sent < from })
+				inside = slices.DeleteFunc(slices.Clone(inside), func(q drawnPoint) bool {
+					return q.sent < from
+				})
 			}
 			if len(inside) >= minPoints {
-				period.pieces[way] = append(period.pieces[way], oraclePiece{from: from, to: to, envelope: newEnvelope(inside), marked: marked})
+				period.pieces[way] = append(period.pieces[way], oraclePiece{
+					from:     from,
+					to:       to,
+					envelope: newEnvelope(inside),
+					marked:   marked,
+				})
 			}
 		}
 		for i := range o.periods {
 			period := &o.periods[i]
-			from, marked := period.from, false
+			from := period.from
+			marked := false
 			for _, m := range marks {
 				x := m.At.Seconds()
 				marked = marked || m.Who == way && x == from
@@ -170,8 +191,13 @@ func (p *oraclePeriod) agreeing() (all []slope) {
 			if both <= 0 || math.Abs(in.b+out.b) >= 3*math.Hypot(in.sd, out.sd)+0.2 {
 				continue
 			}
-			u, v := 1/(in.sd*in.sd), 1/(out.sd*out.sd)
-			all = append(all, slope{(u*in.b - v*out.b) / (u + v), math.Sqrt(1 / (u + v)), both})
+			u := 1 / (in.sd * in.sd)
+			v := 1 / (out.sd * out.sd)
+			all = append(all, slope{
+				rate:   (u*in.b - v*out.b) / (u + v),
+				sd:     math.Sqrt(1 / (u + v)),
+				weight: both,
+			})
 		}
 	}
 	return all
@@ -186,7 +212,11 @@ func (o *drawnOracle) fitRates() {
 		all = append(all, p.agreeing()...)
 		for way := range 2 {
 			for _, s := range p.pieces[way] {
-				single = append(single, slope{s.b * float64(1-2*way), s.sd, s.to - s.from})
+				single = append(single, slope{
+					rate:   s.b * float64(1-2*way),
+					sd:     s.sd,
+					weight: s.to - s.from,
+				})
 			}
 		}
 	}
@@ -197,8 +227,9 @@ func (o *drawnOracle) fitRates() {
 	for i := range o.periods {
 		p := &o.periods[i]
 		p.rate = usual.rate
-		if m, ok := mostUsual(p.agreeing()); ok && math.Abs(m.rate-usual.rate) > 4*math.Hypot(m.sd, usual.sd)+1 {
-			p.rate = m.rate
+		own, ok := mostUsual(p.agreeing())
+		if ok && math.Abs(own.rate-usual.rate) > 4*math.Hypot(own.sd, usual.sd)+1 {
+			p.rate = own.rate
 		}
 	}
 }
@@ -214,11 +245,19 @@ func mostUsual(all []slope) (best slope, ok bool) {
 		for _, b := range all {
 			if math.Abs(a.rate-b.rate) < 3*math.Hypot(a.sd, b.sd)+0.5 {
 				w := 1 / (b.sd * b.sd)
-				sum, weights, time = sum+w*b.rate, weights+w, time+b.weight/(1+b.sd)
+				sum += w * b.rate
+				weights += w
+				time += b.weight / (1 + b.sd)
 			}
 		}
 		if time > most {
-			most, best, ok = time, slope{sum / weights, math.Sqrt(1 / weights), time}, true
+			most = time
+			best = slope{
+				rate:   sum / weights,
+				sd:     math.Sqrt(1 / weights),
+				weight: time,
+			}
+			ok = true
 		}
 	}
 	return best, ok
@@ -238,9 +277,12 @@ func (o *drawnOracle) fitLevels() {
 			sign := float64(1 - 2*way)
 			for j := range p.pieces[way] {
 				s := &p.pieces[way][j]
-				residual := func(x, d float64) float64 { return d - sign*(p.start+p.rate*(x-p.from)) }
+				residual := func(x, d float64) float64 {
+					return d - sign*(p.start+p.rate*(x-p.from))
+				}
 				if math.Abs(s.b-sign*p.rate) > 4*s.sd+0.5 {
-					s.level, s.end = residual(s.from, s.at(s.from)), residual(s.to, s.at(s.to))
+					s.level = residual(s.from, s.at(s.from))
+					s.end = residual(s.to, s.at(s.to))
 				} else {
 					s.level = math.Inf(1)
 					for _, q := range s.hull {
@@ -249,18 +291,22 @@ func (o *drawnOracle) fitLevels() {
 					s.end = s.level
 				}
 				if before := last[way]; j == 0 && before != nil {
-					known[way], alone[way] = true, !s.marked
-					says[way], noise[way] = sign*(s.level-before.end), s.noise+before.noise
+					known[way] = true
+					alone[way] = !s.marked
+					says[way] = sign * (s.level - before.end)
+					noise[way] = s.noise + before.noise
 				}
 			}
 		}
 		jump := 0.0
+		bothCount := known[0] && known[1] && alone[0] == alone[1]
 		switch a, b := says[0], says[1]; {
 		case i == 0 || !known[0] && !known[1]:
-		case known[0] && known[1] && alone[0] == alone[1] && math.Abs(a-b) < 3*(noise[0]+noise[1]):
-			u, v := 1/(noise[0]*noise[0]), 1/(noise[1]*noise[1])
+		case bothCount && math.Abs(a-b) < 3*(noise[0]+noise[1]):
+			u := 1 / (noise[0] * noise[0])
+			v := 1 / (noise[1] * noise[1])
 			jump = (u*a + v*b) / (u + v)
-		case known[0] && known[1] && alone[0] == alone[1]:
+		case bothCount:
 			jump = max(min(a, b), min(max(a, b), 0)) // the median of both and 0
 		case alone[0] || !known[1]:
 			jump = a
@@ -291,7 +337,8 @@ func (o *drawnOracle) fitStart() {
 				s := &o.periods[i].pieces[way][j]
 				switch {
 				case first == nil:
-					first, start[way] = s, s.level
+					first = s
+					start[way] = s.level
 				case s.level == s.end && math.Abs(s.level-first.level) < 2*first.noise+s.noise:
 					start[way] = min(start[way], s.level)
 				}
