@@ -26,8 +26,9 @@ type upBaseline struct {
 // upBaselines returns them by scenario.
 func upBaselines() map[string]upBaseline {
 	var file struct{ Scenarios map[string]upBaseline }
-	z := must(gzip.NewReader(bytes.NewReader(must(os.ReadFile("testdata/upstream-baseline.json.gz")))))
-	must(0, json.NewDecoder(z).Decode(&file))
+	packed := must(os.ReadFile("testdata/upstream-baseline.json.gz"))
+	unpacked := must(gzip.NewReader(bytes.NewReader(packed)))
+	must(0, json.NewDecoder(unpacked).Decode(&file))
 	return file.Scenarios
 }
 
@@ -43,25 +44,34 @@ func (o *upOriginal) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 
 // upJob is a scenario in a mode, and what comes out of it, of the original and of ours.
 type upJob struct {
-	sc         *authorbench.Scenario
-	mode       authorbench.Mode
-	seeds      int
-	base       float64    // p95 of the file; NaN is none
-	p95        [2]float64 // of the error at the end where that is worse, us: the median over the seeds
-	unanswered [2]int     // polls, all seeds
+	sc    *authorbench.Scenario
+	mode  authorbench.Mode
+	seeds int
+	base  float64 // p95 of the file; NaN is none
+	// of the error at the end where that is worse, us: the median over the seeds
+	p95        [2]float64
+	unanswered [2]int // polls, all seeds
 }
 
 // play plays the scenario for both methods on identical packets.
 func (j upJob) play() *upJob {
 	var p95 [2]errors
 	for seed := range uint64(j.seeds) {
-		pairs := []sim.Pair{{A: &upOriginal{}, B: &upOriginal{}}, {A: &subject{}, B: &subject{}}}
-		var errs [2][2]errors
-		authorbench.New(j.sc, *seedFirst+seed, j.mode).Run(pairs, sim.Observer{Poll: func(o *sim.Observation) {
-			if o.At >= j.sc.Warmup() && o.OK {
-				errs[o.Pair][o.Side] = append(errs[o.Pair][o.Side], math.Abs(o.ErrUsec))
+		pairs := []sim.Pair{
+			{A: &upOriginal{}, B: &upOriginal{}},
+			{A: &subject{}, B: &subject{}},
+		}
+		var errs [2][2]errors // of a pair, at a side
+		session := authorbench.New(j.sc, *seedFirst+seed, j.mode)
+		session.Run(pairs, sim.Observer{Poll: func(o *sim.Observation) {
+			if o.At < j.sc.Warmup() {
+				return
 			}
-			j.unanswered[o.Pair] += count(o.At >= j.sc.Warmup() && !o.OK)
+			if !o.OK {
+				j.unanswered[o.Pair]++
+				return
+			}
+			errs[o.Pair][o.Side] = append(errs[o.Pair][o.Side], math.Abs(o.ErrUsec))
 		}})
 		for m, ends := range errs {
 			a, b := ends[0].quantile(0.95), ends[1].quantile(0.95)
@@ -89,10 +99,21 @@ func TestUpstream(t *testing.T) {
 	baselines := upBaselines()
 	for _, sc := range must(authorbench.Scenarios()) {
 		file := baselines[sc.Name]
-		jobs = append(jobs, upJob{sc: sc, seeds: 4, base: file.Folded},
-			upJob{sc: sc, seeds: 4, base: math.NaN(), mode: authorbench.Mode{Integrated: true}})
+		published := upJob{sc: sc, seeds: 4, base: file.Folded}
+		integrated := upJob{
+			sc:    sc,
+			mode:  authorbench.Mode{Integrated: true},
+			seeds: 4,
+			base:  math.NaN(),
+		}
+		jobs = append(jobs, published, integrated)
 		if sc.Classification == "CORE" {
-			jobs = append(jobs, upJob{sc: sc, seeds: 30, base: file.Overlay, mode: authorbench.Mode{Integrated: true, Skewed: true}})
+			jobs = append(jobs, upJob{
+				sc:    sc,
+				mode:  authorbench.Mode{Integrated: true, Skewed: true},
+				seeds: 30,
+				base:  file.Overlay,
+			})
 		}
 	}
 	results := eachSeed(len(jobs), func(i uint64) *upJob { return jobs[i].play() })
@@ -114,7 +135,8 @@ func upRecreation(t *testing.T, results []*upJob) {
 		}
 	}
 	mean := math.Exp(logs.mean())
-	t.Logf("re-created original: %d of %d more than 15 %% + 16 us off the file; geometric mean of p95 over the file's %.3f", off, n, mean)
+	t.Logf("re-created original: %d of %d more than 15 %% + 16 us off the file; "+
+		"geometric mean of p95 over the file's %.3f", off, n, mean)
 	if !(mean > 0.9 && mean < 1.1) || off*4 > n {
 		t.Error("this is not the original's benchmark")
 	}
@@ -128,20 +150,25 @@ func upMusts(m *musts, results []*upJob) {
 	for _, r := range results {
 		original, ours := r.p95[0], r.p95[1]
 		if r.unanswered[1] > r.unanswered[0] {
-			m.t.Errorf("%s %+v: %d polls without an answer, the original %d", r.sc.Name, r.mode, r.unanswered[1], r.unanswered[0])
+			m.t.Errorf("%s %+v: %d polls without an answer, the original %d",
+				r.sc.Name, r.mode, r.unanswered[1], r.unanswered[0])
 		}
 		switch {
 		case r.mode.Skewed:
 			core.add(max(ours, upLeast), max(original, upLeast))
-			if ours > 1.1*original+8 {
-				m.judge("CORE with skew: "+r.sc.Name+" p95, us", ours, 2*original+100, 1.1*original+8)
+			aim := 1.1*original + 8
+			if ours > aim {
+				m.judge("CORE with skew: "+r.sc.Name+" p95, us", ours, 2*original+100, aim)
 			}
 		case ours > 10*max(original, upLeast)+100:
-			m.t.Errorf("%s %+v: p95 %.0f us, more than ten times the original's %.0f us", r.sc.Name, r.mode, ours, original)
+			m.t.Errorf("%s %+v: p95 %.0f us, more than ten times the original's %.0f us",
+				r.sc.Name, r.mode, ours, original)
 		case r.ratio() > 3 && ours > 1000:
 			above[r.sc.Name] = true
 		}
 	}
-	m.judge("CORE with skew: geometric mean of p95 over the original's here", core.value(), 0.24, 0.19)
-	m.judge("scenarios with p95 above 3 times the original's and 1 ms", float64(len(above)), 4, 0)
+	m.judge("CORE with skew: geometric mean of p95 over the original's here",
+		core.value(), 0.24, 0.19)
+	m.judge("scenarios with p95 above 3 times the original's and 1 ms",
+		float64(len(above)), 4, 0)
 }
