@@ -19,15 +19,29 @@ import (
 // one of them is 500 ppm faster or slower for 5 to 40 s, between from and to.
 func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duration) {
 	r := newRand(seed, 's')
-	way := []struct{ base, jitter time.Duration }{{100 * us, 50 * us}, {10 * ms, 500 * us}, {20 * ms, 3 * ms}, {30 * ms, ms}}[r.IntN(4)]
-	rate := []float64{60, 60, 20, 10}[r.IntN(4)]
+	ways := []struct{ base, jitter time.Duration }{
+		{100 * us, 50 * us},
+		{10 * ms, 500 * us},
+		{20 * ms, 3 * ms},
+		{30 * ms, ms},
+	}
+	way := ways[r.IntN(len(ways))]
+	rates := []float64{60, 60, 20, 10}
+	rate := rates[r.IntN(len(rates))]
 	ppm := (300 + 700*r.Float64()) * float64(1-2*r.IntN(2))
 	if slewed {
 		ppm = math.Copysign(40, ppm)
 	}
 	var events []simnet.ClockEvent
 	clock := func(ppm float64) func(uint64) simnet.ClockSpec {
-		spec := simnet.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: ppm, SinePPM: 2, SinePeriod: 900 * sec, SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
+		spec := simnet.ClockSpec{
+			OffsetUsec: r.Uint64(),
+			SkewPPM:    ppm,
+			SinePPM:    2,
+			SinePeriod: 900 * sec,
+			SinePhase:  2 * math.Pi * r.Float64(),
+			WanderPPM:  0.01,
+		}
 		if slewed && events == nil {
 			from = simnet.Dice{R: r}.Span(40*sec, 60*sec)
 			to = from + simnet.Dice{R: r}.Span(5*sec, 40*sec)
@@ -37,7 +51,15 @@ func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duratio
 		return ofClock(spec)
 	}
 	link := path(way.base, way.jitter)
-	sc = sim.Scenario{Duration: 120 * sec, A: clock(ppm / 2), B: clock(-ppm / 2), AB: link, BA: link, RateAB: rate, RateBA: rate}
+	sc = sim.Scenario{
+		Duration: 120 * sec,
+		A:        clock(ppm / 2),
+		B:        clock(-ppm / 2),
+		AB:       link,
+		BA:       link,
+		RateAB:   rate,
+		RateBA:   rate,
+	}
 	return sc, from, to
 }
 
@@ -61,7 +83,8 @@ func fastRun(slewed bool, seed uint64) (x fast) {
 		settled := o.At > from+15*sec && (o.At < to || o.At > to+15*sec)
 		x.late = x.late || o.Pair == 1 && settled && e > 1000
 	}})
-	x.original, x.ours = all[0].p99(), all[1].p99()
+	x.original = all[0].p99()
+	x.ours = all[1].p99()
 	return x
 }
 
@@ -82,18 +105,26 @@ func TestFastClocks(t *testing.T) {
 		{"300 to 1,000 ppm apart", false, 0.005, 0.03},
 		{"slewed by 500 ppm", true, 0.05, 0.07},
 	} {
+		results := eachSeed(n, func(i uint64) fast {
+			return fastRun(kind.slewed, *seedFirst+i+1)
+		})
 		var worse, late []uint64 // seeds
-		for i, x := range eachSeed(n, func(seed uint64) fast { return fastRun(kind.slewed, *seedFirst+seed+1) }) {
+		for i, x := range results {
+			seed := *seedFirst + uint64(i) + 1
 			if x.ours > x.original {
-				worse = append(worse, *seedFirst+uint64(i)+1)
+				worse = append(worse, seed)
 			}
 			if x.late {
-				late = append(late, *seedFirst+uint64(i)+1)
+				late = append(late, seed)
 			}
 		}
-		m.misses(fmt.Sprintf("%s: of %d worlds, share worse than the original", kind.name, n), float64(len(worse))/float64(n), 0, kind.worse)
-		m.misses(fmt.Sprintf("%s: of %d worlds, share wrong by 1 ms after 15 s", kind.name, n), float64(len(late))/float64(n), 0, kind.late)
-		t.Logf("%s: seeds of those worse than the original %d, of those wrong %d", kind.name, worse, late)
+		share := func(seeds []uint64) float64 { return float64(len(seeds)) / float64(n) }
+		m.misses(fmt.Sprintf("%s: of %d worlds, share worse than the original", kind.name, n),
+			share(worse), 0, kind.worse)
+		m.misses(fmt.Sprintf("%s: of %d worlds, share wrong by 1 ms after 15 s", kind.name, n),
+			share(late), 0, kind.late)
+		t.Logf("%s: seeds of those worse than the original %d, of those wrong %d",
+			kind.name, worse, late)
 	}
 }
 
@@ -138,11 +169,26 @@ func (c oscillator) world() sim.Scenario {
 	clock := func(side uint64, skew float64) func(uint64) simnet.ClockSpec {
 		return func(seed uint64) simnet.ClockSpec {
 			r := newRand(seed, side)
-			return simnet.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: skew, SinePPM: c.ppm, SinePeriod: period,
-				SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
+			return simnet.ClockSpec{
+				OffsetUsec: r.Uint64(),
+				SkewPPM:    skew,
+				SinePPM:    c.ppm,
+				SinePeriod: period,
+				SinePhase:  2 * math.Pi * r.Float64(),
+				WanderPPM:  0.01,
+			}
 		}
 	}
 	way := path(c.base, c.jitter)
-	return sim.Scenario{Name: c.name, Duration: 300 * sec, Warmup: 30 * sec, A: clock(0, 20), B: clock(1, -20),
-		AB: way, BA: way, RateAB: c.rate, RateBA: c.rate}
+	return sim.Scenario{
+		Name:     c.name,
+		Duration: 300 * sec,
+		Warmup:   30 * sec,
+		A:        clock(0, 20),
+		B:        clock(1, -20),
+		AB:       way,
+		BA:       way,
+		RateAB:   c.rate,
+		RateBA:   c.rate,
+	}
 }
