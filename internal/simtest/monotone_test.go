@@ -41,12 +41,14 @@ func (w *watched) ask(local uint64) {
 	ts23, ok23 := w.Sync.ToRemoteTime23(local)
 	ts16, ok16 := w.Sync.ToRemoteTime16(local)
 	if ok != ok23 || ok != ok16 {
-		w.fail("at %d: RemoteTime knows %v, ToRemoteTime23 %v, ToRemoteTime16 %v", local, ok, ok23, ok16)
+		w.fail("at %d: RemoteTime knows %v, ToRemoteTime23 %v, ToRemoteTime16 %v",
+			local, ok, ok23, ok16)
 	}
 	if w.asked && !ok {
 		w.fail("at %d: no answer any more", local)
 	}
-	if w.asked = w.asked && ok; !ok {
+	if !ok {
+		w.asked = false
 		return
 	}
 	steps := w.Steps()
@@ -56,12 +58,22 @@ func (w *watched) ask(local uint64) {
 		// speed, plus the largest skew.
 		passed := float64(local - w.local)
 		ran := float64(int64(remote - w.remote)) // nearest to the last answer
-		d23, d16 := ts23.Distance(w.ts23), ts16.Distance(w.ts16)
-		if passed < 30e6 && (ran < max(passed*(0.5-0.002)-2, 0) || ran > passed*(1.5+0.002)+2 || d23 < 0 || d16 < 0 && passed < 15e6) {
-			w.fail("at %d, in %.0f us: RemoteTime runs %.0f us, ToRemoteTime23 %d, ToRemoteTime16 %d", local, passed, ran, d23, d16)
+		d23 := ts23.Distance(w.ts23)
+		d16 := ts16.Distance(w.ts16)
+		tooSlow := ran < max(passed*(0.5-0.002)-2, 0)
+		tooFast := ran > passed*(1.5+0.002)+2
+		back := d23 < 0 || d16 < 0 && passed < 15e6
+		if passed < 30e6 && (tooSlow || tooFast || back) {
+			w.fail("at %d, in %.0f us: RemoteTime runs %.0f us, ToRemoteTime23 %d, ToRemoteTime16 %d",
+				local, passed, ran, d23, d16)
 		}
 	}
-	w.asked, w.local, w.remote, w.ts23, w.ts16, w.steps = true, local, remote, ts23, ts16, steps
+	w.asked = true
+	w.local = local
+	w.remote = remote
+	w.ts23 = ts23
+	w.ts16 = ts16
+	w.steps = steps
 }
 
 // around asks 100 us before local and at it, lets something happen, and asks at local again and, if
@@ -74,7 +86,8 @@ func (w *watched) around(local uint64, happens func()) {
 	w.ask(local)
 	happens()
 	w.ask(local)
-	w.due, w.dueAt = true, local+100
+	w.due = true
+	w.dueAt = local + 100
 }
 
 // readerMargin is by how much a reader may be ahead of what comes next, or behind, in microseconds.
@@ -132,28 +145,39 @@ func TestMonotone(t *testing.T) {
 	worlds := testkit.Sized(1, 2, 2)
 	scenarios := sim.Scenarios()
 	m := newMusts(t)
-	var jumped []string
-	for i, ends := range eachSeed(len(scenarios)*worlds, func(i uint64) *[2]watched {
+	played := eachSeed(len(scenarios)*worlds, func(i uint64) *[2]watched {
 		var ends [2]watched
 		sc := scenarios[int(i)/worlds]
 		if testing.Short() {
 			sc.Duration = min(sc.Duration, 140*sec)
 		}
+		seed := i%uint64(worlds) + 1
 		for side := range ends {
-			name := fmt.Sprintf("%s, seed %d, %c: ", sc.Name, i%uint64(worlds)+1, 'A'+rune(side))
-			ends[side].fail = func(format string, args ...any) { m.fail(sc.Name, "%s", name+fmt.Sprintf(format, args...)) }
+			name := fmt.Sprintf("%s, seed %d, %c: ", sc.Name, seed, 'A'+rune(side))
+			ends[side].fail = func(format string, args ...any) {
+				m.fail(sc.Name, "%s", name+fmt.Sprintf(format, args...))
+			}
 		}
-		sim.Run(sc, i%uint64(worlds)+1, []sim.Pair{{A: &ends[0], B: &ends[1]}}, sim.Observer{Poll: func(*sim.Observation) {}})
+		pairs := []sim.Pair{{A: &ends[0], B: &ends[1]}}
+		sim.Run(sc, seed, pairs, sim.Observer{Poll: func(*sim.Observation) {}})
 		return &ends
-	}) {
+	})
+	var jumped []string
+	for i, ends := range played {
 		sc := &scenarios[i/worlds]
+		seed := i%worlds + 1
 		for side := range ends {
-			if sc.Tag&sim.Jumped == 0 && ends[side].steps > 1 {
-				jumped = append(jumped, fmt.Sprintf("%s, seed %d, %c: %d", sc.Name, i%worlds+1, 'A'+rune(side), ends[side].steps))
+			steps := ends[side].steps
+			if sc.Tag&sim.Jumped == 0 && steps > 1 {
+				jumped = append(jumped, fmt.Sprintf("%s, seed %d, %c: %d",
+					sc.Name, seed, 'A'+rune(side), steps))
 			}
 		}
 	}
-	if ends := 2 * worlds * len(scenarios); len(jumped) > 1+ends/100 { // a queue may look like a clock: at 4 of 120 ends of frames-bufferbloat
-		m.fail("steps were counted where no clock jumps", "at %d of %d ends: %q", len(jumped), ends, jumped)
+	ends := 2 * len(played)
+	// A queue may look like a clock: at 4 of 120 ends of frames-bufferbloat.
+	if len(jumped) > 1+ends/100 {
+		m.fail("steps were counted where no clock jumps",
+			"at %d of %d ends: %q", len(jumped), ends, jumped)
 	}
 }
