@@ -16,16 +16,29 @@ import (
 // lowRateWorld is a path of 2 or 20 ms each way with exponential jitter of up to 0.4 ms,
 // 1 to 20 datagrams a second and clocks 50 to 150 ppm apart. Nothing else happens.
 func lowRateWorld(seed uint64) *duel {
-	r, d := simnet.Dice{R: newRand(seed, 'l')}, newDuel(seed, 120*sec)
-	ppm, base, jitter := r.Between(50, 150)*r.Sign(), []time.Duration{2 * ms, 20 * ms}[r.R.IntN(2)], r.Span(0, 400*us)
+	d := newDuel(seed, 120*sec)
+	r := simnet.Dice{R: newRand(seed, 'l')}
+	ppm := r.Between(50, 150) * r.Sign()
+	bases := []time.Duration{2 * ms, 20 * ms}
+	base := bases[r.R.IntN(len(bases))]
+	jitter := r.Span(0, 400*us)
 	rate := r.LogBetween(1, 20)
 	for side := range d.ends {
 		if side == 1 && r.R.IntN(3) == 0 {
 			rate = r.LogBetween(1, 20)
 		}
-		clock := simnet.ClockSpec{OffsetUsec: r.R.Uint64(), SkewPPM: ppm * (0.5 - float64(side))}
-		d.ends[side] = duelEnd{rate: rate, base: base, clock: clock, delays: []simnet.Delay{simnet.Exp(jitter)}}
-		d.Happens(0, "start", "%c sends %.1f/s, %+.0f ppm, %v and %v", 'A'+rune(side), rate, clock.SkewPPM, base, jitter)
+		clock := simnet.ClockSpec{
+			OffsetUsec: r.R.Uint64(),
+			SkewPPM:    ppm * (0.5 - float64(side)),
+		}
+		d.ends[side] = duelEnd{
+			rate:   rate,
+			base:   base,
+			clock:  clock,
+			delays: []simnet.Delay{simnet.Exp(jitter)},
+		}
+		d.Happens(0, "start", "%c sends %.1f/s, %+.0f ppm, %v and %v",
+			'A'+rune(side), rate, clock.SkewPPM, base, jitter)
 	}
 	return d
 }
@@ -43,7 +56,8 @@ func TestLowRates(t *testing.T) {
 		}
 		return max(v.last[0], v.last[1])
 	}))
-	m.judge(fmt.Sprintf("of %d worlds, off by more than 1 ms after 120 s", n), float64(ends.above(1000)), 0, 0)
+	m.judge(fmt.Sprintf("of %d worlds, off by more than 1 ms after 120 s", n),
+		float64(ends.above(1000)), 0, 0)
 	m.note("  the furthest, us", ends.most())
 }
 
@@ -51,8 +65,11 @@ func TestLowRates(t *testing.T) {
 func oneAMinute() (all []sim.Scenario) {
 	for _, name := range []string{"ideal", "wander", "smalljitter", "mediumjitter", "asympath"} {
 		sc := sim.ScenarioNamed(name)
-		// Before 3 minutes there may be no datagram with a report.
-		sc.Duration, sc.Warmup, sc.RateAB, sc.RateBA, sc.PollRate = 1800*sec, 180*sec, 1/60., 1/60., 1
+		sc.Duration = 1800 * sec
+		sc.Warmup = 180 * sec // before that there may be no datagram with a report
+		sc.RateAB = 1 / 60.
+		sc.RateBA = 1 / 60.
+		sc.PollRate = 1
 		all = append(all, sc)
 	}
 	return all
@@ -80,10 +97,12 @@ func TestQuietPeer(t *testing.T) {
 	m := newMusts(t)
 	answers := eachSeed(testkit.Sized(200, 2000, 10000), func(seed uint64) (answers float64) {
 		p := newPeers(newRand(*seedFirst+seed, 'q'))
-		p.reports, p.poll = 1, 5*sec // each datagram has a report
+		p.reports = 1 // each datagram has a report
+		p.poll = 5 * sec
 		mean := p.Between(10e6, 180e6)
 		for side := range p.ends {
-			p.ways[side].jitter, p.ends[side].period = 0, forever/2
+			p.ways[side].jitter = 0
+			p.ends[side].period = forever / 2
 		}
 		p.ends[sim.B].sendAt = forever
 		p.deliver = func(side int, d datagram, local uint64) {
@@ -95,12 +114,19 @@ func TestQuietPeer(t *testing.T) {
 			p.ends[side].sendAt = p.now + usecs(wait)
 		}
 		p.onQuery = func(q *query) {
-			if answers += float64(count(q.ok)); q.ok && q.excess() > 0 {
-				m.fail("quiet peers: error beyond the bound", "seed %d, %c at %v: %.0f us, bound %.0f us", seed, 'A'+rune(q.side), p.now, q.err, q.bound)
+			if !q.ok {
+				return
+			}
+			answers++
+			if q.excess() > 0 {
+				m.fail("quiet peers: error beyond the bound",
+					"seed %d, %c at %v: %.0f us, bound %.0f us",
+					seed, 'A'+rune(q.side), p.now, q.err, q.bound)
 			}
 		}
 		p.goOn(3600 * sec)
 		return answers
 	})
-	m.note(fmt.Sprintf("quiet peers: answers, mean of %d worlds", len(answers)), errors(answers).mean())
+	m.note(fmt.Sprintf("quiet peers: answers, mean of %d worlds", len(answers)),
+		errors(answers).mean())
 }
