@@ -20,11 +20,13 @@ import (
 
 // seedFirst lets every test of accuracy play other worlds than those for which the
 // estimator was made. Each such test logs it.
-var seedFirst = flag.Uint64("seed.first", 0, "added to the seeds of the worlds by which accuracy is judged")
+var seedFirst = flag.Uint64("seed.first", 0,
+	"added to the seeds of the worlds by which accuracy is judged")
 
 var (
 	clocksFolder = flag.String("clocks", "", "folder with recorded clocks")
-	clockName    = flag.String("clock", sim.Crystal.Name, "kind of clocks in TestAccuracy and TestDrawn; limits are checked of crystals only")
+	clockName    = flag.String("clock", sim.Crystal.Name,
+		"kind of clocks in TestAccuracy and TestDrawn; limits are checked of crystals only")
 )
 
 // clockKind returns the kind that -clock names.
@@ -145,28 +147,34 @@ func isKnown(what string, got float64) bool {
 // line fails above limit.
 func (m *musts) line(what string, got, must, other, limit float64, verdict string) {
 	if !(got <= limit) && isKnown(what, got) {
-		limit, verdict = got, "MISSES"
+		limit = got
+		verdict = "MISSES"
 	}
 	if !(got <= limit) {
 		verdict = "FAILS"
 		m.t.Errorf("%s: %.3f, must %.3f", what, got, limit)
 	}
-	fmt.Fprintf(&m.lines, "%-72s %10.3f  must %8.3f aim or now %8.3f  %s\n", what, got, must, other, verdict)
+	fmt.Fprintf(&m.lines, "%-72s %10.3f  must %8.3f aim or now %8.3f  %s\n",
+		what, got, must, other, verdict)
 }
 
 // note adds a line without limits.
-func (m *musts) note(what string, got float64) { fmt.Fprintf(&m.lines, "%-72s %10.3f\n", what, got) }
+func (m *musts) note(what string, got float64) {
+	fmt.Fprintf(&m.lines, "%-72s %10.3f\n", what, got)
+}
 
 func (m *musts) log() {
 	if m.lines.Len() > 0 {
 		m.t.Logf("musts and aims, -seed.first %d\n%s", *seedFirst, m.lines.String())
 	}
 	for _, kind := range slices.Sorted(maps.Keys(m.failed)) {
-		l := m.failed[kind]
-		if isKnown(kind, float64(len(l))) {
-			m.t.Logf("MISSES %s: %d\n\t%s", kind, len(l), strings.Join(l[:min(len(l), 8)], "\n\t"))
+		failures := m.failed[kind]
+		n := len(failures)
+		shown := strings.Join(failures[:min(n, 8)], "\n\t")
+		if isKnown(kind, float64(n)) {
+			m.t.Logf("MISSES %s: %d\n\t%s", kind, n, shown)
 			continue
 		}
-		m.t.Errorf("%s: %d\n\t%s", kind, len(l), strings.Join(l[:min(len(l), 8)], "\n\t"))
+		m.t.Errorf("%s: %d\n\t%s", kind, n, shown)
 	}
 }
