@@ -89,7 +89,12 @@ type datagram struct {
 }
 
 func newDuel(seed uint64, until time.Duration) *duel {
-	d := &duel{seed: seed, until: until, poll: 100 * ms, planned: []planned{{at: forever}}}
+	d := &duel{
+		seed:    seed,
+		until:   until,
+		poll:    100 * ms,
+		planned: []planned{{at: forever}},
+	}
 	d.deliver = d.take
 	return d
 }
@@ -113,7 +118,8 @@ type query struct {
 
 // in describes the question, and the world in which it was asked.
 func (q *query) in(d *duel) string {
-	return fmt.Sprintf("seed %d: %c at %v is off by %.0f us, bound %.0f us%v", d.seed, 'A'+rune(q.side), q.at, q.err, q.bound, d)
+	return fmt.Sprintf("seed %d: %c at %v is off by %.0f us, bound %.0f us%v",
+		d.seed, 'A'+rune(q.side), q.at, q.err, q.bound, d)
 }
 
 func (d *duel) run() {
@@ -122,7 +128,8 @@ func (d *duel) run() {
 		e := &d.ends[side]
 		name := string(rune('A' + side))
 		e.c = simnet.NewClock(e.clock, w.Rand("clock "+name).Uint64())
-		e.link, e.phase = w.Rand("link "+name), w.Rand("phase "+name)
+		e.link = w.Rand("link " + name)
+		e.phase = w.Rand("phase " + name)
 		e.build()
 		e.inbox = []datagram{{at: forever}}
 		e.period = time.Duration(float64(sec) / e.rate)
@@ -134,16 +141,26 @@ func (d *duel) run() {
 
 // build builds the way to the other end from what is said of it.
 func (e *duelEnd) build() {
-	path, least := simnet.Route(e.base, e.routes...), e.base/20
+	path := simnet.Route(e.base, e.routes...)
+	least := e.base / 20
 	e.out.Base = func(t time.Duration) time.Duration { return max(path(t), least) }
-	e.out.Delay, e.out.Loss = simnet.Sum(e.delays...), simnet.AnyLoss(e.losses...)
+	e.out.Delay = simnet.Sum(e.delays...)
+	e.out.Loss = simnet.AnyLoss(e.losses...)
 }
 
 // goOn plays what happens up to and including the true time until.
 func (d *duel) goOn(until time.Duration) {
 	a, b := &d.ends[0], &d.ends[1]
 	for {
-		next := min(d.planned[0].at, a.inbox[0].at, b.inbox[0].at, a.sendAt, b.sendAt, d.askAt[0], d.askAt[1])
+		next := min(
+			d.planned[0].at,
+			a.inbox[0].at,
+			b.inbox[0].at,
+			a.sendAt,
+			b.sendAt,
+			d.askAt[0],
+			d.askAt[1],
+		)
 		if next > until {
 			return
 		}
@@ -171,12 +188,17 @@ func (d *duel) goOn(until time.Duration) {
 
 // at plans what happens at the true time t.
 func (d *duel) at(t time.Duration, happens func()) {
-	i, _ := slices.BinarySearchFunc(d.planned, t+1, func(p planned, t time.Duration) int { return cmp.Compare(p.at, t) })
+	i, _ := slices.BinarySearchFunc(d.planned, t+1, func(p planned, t time.Duration) int {
+		return cmp.Compare(p.at, t)
+	})
 	d.planned = slices.Insert(d.planned, i, planned{t, happens})
 }
 
 // bothDelay lets datagrams queue like that on both ways. delays must keep no state.
-func (d *duel) bothDelay(delays ...simnet.Delay) { d.ends[0].delays, d.ends[1].delays = delays, delays }
+func (d *duel) bothDelay(delays ...simnet.Delay) {
+	d.ends[0].delays = delays
+	d.ends[1].delays = delays
+}
 
 // offset returns the remote minus the local clock, microseconds.
 func (d *duel) offset(side int) int64 {
@@ -272,13 +294,23 @@ func (d *duel) query(side int) {
 	if d.onQuery == nil {
 		return
 	}
-	e, now := &d.ends[side], d.now
-	q := query{side: side, at: now, local: e.c.Usec(now), err: math.Inf(1), bound: math.Inf(1),
-		stale: e.stale, since: d.since(now), s: &e.s}
+	e := &d.ends[side]
+	now := d.now
+	q := query{
+		side:  side,
+		at:    now,
+		local: e.c.Usec(now),
+		err:   math.Inf(1),
+		bound: math.Inf(1),
+		stale: e.stale,
+		since: d.since(now),
+		s:     &e.s,
+	}
 	truth := d.ends[1-side].c.Exact(now) - (e.c.Exact(now) - q.local) // as in sim.Run
 	remote, ok := e.s.RemoteTime(q.local, truth)
 	bound, bounded := e.s.Sync.ErrorBound(q.local)
-	if q.ok = ok && bounded; q.ok {
+	q.ok = ok && bounded
+	if q.ok {
 		q.err = float64(int64((remote-truth)<<38) >> 38)
 		q.bound = float64(bound) / float64(us)
 	}
@@ -331,17 +363,22 @@ func (d *duel) jump(side int, event simnet.ClockEvent) {
 		}
 		e.faster -= offset
 	})
-	each(event.At, func(e *duelEnd, _ int64) { e.stale, e.era = true, max(e.era, over) })
+	each(event.At, func(e *duelEnd, _ int64) {
+		e.stale = true
+		e.era = max(e.era, over)
+	})
 	each(over, func(e *duelEnd, offset int64) { e.faster += offset })
 }
 
 // outlier lets a datagram with an absurd stamp arrive at an end.
 func (d *duel) outlier(side int, at time.Duration, ts24 uint32) {
 	d.at(at, func() {
-		if e := &d.ends[side]; !d.asleep(side) {
-			e.s.OnDatagram(ts24, e.c.Received(at))
-			d.query(side)
+		if d.asleep(side) {
+			return
 		}
+		e := &d.ends[side]
+		e.s.OnDatagram(ts24, e.c.Received(at))
+		d.query(side)
 	})
 }
 
@@ -367,16 +404,24 @@ func (d *duel) suspend(side int, at, lasting time.Duration, both bool) {
 func (d *duel) restart(side int, at, size time.Duration, reset bool) {
 	d.jump(side, simnet.ClockEvent{At: at, Step: size})
 	d.at(at, func() { d.anew(side, reset) })
-	d.Happens(at, "restart", "of %c, clock off by %v, the other resets %v", 'A'+rune(side), size, reset)
+	d.Happens(at, "restart", "of %c, clock off by %v, the other resets %v",
+		'A'+rune(side), size, reset)
 }
 
 // anew lets an end begin anew, and the other one, too, if it resets.
 func (d *duel) anew(side int, reset bool) {
-	e, o := &d.ends[side], &d.ends[1-side]
-	e.s, e.held, e.heard, e.born, e.reportAt = subject{}, nil, false, d.now, d.now
+	e := &d.ends[side]
+	e.s = subject{}
+	e.held = nil
+	e.heard = false
+	e.born = d.now
+	e.reportAt = d.now
 	if reset {
+		o := &d.ends[1-side]
 		o.s.Sync.Reset()
-		o.heard, o.born, o.reportAt = false, d.now, d.now
+		o.heard = false
+		o.born = d.now
+		o.reportAt = d.now
 	}
 }
 
