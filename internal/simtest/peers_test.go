@@ -29,17 +29,23 @@ func usecs(n float64) time.Duration { return us * time.Duration(n) }
 // datagram goes 10 to 60 times a second, and each clock is up to 50 ppm off.
 func newPeers(r *rand.Rand) *peers {
 	p := &peers{duel: newDuel(0, forever), Dice: simnet.Dice{R: r}}
-	p.poll, p.sparse = 250*ms, true
+	p.poll = 250 * ms
+	p.sparse = true
 	rate := p.Between(10, 60)
 	for side := range p.ends {
-		e, w := &p.ends[side], &p.ways[side]
+		e := &p.ends[side]
+		w := &p.ways[side]
 		p.clocks[side] = simnet.NewManualClock(r.Uint64(), p.Between(-50, 50))
-		e.c, e.link = p.clocks[side], r
-		e.base, w.jitter = usecs(p.LogBetween(100, 100e3)), usecs(p.Between(0, 3e3))
+		e.c = p.clocks[side]
+		e.link = r
+		e.base = usecs(p.LogBetween(100, 100e3))
+		w.jitter = usecs(p.Between(0, 3e3))
 		e.delays = []simnet.Delay{func(r *rand.Rand, _ time.Duration) time.Duration {
 			return w.queue + usecs(r.ExpFloat64()*float64(w.jitter/us))
 		}}
-		e.losses = []simnet.Loss{func(r *rand.Rand, _ time.Duration) bool { return w.loss > 0 && r.Float64() < w.loss }}
+		e.losses = []simnet.Loss{func(r *rand.Rand, _ time.Duration) bool {
+			return w.loss > 0 && r.Float64() < w.loss
+		}}
 		e.build()
 		e.inbox = []datagram{{at: forever}}
 		e.period = usecs(1e6 / rate)
