@@ -64,8 +64,8 @@ func (w *watched) ask(local uint64) {
 		tooFast := ran > passed*(1.5+0.002)+2
 		back := d23 < 0 || d16 < 0 && passed < 15e6
 		if passed < 30e6 && (tooSlow || tooFast || back) {
-			w.fail("at %d, in %.0f us: RemoteTime runs %.0f us, ToRemoteTime23 %d, ToRemoteTime16 %d",
-				local, passed, ran, d23, d16)
+			w.fail("at %d, in %.0f us: RemoteTime runs %.0f us, "+
+				"ToRemoteTime23 %d, ToRemoteTime16 %d", local, passed, ran, d23, d16)
 		}
 	}
 	w.asked = true
