@@ -29,10 +29,14 @@ import (
 )
 
 var (
-	ablation       = flag.Bool("ablation", false, "print what each rule of the estimator buys: about half a minute of processor time for each")
-	ablationRule   = flag.String("ablation.rule", "", "only rules of that table whose name matches this regexp")
-	ablationColumn = flag.String("ablation.column", "", "only columns of that table whose name matches this regexp")
-	ablationFile   = flag.String("ablation.file", "", "write the figures of that table for this copy of the estimator to this file")
+	ablation = flag.Bool("ablation", false,
+		"print what each rule of the estimator buys: about half a minute of processor time for each")
+	ablationRule = flag.String("ablation.rule", "",
+		"only rules of that table whose name matches this regexp")
+	ablationColumn = flag.String("ablation.column", "",
+		"only columns of that table whose name matches this regexp")
+	ablationFile = flag.String("ablation.file", "",
+		"write the figures of that table for this copy of the estimator to this file")
 )
 
 // The estimator is in subjectFile of the folder root.
@@ -108,7 +112,8 @@ func (r rule) without(source string) (string, error) {
 	case r.from != "":
 		from := regexp.MustCompile(r.from)
 		if n := len(from.FindAllString(line, -1)); n != 1 {
-			return "", fmt.Errorf("rule %q: %q is found %d times, want once, in line %d: %s", r.name, r.from, n, at[0]+1, line)
+			return "", fmt.Errorf("rule %q: %q is found %d times, want once, in line %d: %s",
+				r.name, r.from, n, at[0]+1, line)
 		}
 		line = from.ReplaceAllString(line, r.to)
 	case m != nil:
@@ -153,7 +158,8 @@ func checker(folder string) func(name, source string) error {
 // every one in the table is marked once in the source, and that what is left without it compiles.
 func TestAblation(t *testing.T) {
 	if *ablationFile != "" {
-		if err := os.WriteFile(*ablationFile, must(json.Marshal(newFigures(t))), 0o666); err != nil {
+		measured := must(json.Marshal(newFigures(t)))
+		if err := os.WriteFile(*ablationFile, measured, 0o666); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -187,10 +193,22 @@ func ablated(dir, source string) (f figures, err error) {
 		return path
 	}
 	subject := must(filepath.Abs(filepath.Join(root, subjectFile)))
-	replace := map[string]map[string]string{"Replace": {subject: write("replaced.go", []byte(source))}}
-	overlay, out := write("overlay.json", must(json.Marshal(replace))), write("figures", nil)
-	log, failed := exec.Command("go", "test", "-overlay", overlay, "-run", "^TestAblation$", "-timeout", "30m", ".",
-		"-args", "-ablation.file", out, "-ablation.column", *ablationColumn, "-traces", *traces, "-seed.first", fmt.Sprint(*seedFirst)).CombinedOutput()
+	replaced := write("replaced.go", []byte(source))
+	replace := map[string]map[string]string{"Replace": {subject: replaced}}
+	overlay := write("overlay.json", must(json.Marshal(replace)))
+	out := write("figures", nil)
+	command := exec.Command("go", "test",
+		"-overlay", overlay,
+		"-run", "^TestAblation$",
+		"-timeout", "30m",
+		".",
+		"-args",
+		"-ablation.file", out,
+		"-ablation.column", *ablationColumn,
+		"-traces", *traces,
+		"-seed.first", fmt.Sprint(*seedFirst),
+	)
+	log, failed := command.CombinedOutput()
 	if err := json.Unmarshal(must(os.ReadFile(out)), &f); err != nil {
 		return nil, fmt.Errorf("%v, %w\n%s", failed, err, log[max(0, len(log)-1000):])
 	}
@@ -201,14 +219,16 @@ func ablated(dir, source string) (f figures, err error) {
 func printAblation(t *testing.T, source string) {
 	dir := t.TempDir()
 	whole := must(ablated(dir, source))
-	header, with := "", ""
+	header := ""
+	with := ""
 	for _, c := range columns {
 		if whole[c.name] != nil {
 			header += fmt.Sprintf(" %8s", c.name)
 			with += fmt.Sprintf(" %8.4g", whole.mean(c.name))
 		}
 	}
-	t.Logf("-seed.first %d; with all rules, then without/with\n%-54s%s\n%-54s%s", *seedFirst, "without the rule", header, "(with all rules)", with)
+	t.Logf("-seed.first %d; with all rules, then without/with\n%-54s%s\n%-54s%s",
+		*seedFirst, "without the rule", header, "(with all rules)", with)
 	match := regexp.MustCompile(*ablationRule)
 	for _, r := range rules {
 		if !match.MatchString(r.name) {
@@ -233,7 +253,10 @@ func (f figures) mean(column string) float64 {
 
 // beside returns a line of the table: these figures over those of the whole.
 func (f figures) beside(whole figures) string {
-	line, most, where, needed := "", 0.0, "", false
+	line := ""
+	most := 0.0 // of all ratios of single worlds
+	where := ""
+	needed := false
 	for _, c := range columns {
 		column := c.name
 		if whole[column] == nil {
@@ -244,11 +267,13 @@ func (f figures) beside(whole figures) string {
 		line += fmt.Sprintf(" %8.3f", ratio)
 		for _, name := range slices.Sorted(maps.Keys(f[column])) {
 			if x := f[column][name] / whole[column][name]; x > most {
-				most, where = x, column+"/"+name
+				most = x
+				where = column + "/" + name
 			}
 		}
 	}
-	if line += fmt.Sprintf("  most %.2f, %s", most, where); !needed {
+	line += fmt.Sprintf("  most %.2f, %s", most, where)
+	if !needed {
 		line += "; NEEDED BY NO COLUMN"
 	}
 	return line
@@ -283,7 +308,8 @@ var columns = []struct {
 	{"silence", silenceWorlds},
 	{"outliers", outlierWorlds},
 	{"hostile", siegeWorlds("wrong", func(o outcome) time.Duration { return o.wrong })},
-	{"beyond", siegeWorlds("beyond", func(o outcome) time.Duration { return o.beyond })}, // the bound, there and in random worlds
+	// the bound, there and in random worlds
+	{"beyond", siegeWorlds("beyond", func(o outcome) time.Duration { return o.beyond })},
 	{"bound", boundWidths}, // over half the round trip
 	{"beside", besideWorlds},
 	{"traces", p99Of(recordings, 2)}, // the delays are always the same
@@ -295,10 +321,12 @@ func newFigures(t *testing.T) figures {
 	f := figures{}
 	match := regexp.MustCompile(*ablationColumn)
 	for _, c := range columns {
-		if start := time.Now(); match.MatchString(c.name) {
-			f[c.name] = c.measure()
-			t.Logf("%s: %.1f s", c.name, time.Since(start).Seconds())
+		if !match.MatchString(c.name) {
+			continue
 		}
+		start := time.Now()
+		f[c.name] = c.measure()
+		t.Logf("%s: %.1f s", c.name, time.Since(start).Seconds())
 	}
 	return f
 }
@@ -320,7 +348,9 @@ func tagged(tag sim.Tag) func(sim.Scenario) bool {
 // p99s returns p99 of the errors in each scenario.
 func p99s(scenarios []sim.Scenario, seeds int) map[string]float64 {
 	named := map[string]float64{}
-	p99 := eachSeed(len(scenarios), func(i uint64) float64 { return measure(scenarios[i], alone, seeds)[0].poll.p99() })
+	p99 := eachSeed(len(scenarios), func(i uint64) float64 {
+		return measure(scenarios[i], alone, seeds)[0].poll.p99()
+	})
 	for i, sc := range scenarios {
 		named[sc.Name] = p99[i] + 2
 	}
@@ -359,8 +389,11 @@ func lanWorlds() (scenarios []sim.Scenario) {
 func fastClocks() map[string]float64 {
 	named := map[string]float64{}
 	for _, slewed := range []bool{false, true} {
+		results := eachSeed(60, func(seed uint64) fast {
+			return fastRun(slewed, *seedFirst+seed+1)
+		})
 		var mean geometricMean
-		for _, x := range eachSeed(60, func(seed uint64) fast { return fastRun(slewed, *seedFirst+seed+1) }) {
+		for _, x := range results {
 			mean.add(x.ours+50, 1)
 		}
 		named[fmt.Sprint("slewed ", slewed)] = mean.value()
@@ -377,8 +410,7 @@ func mixtureWorlds() map[string]float64 {
 func stepWorlds() map[string]float64 {
 	f := map[string]float64{}
 	for _, reports := range []time.Duration{sec / 2, sec, 2 * sec} {
-		var within errors
-		for _, v := range eachSeed(200, func(i uint64) verdict {
+		verdicts := eachSeed(200, func(i uint64) verdict {
 			size := time.Duration(math.Pow(10, float64(i)/26) * float64(ms)) // 1 ms to 13 h
 			if i&2 != 0 {
 				size = -size
@@ -387,7 +419,9 @@ func stepWorlds() map[string]float64 {
 			d.reports = reports
 			d.step(int(i&1), settled, size)
 			return judge(d, settled, settled, 0)
-		}) {
+		})
+		var within errors
+		for _, v := range verdicts {
 			within = append(within, v.within[0].Seconds(), v.within[1].Seconds())
 		}
 		f[reports.String()] = within.p99() + 0.1
@@ -400,13 +434,19 @@ func stepWorlds() map[string]float64 {
 func earlyWorlds() map[string]float64 {
 	e := errors(eachSeed(300, func(seed uint64) float64 {
 		r := simnet.Dice{R: newRand(*seedFirst+seed, 7)}
-		d, at := faultWorld(seed), r.Span(0, 6*sec)
-		d.until, d.reports = 60*sec, r.Span(500*ms, 2*sec)
-		rate, base := r.Between(20, 60), r.Span(ms/2, 40*ms)
+		at := r.Span(0, 6*sec)
+		d := faultWorld(seed)
+		d.until = 60 * sec
+		d.reports = r.Span(500*ms, 2*sec)
+		rate := r.Between(20, 60)
+		base := r.Span(ms/2, 40*ms)
 		for side := range d.ends {
-			d.ends[side].rate, d.ends[side].base = rate, base
+			d.ends[side].rate = rate
+			d.ends[side].base = base
 		}
-		d.step(r.R.IntN(2), at, time.Duration(r.Sign())*r.Span(10*ms, 100*ms))
+		side := r.R.IntN(2)
+		step := time.Duration(r.Sign()) * r.Span(10*ms, 100*ms)
+		d.step(side, at, step)
 		v := judge(d, at, at, 0)
 		return max(v.within[0], v.within[1]).Seconds()
 	}))
@@ -416,7 +456,8 @@ func earlyWorlds() map[string]float64 {
 func startWorlds() map[string]float64 {
 	scenarios := startupWorlds()
 	for i := range scenarios {
-		scenarios[i].Duration, scenarios[i].Warmup = 10*sec, sec
+		scenarios[i].Duration = 10 * sec
+		scenarios[i].Warmup = sec
 	}
 	f := p99s(scenarios, 10)
 	for name := range f {
@@ -426,8 +467,10 @@ func startWorlds() map[string]float64 {
 }
 
 func silenceWorlds() map[string]float64 {
-	by, lasting := make(errors, 100), make(errors, 100)
-	eachOf(100, func(i int) { by[i], lasting[i] = afterSilence(*seedFirst + uint64(i)) })
+	const worlds = 100
+	by := make(errors, worlds)
+	lasting := make(errors, worlds)
+	eachOf(worlds, func(i int) { by[i], lasting[i] = afterSilence(*seedFirst + uint64(i)) })
 	return map[string]float64{"further off, us": by.p99() + 25, "so long, s": lasting.p99() + 1}
 }
 
@@ -470,16 +513,23 @@ func siegeWorlds(what string, of func(outcome) time.Duration) func() map[string]
 
 func boundWidths() map[string]float64 {
 	b := playBounds(1000)
-	return map[string]float64{"median": b.quietUse.quantile(0.5), "p95": b.quietUse.quantile(0.95)}
+	return map[string]float64{
+		"median": b.quietUse.quantile(0.5),
+		"p95":    b.quietUse.quantile(0.95),
+	}
 }
 
 // besideWorlds are worlds in which an original is the peer: p99 of our end, and of the original.
 func besideWorlds() map[string]float64 {
 	f := map[string]float64{}
 	scenarios := slices.DeleteFunc(sim.Scenarios(), isBurst)
-	for i, b := range eachSeed(len(scenarios), func(i uint64) beside { return besideOriginal(scenarios[i], 1) }) {
+	results := eachSeed(len(scenarios), func(i uint64) beside {
+		return besideOriginal(scenarios[i], 1)
+	})
+	for i, b := range results {
 		name := scenarios[i].Name
-		f[name+", ours"], f[name+", the original"] = b.errs[1].p99()+50, b.errs[2].p99()+50
+		f[name+", ours"] = b.errs[1].p99() + 50
+		f[name+", the original"] = b.errs[2].p99() + 50
 	}
 	return f
 }
@@ -509,7 +559,11 @@ func rampWorlds() map[string]float64 {
 	f := map[string]float64{}
 	for _, sc := range must(authorbench.Scenarios()) {
 		if sc.ID == "E72" || sc.ID == "E125" {
-			job := upJob{sc: sc, mode: authorbench.Mode{Integrated: true, Skewed: true}, seeds: 8}
+			job := upJob{
+				sc:    sc,
+				mode:  authorbench.Mode{Integrated: true, Skewed: true},
+				seeds: 8,
+			}
 			f[sc.ID] = job.play().ratio() + 0.01
 		}
 	}
