@@ -90,8 +90,9 @@ func TestSteered(t *testing.T) {
 		byKind[c.kind].sum += c.ratio.sum
 		byKind[c.kind].n += c.ratio.n
 	}
-	t.Logf("-seed.first %d, %d worlds of %v each; p99 of the worse end, us\n%-32s %9s %9s %9s %9s\n%s",
-		*seedFirst, worlds, lasting, "", "original", "ours", "ratio", "beyond %", &table)
+	header := fmt.Sprintf("%-32s %9s %9s %9s %9s", "", "original", "ours", "ratio", "beyond %")
+	t.Logf("-seed.first %d, %d worlds of %v each; p99 of the worse end, us\n%s\n%s",
+		*seedFirst, worlds, lasting, header, &table)
 	if *only != "" || testing.Short() { // a few worlds say little
 		return
 	}
