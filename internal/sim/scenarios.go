@@ -83,10 +83,18 @@ func Scenarios() []Scenario {
 	exp500us, exp10 := exponential(500*us), exponential(10*ms)
 	plus := func(d simnet.Delay) simnet.Delay { return simnet.Sum(simnet.Exp(ms), d) }
 	cellular := func(*rand.Rand) simnet.Delay { return simnet.Cellular() }
-	plateau := func(*rand.Rand) simnet.Delay { return plus(simnet.Plateau(50*ms, 200*ms, 5*sec, 15*sec, 90*sec)) }
+	wifi := func(*rand.Rand) simnet.Delay { return simnet.WiFi() }
+	reorders := func(*rand.Rand) simnet.Delay {
+		return simnet.Sum(simnet.Uniform(0, 2*ms), simnet.Reorder(0.05, 30*ms))
+	}
+	plateau := func(*rand.Rand) simnet.Delay {
+		return plus(simnet.Plateau(50*ms, 200*ms, 5*sec, 15*sec, 90*sec))
+	}
 	bottleneck := func(*rand.Rand) simnet.Delay { return simnet.Queue(10e6, 0.8, 200*ms) }
 	standing := func(r *rand.Rand) simnet.Delay {
-		return plus(simnet.StandingQueue(uniform(r, 80*sec, 120*sec), 150*sec, uniform(r, 60*ms, 120*ms)))
+		from := uniform(r, 80*sec, 120*sec)
+		height := uniform(r, 60*ms, 120*ms)
+		return plus(simnet.StandingQueue(from, 150*sec, height))
 	}
 	ramp := func(*rand.Rand) simnet.Delay { return plus(simnet.Ramp(200*sec, 30, 100*sec)) }
 	steepRamp := func(*rand.Rand) simnet.Delay { return plus(simnet.Ramp(200*sec, 100, 100*sec)) }
@@ -94,12 +102,21 @@ func Scenarios() []Scenario {
 		return func(r *rand.Rand) simnet.Delay { return simnet.Shared(lasting, simnet.Exp(3*ms)) }
 	}
 	bundles3 := func(every time.Duration) func(*rand.Rand) simnet.Delay {
-		return func(r *rand.Rand) simnet.Delay { return simnet.Bundles(every, uniform(r, 0, every), simnet.Exp(3*ms)) }
+		return func(r *rand.Rand) simnet.Delay {
+			return simnet.Bundles(every, uniform(r, 0, every), simnet.Exp(3*ms))
+		}
 	}
 	framesBloat := func(*rand.Rand) simnet.Delay {
 		return simnet.Sum(simnet.Shared(10*ms, simnet.Exp(3*ms)), bufferbloat())
 	}
 	burstLoss := func(*rand.Rand) simnet.Loss { return simnet.GilbertElliott(0.2, 5) }
+	shared10ms := shared3(10 * ms)
+	frames8 := []frames{{30, 8, 150 * us}}
+	frames40 := []frames{{60, 40, 30 * us}}
+	audioVideo := []frames{{50, 1, 0}, {30, 6, 150 * us}}
+	step5ms := simnet.ClockEvent{Step: 5 * ms}
+	sleep37s := simnet.ClockEvent{For: 37 * sec, PPM: -1e6}
+	slew30s := simnet.ClockEvent{For: 30 * sec, PPM: 500}
 
 	recipes := []recipe{
 		{name: "ideal", ppm: 100, seconds: 240},
@@ -110,10 +127,10 @@ func Scenarios() []Scenario {
 		{name: "largejitter-10hz", up: exp10, rateUp: 10, rateDown: 10},
 		{name: "cellular", up: cellular, ppm: 100},
 		{name: "gammajitter", up: func(*rand.Rand) simnet.Delay { return simnet.Gamma(2, 3*ms) }},
-		{name: "wifi", up: func(*rand.Rand) simnet.Delay { return simnet.WiFi() }},
+		{name: "wifi", up: wifi},
 		{name: "asymjitter", up: exp10, down: exp500us},
 		{name: "asympath", up: exp3, asym: 20 * ms},
-		{name: "reorder", up: func(*rand.Rand) simnet.Delay { return simnet.Sum(simnet.Uniform(0, 2*ms), simnet.Reorder(0.05, 30*ms)) }},
+		{name: "reorder", up: reorders},
 		{name: "wrap", up: exp3, as: wraps},
 		{name: "mediumjitter-1hz", up: exp3, rateUp: 1, rateDown: 1, seconds: 400},
 		{name: "asymrate", up: exp10, rateUp: 10, rateDown: 60, seconds: 400},
@@ -125,10 +142,10 @@ func Scenarios() []Scenario {
 
 		// Datagrams that share their delay: those of a frame meet the same queue, as do those
 		// that are sent while it lasts.
-		{name: "pairs", up: shared3(10 * ms), frames: []frames{{30, 2, 100 * us}}},
-		{name: "frames-8", up: shared3(10 * ms), frames: []frames{{30, 8, 150 * us}}},
-		{name: "frames-40", up: shared3(10 * ms), frames: []frames{{60, 40, 30 * us}}, seconds: 120},
-		{name: "audio-video", up: shared3(10 * ms), frames: []frames{{50, 1, 0}, {30, 6, 150 * us}}},
+		{name: "pairs", up: shared10ms, frames: []frames{{30, 2, 100 * us}}},
+		{name: "frames-8", up: shared10ms, frames: frames8},
+		{name: "frames-40", up: shared10ms, frames: frames40, seconds: 120},
+		{name: "audio-video", up: shared10ms, frames: audioVideo},
 		{name: "lasting-30ms", up: shared3(30 * ms)},
 		{name: "lasting-50ms", up: shared3(50 * ms)},
 		{name: "lasting-100ms", up: shared3(100 * ms)},
@@ -138,9 +155,9 @@ func Scenarios() []Scenario {
 		{name: "bundles-4ms", up: bundles3(4 * ms), frames: []frames{{60 / 1.03, 1, 0}}},
 		{name: "bundles-20ms", up: bundles3(20 * ms), frames: []frames{{60 / 1.03, 1, 0}}},
 		{name: "read-60hz", up: bundles3(sec / 60), frames: []frames{{60 / 1.03, 1, 0}}},
-		{name: "frames-bufferbloat", tag: Queued, up: framesBloat, frames: []frames{{30, 8, 150 * us}}, seconds: 400},
-		{name: "frames-route", tag: Routed, up: shared3(10 * ms), frames: []frames{{30, 8, 150 * us}}, routeUp: 20 * ms},
-		{name: "frames-clockstep", tag: Jumped, up: shared3(10 * ms), frames: []frames{{30, 8, 150 * us}}, clock: simnet.ClockEvent{Step: 5 * ms}},
+		{name: "frames-bufferbloat", tag: Queued, up: framesBloat, frames: frames8, seconds: 400},
+		{name: "frames-route", tag: Routed, up: shared10ms, frames: frames8, routeUp: 20 * ms},
+		{name: "frames-clockstep", tag: Jumped, up: shared10ms, frames: frames8, clock: step5ms},
 
 		{name: "packetloss", tag: Lossy, up: exp3, loss: burstLoss, rateUp: 30, rateDown: 30},
 		{name: "silences", tag: Lossy, up: exp1, loss: silences, ppm: 60, seconds: 400},
@@ -163,10 +180,16 @@ func Scenarios() []Scenario {
 		{name: "routeflaps-20s", tag: Routed, up: exp1, flap: 20 * sec, flapFor: 10 * sec},
 		{name: "routeflaps-60s", tag: Routed, up: exp1, flap: 60 * sec, flapFor: 25 * sec},
 
-		{name: "clockstep", tag: Jumped, up: exp1, clock: simnet.ClockEvent{Step: 5 * ms}},
-		{name: "suspend", tag: Jumped, up: exp1, clock: simnet.ClockEvent{For: 37 * sec, PPM: -1e6}, asleep: true},
-		{name: "slew", tag: Jumped, up: exp1, clock: simnet.ClockEvent{For: 30 * sec, PPM: 500}},
-		{name: "mixture", tag: Lossy | Queued | Routed | Jumped, up: exp1, mixture: true, seconds: 460},
+		{name: "clockstep", tag: Jumped, up: exp1, clock: step5ms},
+		{name: "suspend", tag: Jumped, up: exp1, clock: sleep37s, asleep: true},
+		{name: "slew", tag: Jumped, up: exp1, clock: slew30s},
+		{
+			name:    "mixture",
+			tag:     Lossy | Queued | Routed | Jumped,
+			up:      exp1,
+			mixture: true,
+			seconds: 460,
+		},
 	}
 	return scenarios(recipes)
 }
@@ -175,25 +198,30 @@ func Scenarios() []Scenario {
 // that of Windows where a program does not ask for a better one. Times of receipt are rounded up.
 // In the first ones only A has such a clock.
 func CoarseScenarios() []Scenario {
-	const windows = 15600 * us
+	by100us := simnet.Coarse{Step: 100 * us}
+	by1ms := simnet.Coarse{Step: ms}
+	jittered := simnet.Coarse{Step: ms, Jittered: true}
+	windows := simnet.Coarse{Step: 15600 * us}
+	wifi := func(*rand.Rand) simnet.Delay { return simnet.WiFi() }
+	step5ms := simnet.ClockEvent{Step: 5 * ms}
 	return scenarios([]recipe{
-		{name: "coarse-100us", up: exp3, coarse: simnet.Coarse{Step: 100 * us}},
-		{name: "coarse-1ms", up: exp3, coarse: simnet.Coarse{Step: ms}},
-		{name: "coarse-15.6ms", up: exp3, coarse: simnet.Coarse{Step: windows}},
-		{name: "coarse-1ms-still", coarse: simnet.Coarse{Step: ms}},
-		{name: "coarse-1ms-wifi", up: func(*rand.Rand) simnet.Delay { return simnet.WiFi() }, coarse: simnet.Coarse{Step: ms}},
-		{name: "coarse-1ms-jittered", up: exp3, coarse: simnet.Coarse{Step: ms, Jittered: true}},
-		{name: "coarse-1ms-4hz", up: exp3, coarse: simnet.Coarse{Step: ms}, rateUp: 4, rateDown: 4, seconds: 400},
-		{name: "coarse-15.6ms-4hz", up: exp3, coarse: simnet.Coarse{Step: windows}, rateUp: 4, rateDown: 4, seconds: 400},
-		{name: "coarse-1ms-queue", tag: Queued, up: bloat, coarse: simnet.Coarse{Step: ms}, seconds: 400},
-		{name: "coarse-15.6ms-queue", tag: Queued, up: bloat, coarse: simnet.Coarse{Step: windows}, seconds: 400},
-		{name: "coarse-1ms-clockstep", tag: Jumped, up: exp1, coarse: simnet.Coarse{Step: ms}, clock: simnet.ClockEvent{Step: 5 * ms}},
-		{name: "coarse-15.6ms-clockstep", tag: Jumped, up: exp1, coarse: simnet.Coarse{Step: windows}, clock: simnet.ClockEvent{Step: 5 * ms}},
-		{name: "coarse-100us-both", up: exp3, coarse: simnet.Coarse{Step: 100 * us}, both: true},
-		{name: "coarse-1ms-both", up: exp3, coarse: simnet.Coarse{Step: ms}, both: true},
-		{name: "coarse-15.6ms-both", up: exp3, coarse: simnet.Coarse{Step: windows}, both: true},
-		{name: "coarse-1ms-both-still", coarse: simnet.Coarse{Step: ms}, both: true},
-		{name: "coarse-1ms-instep", up: exp3, coarse: simnet.Coarse{Step: ms}, both: true, as: inStep},
+		{name: "coarse-100us", up: exp3, coarse: by100us},
+		{name: "coarse-1ms", up: exp3, coarse: by1ms},
+		{name: "coarse-15.6ms", up: exp3, coarse: windows},
+		{name: "coarse-1ms-still", coarse: by1ms},
+		{name: "coarse-1ms-wifi", up: wifi, coarse: by1ms},
+		{name: "coarse-1ms-jittered", up: exp3, coarse: jittered},
+		{name: "coarse-1ms-4hz", up: exp3, coarse: by1ms, rateUp: 4, rateDown: 4, seconds: 400},
+		{name: "coarse-15.6ms-4hz", up: exp3, coarse: windows, rateUp: 4, rateDown: 4, seconds: 400},
+		{name: "coarse-1ms-queue", tag: Queued, up: bloat, coarse: by1ms, seconds: 400},
+		{name: "coarse-15.6ms-queue", tag: Queued, up: bloat, coarse: windows, seconds: 400},
+		{name: "coarse-1ms-clockstep", tag: Jumped, up: exp1, coarse: by1ms, clock: step5ms},
+		{name: "coarse-15.6ms-clockstep", tag: Jumped, up: exp1, coarse: windows, clock: step5ms},
+		{name: "coarse-100us-both", up: exp3, coarse: by100us, both: true},
+		{name: "coarse-1ms-both", up: exp3, coarse: by1ms, both: true},
+		{name: "coarse-15.6ms-both", up: exp3, coarse: windows, both: true},
+		{name: "coarse-1ms-both-still", coarse: by1ms, both: true},
+		{name: "coarse-1ms-instep", up: exp3, coarse: by1ms, both: true, as: inStep},
 	})
 }
 
@@ -212,7 +240,10 @@ func ScenarioNamed(name string) Scenario {
 }
 
 // Changed returns a clock of a scenario that is changed.
-func Changed(clock func(seed uint64) simnet.ClockSpec, change func(*simnet.ClockSpec)) func(seed uint64) simnet.ClockSpec {
+func Changed(
+	clock func(seed uint64) simnet.ClockSpec,
+	change func(*simnet.ClockSpec),
+) func(seed uint64) simnet.ClockSpec {
 	return func(seed uint64) simnet.ClockSpec {
 		spec := clock(seed)
 		change(&spec)
@@ -246,7 +277,9 @@ func quartz(seed uint64, side string, ppm float64) simnet.ClockSpec {
 }
 
 // baseDelay is the delay of both directions of a path without any queue.
-func baseDelay(seed uint64) time.Duration { return uniform(simnet.Rand(seed, "base"), 25*ms, 35*ms) }
+func baseDelay(seed uint64) time.Duration {
+	return uniform(simnet.Rand(seed, "base"), 25*ms, 35*ms)
+}
 
 // silences are spans of 5 to 60 s in which nothing is sent either way, and 10 to
 // 25 s between them.
@@ -266,7 +299,10 @@ func longSilence(r *rand.Rand) simnet.Loss {
 }
 
 // warms lets the temperature of a clock move its rate further, and faster.
-func warms(s *simnet.ClockSpec, _ *rand.Rand) { s.SinePPM, s.SinePeriod = 8, 600*sec }
+func warms(s *simnet.ClockSpec, _ *rand.Rand) {
+	s.SinePPM = 8
+	s.SinePeriod = 600 * sec
+}
 
 // wraps lets a clock wrap 2^64 on the way.
 func wraps(s *simnet.ClockSpec, r *rand.Rand) {
@@ -275,26 +311,33 @@ func wraps(s *simnet.ClockSpec, r *rand.Rand) {
 
 // inStep lets all clocks run at the same rate and advance at the same moment.
 func inStep(s *simnet.ClockSpec, _ *rand.Rand) {
-	s.SkewPPM, s.SinePPM, s.WanderPPM, s.Coarse.Phase = 0, 0, 0, 0
+	s.SkewPPM = 0
+	s.SinePPM = 0
+	s.WanderPPM = 0
+	s.Coarse.Phase = 0
 }
 
 // scenario writes the recipe out. All that depends on the seed is drawn from streams
 // with names, so that the two clocks and links of a run agree.
 func (c recipe) scenario() Scenario {
 	s := Scenario{
-		Name: c.name, Tag: c.tag, Warmup: 30 * sec,
+		Name:     c.name,
+		Tag:      c.tag,
+		Warmup:   30 * sec,
 		Duration: time.Duration(cmp.Or(c.seconds, 300)) * sec,
 		A:        func(seed uint64) simnet.ClockSpec { return c.clockOf(seed, A) },
 		B:        func(seed uint64) simnet.ClockSpec { return c.clockOf(seed, B) },
 		AB:       func(seed uint64) *simnet.Link { return c.link(seed, A) },
 		BA:       func(seed uint64) *simnet.Link { return c.link(seed, B) },
-		RateAB:   c.rateUp, RateBA: c.rateDown,
+		RateAB:   c.rateUp,
+		RateBA:   c.rateDown,
 	}
 	if c.mixture { // what single faults do not show is a method that stays wrong
 		s.Warmup = 400 * sec
 	}
 	if c.frames != nil {
-		s.SendAB, s.SendBA = sending(c.frames, s.Duration, 0), sending(c.frames, s.Duration, 1)
+		s.SendAB = sending(c.frames, s.Duration, 0)
+		s.SendBA = sending(c.frames, s.Duration, 1)
 	}
 	if c.asleep || c.mixture {
 		s.Off = func(seed uint64) []simnet.Window { return c.faults(seed).off }
@@ -308,7 +351,8 @@ func (c recipe) clockOf(seed uint64, side Side) simnet.ClockSpec {
 	s.Events = c.faults(seed).clock[side]
 	if side == A || c.both {
 		s.Coarse = c.coarse
-		s.Coarse.Phase = uniform(simnet.Rand(seed, "coarse "+side.name()), 0, c.coarse.Step).Truncate(us)
+		r := simnet.Rand(seed, "coarse "+side.name())
+		s.Coarse.Phase = uniform(r, 0, c.coarse.Step).Truncate(us)
 	}
 	if c.as != nil {
 		c.as(&s, simnet.Rand(seed, c.name+" "+side.name()))
@@ -318,7 +362,9 @@ func (c recipe) clockOf(seed uint64, side Side) simnet.ClockSpec {
 
 // link returns the way from a side.
 func (c recipe) link(seed uint64, side Side) *simnet.Link {
-	f, base, jitter := c.faults(seed), baseDelay(seed), c.up
+	f := c.faults(seed)
+	base := baseDelay(seed)
+	jitter := c.up
 	if side == A {
 		base += c.asym
 	} else if c.down != nil {
@@ -347,7 +393,9 @@ func (c recipe) faults(seed uint64) (f faults) {
 	f.route = [2][]simnet.RouteStep{{{At: at, Change: c.routeUp}}, {{At: at, Change: c.routeDown}}}
 	for end := c.flap; c.flap != 0 && end < 600*sec; end += c.flap {
 		from := end - cmp.Or(c.flapFor, 5*sec)
-		f.route[A] = append(f.route[A], simnet.RouteStep{At: from, Change: 20 * ms}, simnet.RouteStep{At: end, Change: -20 * ms})
+		f.route[A] = append(f.route[A],
+			simnet.RouteStep{At: from, Change: 20 * ms},
+			simnet.RouteStep{At: end, Change: -20 * ms})
 	}
 	if c.asleep {
 		f.off = []simnet.Window{{From: at, To: at + c.clock.For}}
@@ -385,15 +433,16 @@ type faults struct {
 func newFaults(seed uint64) (f faults) {
 	r := simnet.Rand(seed, "faults")
 	for range 3 + r.IntN(4) {
-		at, side := uniform(r, 40*sec, 190*sec), r.IntN(2)
+		at := uniform(r, 40*sec, 190*sec)
+		side := r.IntN(2)
 		lasting := uniform(r, 2*sec, min(60*sec, 200*sec-at))
-		change := uniform(r, -12*ms, 24*ms)
+		route := simnet.RouteStep{At: at, Change: uniform(r, -12*ms, 24*ms)}
 		switch r.IntN(7) {
 		case 0:
-			f.route[side] = append(f.route[side], simnet.RouteStep{At: at, Change: change})
+			f.route[side] = append(f.route[side], route)
 		case 1:
-			f.route[0] = append(f.route[0], simnet.RouteStep{At: at, Change: change})
-			f.route[1] = append(f.route[1], simnet.RouteStep{At: at, Change: change})
+			f.route[0] = append(f.route[0], route)
+			f.route[1] = append(f.route[1], route)
 		case 2:
 			step := uniform(r, -50*ms, 50*ms)
 			if r.IntN(4) == 0 {
@@ -401,12 +450,15 @@ func newFaults(seed uint64) (f faults) {
 			}
 			f.clock[side] = append(f.clock[side], simnet.ClockEvent{At: at, Step: step})
 		case 3:
-			f.clock[side] = append(f.clock[side], simnet.ClockEvent{At: at, For: lasting, PPM: 1000*r.Float64() - 500})
+			slew := simnet.ClockEvent{At: at, For: lasting, PPM: 1000*r.Float64() - 500}
+			f.clock[side] = append(f.clock[side], slew)
 		case 4:
-			f.clock[side] = append(f.clock[side], simnet.ClockEvent{At: at, For: lasting, PPM: -1e6})
+			sleep := simnet.ClockEvent{At: at, For: lasting, PPM: -1e6}
+			f.clock[side] = append(f.clock[side], sleep)
 			f.off = append(f.off, simnet.Window{From: at, To: at + lasting})
 		case 5:
-			f.queue[side] = append(f.queue[side], simnet.StandingQueue(at, lasting, uniform(r, 20*ms, 200*ms)))
+			height := uniform(r, 20*ms, 200*ms)
+			f.queue[side] = append(f.queue[side], simnet.StandingQueue(at, lasting, height))
 		case 6:
 			f.silence = append(f.silence, simnet.Window{From: at, To: at + lasting})
 		}
@@ -421,7 +473,8 @@ func Replay(name, path string) (Scenario, error) {
 	s := Scenario{Name: name, Tag: Lossy | Queued, Warmup: 30 * sec}
 	recorded, err := simnet.ReadTrace(path)
 	load := func(series []simnet.Sample) (func(uint64) *simnet.Link, []time.Duration) {
-		least, times := 10*sec, []time.Duration{} // as long as any delay is at most
+		least := 10 * sec // as long as any delay is at most
+		times := []time.Duration{}
 		for _, x := range series {
 			if x.Delay >= 0 {
 				least = min(least, x.Delay)
