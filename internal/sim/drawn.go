@@ -113,7 +113,8 @@ func (w *way) sends(net *rand.Rand) Schedule {
 	var sent time.Duration
 	return func() time.Duration {
 		if n == w.frame {
-			start, n = start+time.Duration(period), 0
+			start += time.Duration(period)
+			n = 0
 			period = float64(sec) / w.rate / simnet.Product(w.busy, start) * float64(w.frame)
 		}
 		late := time.Duration(net.Float64()*min(period/5, float64(2*ms))) / time.Duration(w.frame)
@@ -133,7 +134,9 @@ var drawnJitters = []struct {
 	{"gamma", func(d *Drawn, size time.Duration) simnet.Delay {
 		return simnet.Gamma(d.LogBetween(0.4, 4), size)
 	}},
-	{"uniform", func(_ *Drawn, size time.Duration) simnet.Delay { return simnet.Uniform(0, 2*size) }},
+	{"uniform", func(_ *Drawn, size time.Duration) simnet.Delay {
+		return simnet.Uniform(0, 2*size)
+	}},
 	{"half normal", func(_ *Drawn, size time.Duration) simnet.Delay {
 		return func(r *rand.Rand, _ time.Duration) time.Duration {
 			return time.Duration(math.Abs(r.NormFloat64()) * float64(size))
@@ -174,8 +177,10 @@ func Mixed(seed uint64) *Drawn {
 	d.Until = d.LogSpan(60*sec, 600*sec)
 	d.Reports = d.Span(sec/2, 2*sec)
 	d.drawClocks(100, 0.02*float64(d.R.IntN(2)))
-	rate, jitter := d.LogBetween(2, 200), d.R.IntN(len(drawnJitters))
-	size, base := d.LogSpan(5*us, 20*ms), d.LogSpan(100*us, 150*ms)
+	rate := d.LogBetween(2, 200)
+	jitter := d.R.IntN(len(drawnJitters))
+	size := d.LogSpan(5*us, 20*ms)
+	base := d.LogSpan(100*us, 150*ms)
 	alike := d.Chance(0.3) // both ways have the same kind of jitter, of one size, and the same rate
 	for side := range d.ways {
 		w := &d.ways[side]
@@ -184,7 +189,9 @@ func Mixed(seed uint64) *Drawn {
 			w.base = d.LogSpan(100*us, 150*ms)
 		}
 		if !alike {
-			w.rate, jitter, size = d.LogBetween(2, 200), d.R.IntN(len(drawnJitters)), d.LogSpan(5*us, 20*ms)
+			w.rate = d.LogBetween(2, 200)
+			jitter = d.R.IntN(len(drawnJitters))
+			size = d.LogSpan(5*us, 20*ms)
 		}
 		w.delay = drawnJitters[jitter].make(d, size)
 		text := drawnJitters[jitter].name
@@ -201,8 +208,8 @@ func Mixed(seed uint64) *Drawn {
 			loss = d.LogBetween(0.001, 0.3)
 			w.loss = append(w.loss, simnet.GilbertElliott(loss, d.Between(1, 10)))
 		}
-		d.Happens(0, "way", "from %c: %v, %s of %v, %.1f/s in frames of %d, loss %.3f", 'A'+rune(side),
-			w.base.Round(10*us), text, size.Round(us), w.rate, w.frame, loss)
+		d.Happens(0, "way", "from %c: %v, %s of %v, %.1f/s in frames of %d, loss %.3f",
+			'A'+rune(side), w.base.Round(10*us), text, size.Round(us), w.rate, w.frame, loss)
 	}
 	d.Events = d.R.IntN(5)
 	for range d.Events {
