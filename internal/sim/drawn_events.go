@@ -119,25 +119,34 @@ var drawnKinds = []struct {
 	draw func(d *Drawn, p plan)
 }{
 	{"plateau", func(d *Drawn, p plan) {
-		fill, lasting := d.LogSpan(50*ms, 2*sec), d.lasts(p, 5*sec, 300*sec)
+		fill := d.LogSpan(50*ms, 2*sec)
+		lasting := d.lasts(p, 5*sec, 300*sec)
 		height := d.size(p, 200e3, 200e6)
 		fill = max(fill, time.Duration(height))
 		d.queues(p, "plateau", height, func(x float64) []simnet.Knot {
-			return []simnet.Knot{knot(fill, 1), knot(fill+lasting, 1), knot(fill+lasting+drains(x), 0)}
+			return []simnet.Knot{
+				knot(fill, 1),
+				knot(fill+lasting, 1),
+				knot(fill+lasting+drains(x), 0),
+			}
 		})
 	}},
 	{"saw", func(d *Drawn, p plan) {
-		lasting, height := d.lasts(p, 10*sec, 200*sec), d.size(p, 200e3, 100e6)
+		lasting := d.lasts(p, 10*sec, 200*sec)
+		height := d.size(p, 200e3, 100e6)
 		d.queues(p, "saw", height, func(x float64) (shape []simnet.Knot) {
 			period := d.LogSpan(sec, 30*sec) + drains(x)
 			for t := time.Duration(0); t == 0 || t+period < lasting; t += period {
-				shape = append(shape, knot(t+period-drains(x), 1), knot(t+period, d.Between(0, 0.3)))
+				shape = append(shape,
+					knot(t+period-drains(x), 1),
+					knot(t+period, d.Between(0, 0.3)))
 			}
 			return append(shape, knot(shape[len(shape)-1].At+drains(x), 0))
 		})
 	}},
 	{"sine", func(d *Drawn, p plan) {
-		lasting, height := d.lasts(p, 10*sec, 200*sec), d.size(p, 200e3, 100e6)
+		lasting := d.lasts(p, 10*sec, 200*sec)
+		height := d.size(p, 200e3, 100e6)
 		d.queues(p, "sine", height, func(x float64) (shape []simnet.Knot) {
 			period := max(d.LogSpan(2*sec, 60*sec), 4*drains(x))
 			for n := 1; time.Duration(n)*period/32 < lasting || n%32 != 0; n++ {
@@ -148,15 +157,18 @@ var drawnKinds = []struct {
 		})
 	}},
 	{"fill and drop", func(d *Drawn, p plan) {
-		lasting, height := d.lasts(p, 5*sec, 100*sec), d.size(p, 200e3, 200e6)
+		lasting := d.lasts(p, 5*sec, 100*sec)
+		height := d.size(p, 200e3, 200e6)
 		d.queues(p, "fill", height, func(x float64) []simnet.Knot {
 			fill := max(lasting, time.Duration(x))
 			return []simnet.Knot{knot(fill, 1), knot(fill+drains(x), 0)}
 		})
 	}},
 	{"ramp", func(d *Drawn, p plan) {
-		lasting, ppm := d.lasts(p, 10*sec, 200*sec), d.size(p, 3, 1000)
-		stays, back := d.LogSpan(ms, 200*sec), d.Chance(0.5)
+		lasting := d.lasts(p, 10*sec, 200*sec)
+		ppm := d.size(p, 3, 1000)
+		stays := d.LogSpan(ms, 200*sec)
+		back := d.Chance(0.5)
 		p.each(func(side int) {
 			x := ppm * d.Between(0.6, 1) * lasting.Seconds() * 1e3
 			shape := []simnet.Knot{knot(lasting, 1)}
@@ -171,7 +183,8 @@ var drawnKinds = []struct {
 		d.pathOf(p, []time.Duration{p.at, p.at + d.lasts(p, 5*sec, 200*sec)})
 	}},
 	{"flaps", func(d *Drawn, p plan) {
-		period, lasting := d.LogSpan(4*sec, 60*sec), d.lasts(p, 30*sec, 200*sec)
+		period := d.LogSpan(4*sec, 60*sec)
+		lasting := d.lasts(p, 30*sec, 200*sec)
 		on := time.Duration(d.Between(0.2, 0.8) * float64(period))
 		at := []time.Duration{}
 		for t := p.at; len(at) == 0 || t < p.at+lasting; t += period {
@@ -196,16 +209,20 @@ var drawnKinds = []struct {
 		d.Happens(p.at, "silence", "of ways %02b until %.1f s", p.ways, w.To.Seconds())
 	}},
 	{"stalls", func(d *Drawn, p plan) {
-		lasting, every := d.LogSpan(100*ms, 3*sec), d.LogSpan(2*sec, 20*sec)
-		n, side := 1+d.R.IntN(6), d.R.IntN(2)
+		lasting := d.LogSpan(100*ms, 3*sec)
+		every := d.LogSpan(2*sec, 20*sec)
+		n := 1+d.R.IntN(6)
+		side := d.R.IntN(2)
 		for i := range n {
 			from := p.at + time.Duration(i)*(every+lasting)
 			d.stalls[side] = append(d.stalls[side], simnet.Window{From: from, To: from + lasting})
 		}
-		d.Happens(p.at, "stalls", "of %c, %d of %v, every %v", 'A'+rune(side), n, lasting, every+lasting)
+		d.Happens(p.at, "stalls", "of %c, %d of %v, every %v",
+			'A'+rune(side), n, lasting, every+lasting)
 	}},
 	{"jitter", func(d *Drawn, p plan) {
-		x, lasting := d.size(p, 0.1, 10), d.lasts(p, 10*sec, 300*sec)
+		x := d.size(p, 0.1, 10)
+		lasting := d.lasts(p, 10*sec, 300*sec)
 		p.each(func(side int) {
 			d.ways[side].wide = append(d.ways[side].wide, simnet.Factor(p.at, lasting, x))
 		})
@@ -214,7 +231,8 @@ var drawnKinds = []struct {
 			p.ways, x, (p.at + lasting).Seconds())
 	}},
 	{"rate", func(d *Drawn, p plan) {
-		x, lasting := d.size(p, 0.1, 10), d.lasts(p, 10*sec, 300*sec)
+		x := d.size(p, 0.1, 10)
+		lasting := d.lasts(p, 10*sec, 300*sec)
 		p.each(func(side int) {
 			y := min(max(x, 2/d.ways[side].rate), 200/d.ways[side].rate)
 			d.ways[side].busy = append(d.ways[side].busy, simnet.Factor(p.at, lasting, y))
@@ -223,7 +241,8 @@ var drawnKinds = []struct {
 			p.ways, x, (p.at + lasting).Seconds())
 	}},
 	{"suspend", func(d *Drawn, p plan) {
-		side, lasting := d.R.IntN(2), d.lasts(p, sec, 60*sec)
+		side := d.R.IntN(2)
+		lasting := d.lasts(p, sec, 60*sec)
 		d.asleep[side] = append(d.asleep[side], simnet.Window{From: p.at, To: p.at + lasting})
 		d.Happens(p.at, "suspend", "of %c for %v", 'A'+rune(side), lasting)
 		if p.longer > 0 || p.longer == 0 && d.Chance(0.5) {
