@@ -28,17 +28,18 @@ func ClockKinds() []ClockKind {
 		steered("steered", simnet.Steered),
 		steered("steered-often", simnet.SteeredOften),
 		steered("steered-at-start", simnet.SteeredAtStart),
-		coarseA("coarse-1ms", time.Millisecond),          // a browser
-		coarseA("coarse-15.6ms", 15600*time.Microsecond), // Windows, unless a program asks for better
+		coarseA("coarse-1ms", ms),          // a browser
+		coarseA("coarse-15.6ms", 15600*us), // Windows, unless a program asks for better
 	}
 }
 
 // steered lets a time daemon correct the clocks of both ends.
 func steered(name string, how simnet.Steering) ClockKind {
-	return ClockKind{name, func(s *simnet.ClockSpec, seed uint64, side Side, lasting time.Duration) {
+	change := func(s *simnet.ClockSpec, seed uint64, side Side, lasting time.Duration) {
 		r := simnet.Rand(seed, "steering "+side.name())
 		s.Events = append(s.Events, how.Events(r, lasting)...)
-	}}
+	}
+	return ClockKind{Name: name, Change: change}
 }
 
 // coarseA lets A's clock advance in steps.
@@ -62,7 +63,9 @@ func RecordedClock(pair simnet.ClockPair) ClockKind {
 		if trace == nil {
 			return
 		}
-		s.SkewPPM, s.SinePPM, s.WanderPPM = 0, 0, 0
+		s.SkewPPM = 0
+		s.SinePPM = 0
+		s.WanderPPM = 0
 		s.Recorded = fromRecording(trace)
 	}}
 }
@@ -117,7 +120,8 @@ func (d *Drawn) With(kind ClockKind) *Drawn {
 		kind.Change(spec, d.Seed, Side(side), d.Until)
 		for _, e := range spec.Events[own:] {
 			d.mark(OfClocks, e.At, e.At+e.For)
-			d.Happens(e.At, "clock", "of %c is corrected by %+.1f ppm for %v", 'A'+rune(side), e.PPM, e.For)
+			d.Happens(e.At, "clock", "of %c is corrected by %+.1f ppm for %v",
+				'A'+rune(side), e.PPM, e.For)
 		}
 	}
 	return d
