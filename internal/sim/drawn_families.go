@@ -71,8 +71,11 @@ func Families() (all []Family) {
 		for _, longer := range []int{1, -1} {
 			add(Family{Kind: "path for good", Ways: ways, longer: longer})
 			add(Family{Kind: "path for good", Ways: ways, longer: longer, Early: true})
-			add(Family{Kind: "path and back", Ways: ways, longer: longer, lasts: spans{5 * sec, 77 * sec}})
-			add(Family{Kind: "path and back", Ways: ways, longer: longer, lasts: spans{77 * sec, 200 * sec}})
+			back := Family{Kind: "path and back", Ways: ways, longer: longer}
+			back.lasts = spans{5 * sec, 77 * sec}
+			add(back)
+			back.lasts = spans{77 * sec, 200 * sec}
+			add(back)
 			add(Family{Kind: "path and back", Ways: ways, longer: longer, Early: true})
 			add(Family{Kind: "flaps", Ways: ways, longer: longer})
 		}
