@@ -112,7 +112,11 @@ func TestReadTrace(t *testing.T) {
 	}
 	z := gzip.NewWriter(f)
 	fmt.Fprint(z,
-		"send_time_us,owd_us,direction\n0,20130.5,up\n3333.2,6557,down\n10000,-1,up\n15000,20000,up\n")
+		"send_time_us,owd_us,direction\n"+
+			"0,20130.5,up\n"+
+			"3333.2,6557,down\n"+
+			"10000,-1,up\n"+
+			"15000,20000,up\n")
 	z.Close()
 	f.Close()
 	got, err := simnet.ReadTrace(path)
