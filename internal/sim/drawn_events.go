@@ -211,7 +211,7 @@ var drawnKinds = []struct {
 	{"stalls", func(d *Drawn, p plan) {
 		lasting := d.LogSpan(100*ms, 3*sec)
 		every := d.LogSpan(2*sec, 20*sec)
-		n := 1+d.R.IntN(6)
+		n := 1 + d.R.IntN(6)
 		side := d.R.IntN(2)
 		for i := range n {
 			from := p.at + time.Duration(i)*(every+lasting)
