@@ -59,7 +59,8 @@ func Regularly(first, period time.Duration) Schedule {
 // Paced is a schedule as of a program's loop: a fixed period in nanoseconds, from a random time
 // within the first on, and each time up to a fifth of it or 2 ms late.
 func Paced(r *rand.Rand, period float64) Schedule {
-	start, n := r.Float64()*period, 0.0
+	start := r.Float64() * period
+	n := 0.0
 	draw := func() time.Duration {
 		late := r.Float64() * min(period/5, float64(2*time.Millisecond))
 		return time.Duration(start + n*period + late)
@@ -163,7 +164,8 @@ func (x *exchange) pass(side Side, happens func()) {
 }
 
 func (x *exchange) send(side Side) {
-	e, at := &x.state[side], x.w.Now()
+	e := &x.state[side]
+	at := x.w.Now()
 	if simnet.Within(x.End[side].Off, at) {
 		return
 	}
@@ -196,7 +198,8 @@ func (x *exchange) ping(side Side) {
 	own, other := x.state[side].clock, x.state[1-side].clock
 	t1 := own.Usec(x.w.Now())
 	x.pass(side, func() {
-		t2, t3 := other.Received(x.w.Now()), other.Usec(x.w.Now())
+		t2 := other.Received(x.w.Now())
+		t3 := other.Usec(x.w.Now())
 		x.pass(1-side, func() { x.Exchange(side, t1, t2, t3, own.Received(x.w.Now())) })
 	})
 }
