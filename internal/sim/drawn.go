@@ -76,7 +76,8 @@ func (d *Drawn) Session() *Session {
 	}
 	ask := time.Duration(d.stream('p').Float64() * float64(askEvery))
 	for side := range s.End {
-		w, net := &d.ways[side], d.stream('n'+uint64(side))
+		w := &d.ways[side]
+		net := d.stream('n' + uint64(side))
 		s.End[side] = End{
 			Clock:     d.Clocks[side],
 			ClockSeed: d.Seed ^ uint64(side),

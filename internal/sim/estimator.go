@@ -130,7 +130,9 @@ func (e *Ends) show(observe func(*Observation), o Observation, pair int, ok bool
 	if observe == nil {
 		return
 	}
-	if o.Pair, o.OK = pair, ok; ok {
+	o.Pair = pair
+	o.OK = ok
+	if ok {
 		o.ErrUsec = errUsec
 	}
 	e.shown = o

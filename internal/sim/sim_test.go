@@ -75,7 +75,8 @@ func TestObservations(t *testing.T) {
 	sc := recipe{up: exp1, routeUp: 20 * ms, asym: 4 * ms, seconds: 200}.scenario()
 	n := 0
 	pairs := []Pair{{"late", late{&n, 1<<26 + 700}, late{&n, 5000}}}
-	sent, seen := 0, map[[2]float64]bool{}
+	sent := 0
+	seen := map[[2]float64]bool{}
 	Run(sc, 3, pairs, Observer{
 		OWD: func(o *Observation) {
 			sent++

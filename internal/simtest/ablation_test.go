@@ -30,7 +30,8 @@ import (
 
 var (
 	ablation = flag.Bool("ablation", false,
-		"print what each rule of the estimator buys: about half a minute of processor time for each")
+		"print what each rule of the estimator buys: "+
+			"about half a minute of processor time for each")
 	ablationRule = flag.String("ablation.rule", "",
 		"only rules of that table whose name matches this regexp")
 	ablationColumn = flag.String("ablation.column", "",
@@ -128,7 +129,8 @@ func (r rule) without(source string) (string, error) {
 // checker returns what checks that the package of a folder compiles when one of its files is
 // another.
 func checker(folder string) func(name, source string) error {
-	fset, all := token.NewFileSet(), importer.ForCompiler(token.NewFileSet(), "source", nil)
+	fset := token.NewFileSet()
+	all := importer.ForCompiler(token.NewFileSet(), "source", nil)
 	return func(name, source string) error {
 		var files []*ast.File
 		for _, path := range must(filepath.Glob(filepath.Join(folder, "*.go"))) {

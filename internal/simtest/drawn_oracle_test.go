@@ -169,7 +169,8 @@ func newDrawnOracle(marks []sim.Mark, until time.Duration, points [2][]drawnPoin
 				marked = marked || m.Who == way && x == from
 				if m.Who == way && x > from && x < period.to {
 					piece(period, from, x, marked)
-					from, marked = x, true
+					from = x
+					marked = true
 				}
 			}
 			piece(period, from, period.to, marked)

@@ -143,7 +143,8 @@ func (a *drawnAnswer) excess(err float64) float64 {
 // ends, and not in the 15 s after a clock was set.
 func judgeDrawn(d *sim.Drawn) (v drawnVerdict) {
 	answers := playDrawn(d)
-	v.seed, v.events = d.Seed, d.Events
+	v.seed = d.Seed
+	v.events = d.Events
 	firstSet := d.Until
 	for _, s := range d.Sets {
 		firstSet = min(firstSet, s.From)

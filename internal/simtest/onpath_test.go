@@ -77,7 +77,8 @@ func newAttackedPath(seed uint64, a *pathAttack) *attackedPath {
 	r := newRand(seed, 'o')
 	p := &attackedPath{World: simnet.NewWorld(seed), Dice: simnet.Dice{R: r}, attack: a}
 	base := p.LogSpan(2*ms, 80*ms)
-	p.delay, p.rate = p.LogSpan(10*ms, 500*ms), p.LogBetween(10e-6, 500e-6)
+	p.delay = p.LogSpan(10*ms, 500*ms)
+	p.rate = p.LogBetween(10e-6, 500e-6)
 	if !a.always {
 		p.from = p.Span(60*sec, 120*sec)
 	}
@@ -110,7 +111,8 @@ func (p *attackedPath) play() (harms [2]harm) {
 	var before [2]time.Duration // the bound
 	p.Every(250*ms, 125*ms, func() {
 		for side := range p.ends {
-			h, local := &harms[side], p.clocks[side].Usec(p.Now())
+			h := &harms[side]
+			local := p.clocks[side].Usec(p.Now())
 			s, ok := p.ends[side].Snapshot(local)
 			if !ok {
 				continue
@@ -282,11 +284,14 @@ var pathAttacks = []pathAttack{
 // is silent.
 func worstHarm(all []harm) (w harm, silent int) {
 	for _, h := range all {
-		w.off, w.excess = max(w.off, h.off), max(w.excess, h.excess)
+		w.off = max(w.off, h.off)
+		w.excess = max(w.excess, h.excess)
 		w.trusted += h.trusted
 		w.outside += h.outside
-		w.by, w.wider = max(w.by, h.by), max(w.wider, h.wider)
-		w.steps, w.recovers = max(w.steps, h.steps), max(w.recovers, h.recovers)
+		w.by = max(w.by, h.by)
+		w.wider = max(w.wider, h.wider)
+		w.steps = max(w.steps, h.steps)
+		w.recovers = max(w.recovers, h.recovers)
 		silent += count(h.silent)
 	}
 	return w, silent
@@ -304,10 +309,11 @@ func TestOnPath(t *testing.T) {
 		"", "off", "outside", "by", "wider", "steps", "silent", "recovers")
 	for i := range pathAttacks {
 		a := &pathAttacks[i]
-		var all []harm
-		for _, both := range eachSeed(onPathWorlds(), func(seed uint64) [2]harm {
+		played := eachSeed(onPathWorlds(), func(seed uint64) [2]harm {
 			return newAttackedPath(*seedFirst+seed, a).play()
-		}) {
+		})
+		var all []harm
+		for _, both := range played {
 			all = append(all, both[:]...)
 		}
 		w, silent := worstHarm(all)

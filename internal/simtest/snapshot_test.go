@@ -549,11 +549,13 @@ func TestSnapshotTravels(t *testing.T) {
 		Jitter:             time.Hour,
 		FloorScatter:       time.Hour,
 	}
-	wire, got := must(vague.AppendBinary(nil)), good
+	wire := must(vague.AppendBinary(nil))
+	got := good
 	if err := got.UnmarshalBinary(wire); err != nil || got != clamped {
 		t.Errorf("%+v arrives as %+v, %v", vague, got, err)
 	}
-	wire, got = must(good.AppendBinary(nil)), good
+	wire = must(good.AppendBinary(nil))
+	got = good
 	for i := range wire {
 		if err := got.UnmarshalBinary(wire[:i]); err != timesync.ErrLength || got != good {
 			t.Errorf("%d of %d bytes: %v", i, len(wire), err)
