@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"testing"
@@ -30,6 +32,8 @@ const (
 	// run that is shorter than twice hostSettling. Few datagrams have come by then, and 80 ppm are
 	// not known yet.
 	startError = 500 * time.Microsecond
+	// queueError is how far off the mean of a run may be whose datagrams queue from the start on.
+	queueError = 2 * startError
 	// stampError is how far a receive time may be from the moment at which the wire let the
 	// datagram go: the processes' clocks are compared by way of the wall clock, to microseconds.
 	stampError = 50 * time.Microsecond
@@ -62,20 +66,79 @@ func TestTwoHosts(t *testing.T) {
 	calls := netns.At("calls", "eth0", "10.78.0.2/24")
 	wire := netns.Join(listens, calls, 0)
 	wire.Jitter.Store(int64(hostJitter))
+	meanError := startError
+	if isLong() {
+		meanError = hostError
+	}
 	for i, delays := range paths {
 		t.Run(fmt.Sprint(delays), func(t *testing.T) {
 			for way, delay := range delays {
 				wire.Delay[way].Store(int64(delay))
 			}
 			// Datagrams of the path before may still be under way to its ports.
-			testHosts(t, wire, uint16(9000+2*i))
+			testHosts(t, wire, uint16(9000+2*i), meanError)
 		})
+	}
+	t.Run("kernel queue", func(t *testing.T) {
+		flood(t)
+		testHosts(t, wire, uint16(9000+2*len(paths)), queueError)
+	})
+}
+
+// isLong reports whether most of a run comes after the skew is known.
+func isLong() bool { return *hostsFor >= 2*hostSettling }
+
+// flood puts a queue of the kernel, of up to 100 ms at 10 Mbit/s, before the wire to the listener,
+// and fills it to 90 % in bursts, as strangers' packets do.
+func flood(t *testing.T) {
+	netns.Run("ip", "netns", "exec", "calls", "tc", "qdisc", "add", "dev", "eth0", "root",
+		"tbf", "rate", "10mbit", "burst", "15kb", "limit", "125kb")
+	c := netns.Command("calls", os.Args[0])
+	c.Env = append(os.Environ(), floodVariable+"="+hostAddress+":9")
+	testkit.Must(t, c.Start())
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+}
+
+const floodVariable = "OWD_TEST_FLOOD"
+
+// init lets flood run this program in another namespace.
+func init() {
+	if address := os.Getenv(floodVariable); address != "" {
+		fmt.Fprintln(os.Stderr, sendFlood(address))
+		os.Exit(1)
+	}
+}
+
+// sendFlood sends 9 Mbit/s to an address: bursts of 1 to 20 packets of 1,200 bytes, at random.
+func sendFlood(address string) error {
+	const (
+		size = 1200             // bytes
+		rate = 9e6 / 8 / size   // packets a second
+		most = 20               // packets of a burst
+		mean = (1 + most) / 2.0 // of them
+	)
+	conn, err := net.Dial("udp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	packet := make([]byte, size-28) // without the headers of IP and UDP
+	next := time.Now()
+	for {
+		time.Sleep(time.Until(next))
+		for range 1 + rand.IntN(most) {
+			_, _ = conn.Write(packet) // nobody listens, and says so
+		}
+		next = next.Add(time.Duration(rand.ExpFloat64() * mean / rate * float64(time.Second)))
 	}
 }
 
 // testHosts has two pairs at once: one that sends often, whose figures must be right, and one that
 // sends as often as people usually do, whose table docs/OWD.md shows.
-func testHosts(t *testing.T, wire *netns.Wire, port uint16) {
+func testHosts(t *testing.T, wire *netns.Wire, port uint16, meanError time.Duration) {
 	passage := watch(wire)
 	usual := newPair(t, port)
 	often := newPair(t, port+1, "-json", "-interval", "10ms")
@@ -97,16 +160,11 @@ func testHosts(t *testing.T, wire *netns.Wire, port uint16) {
 	if len(lines) < 4 || summary.SendDelay == nil || summary.ReceiveDelay == nil {
 		t.Fatalf("%d lines, the last one %+v", len(lines), summary)
 	}
-	isLong := *hostsFor >= 2*hostSettling
-	wrong := startError
-	if isLong {
-		wrong = hostError
-	}
 	unknowable := often.unknowable(t)
-	to := often.to.judgeSummary(t, *summary.SendDelay, unknowable, wrong)
-	from := often.from.judgeSummary(t, *summary.ReceiveDelay, unknowable, wrong)
-	judgeSum(t, to, from, wrong)
-	if !isLong {
+	to := often.to.judgeSummary(t, *summary.SendDelay, unknowable, meanError)
+	from := often.from.judgeSummary(t, *summary.ReceiveDelay, unknowable, meanError)
+	judgeSum(t, to, from, meanError)
+	if !isLong() {
 		return
 	}
 	t.Logf("every 10 ms, after %v:", hostSettling)
