@@ -67,10 +67,12 @@ func TestTwoHosts(t *testing.T) {
 	wire := netns.Join(listens, calls, 0)
 	wire.Jitter.Store(int64(hostJitter))
 	meanError := startError
+	some := paths[:1] // a short run is one of .ci/run, which has little time
 	if isLong() {
 		meanError = hostError
+		some = paths
 	}
-	for i, delays := range paths {
+	for i, delays := range some {
 		t.Run(fmt.Sprint(delays), func(t *testing.T) {
 			for way, delay := range delays {
 				wire.Delay[way].Store(int64(delay))
