@@ -2137,8 +2137,8 @@ func (r *arbiter) learn(x, dt float64, l look) {
 	switch {
 	case l.roundTrip < -l.deadBand:
 		// There was a clock step, and one way has not shown it yet.
-	// Queues end, and what they leave is the path.
 	case r.warmingUp() && d < 0: // rule: a shorter round trip is taken at once in warm-up
+		// Queues end, and what they leave is the path.
 		if abs(d) < l.pathBand {
 			r.age += dt
 			r.candidateAge = 0
@@ -2217,7 +2217,10 @@ type interval struct {
 }
 
 // doubt says that there may have been a clock step before x.
-func (i *interval) doubt(x float64) { i.since, i.fresh = x, [2]bool{} }
+func (i *interval) doubt(x float64) {
+	i.since = x
+	i.fresh = [2]bool{}
+}
 
 // checked reports whether both ways have told something since.
 func (i *interval) checked() bool { return i.fresh[in] && i.fresh[out] }
@@ -2753,7 +2756,8 @@ func (p keptPoint) above(q keptPoint, slope float64) float64 {
 // restart drops the points at x: the floor is at another level.
 func (p *points) restart(x float64) {
 	p.forgetPoints()
-	p.end, p.loweredBy = x, 0
+	p.end = x
+	p.loweredBy = 0
 }
 
 // forgetPoints drops the points: the floor has another slope.

@@ -93,8 +93,13 @@ func isLong() bool { return *hostsFor >= 2*hostSettling }
 // flood puts a queue of the kernel, of up to 100 ms at 10 Mbit/s, before the wire to the listener,
 // and fills it to 90 % in bursts, as strangers' packets do.
 func flood(t *testing.T) {
-	netns.Run("ip", "netns", "exec", "calls", "tc", "qdisc", "add", "dev", "eth0", "root",
+	// Not by netns.Run, which ends the program, and with it what the paths before have shown.
+	queue := netns.Command("calls", "tc", "qdisc", "add", "dev", "eth0", "root",
 		"tbf", "rate", "10mbit", "burst", "15kb", "limit", "125kb")
+	if out, err := queue.CombinedOutput(); err != nil {
+		fmt.Printf("NOT TESTED: owd behind a kernel queue: no tbf here: %v: %s\n", err, out)
+		t.Skip("no tbf here")
+	}
 	c := netns.Command("calls", os.Args[0])
 	c.Env = append(os.Environ(), floodVariable+"="+hostAddress+":9")
 	testkit.Must(t, c.Start())

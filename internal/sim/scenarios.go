@@ -258,14 +258,17 @@ func (c Scenario) Apart(ppm float64) Scenario {
 	return c
 }
 
-// quartz is the usual clock: a constant error of ppm or its negative, a random
-// offset, a temperature that moves the rate by 2 ppm in 15 min, and a random walk
-// of the rate, by 0.2 ppm in 300 s: a quartz at rest.
+// quartz is the usual clock, with an error of ppm or its negative.
 func quartz(seed uint64, side string, ppm float64) simnet.ClockSpec {
 	if simnet.Rand(seed, "sign").Uint64()&1 != 0 {
 		ppm = -ppm
 	}
-	r := simnet.Rand(seed, "spec "+side)
+	return Quartz(simnet.Rand(seed, "spec "+side), ppm)
+}
+
+// Quartz is a quartz at rest: a constant error of ppm, a random offset, a temperature that moves
+// the rate by 2 ppm in 15 min, and a random walk of the rate, by 0.2 ppm in 300 s.
+func Quartz(r *rand.Rand, ppm float64) simnet.ClockSpec {
 	return simnet.ClockSpec{
 		OffsetUsec: r.Uint64(),
 		SkewPPM:    ppm,

@@ -34,14 +34,7 @@ func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duratio
 	}
 	var events []simnet.ClockEvent
 	clock := func(ppm float64) func(uint64) simnet.ClockSpec {
-		spec := simnet.ClockSpec{
-			OffsetUsec: r.Uint64(),
-			SkewPPM:    ppm,
-			SinePPM:    2,
-			SinePeriod: 900 * sec,
-			SinePhase:  2 * math.Pi * r.Float64(),
-			WanderPPM:  0.01,
-		}
+		spec := sim.Quartz(r, ppm)
 		if slewed && events == nil {
 			from = simnet.Dice{R: r}.Span(40*sec, 60*sec)
 			to = from + simnet.Dice{R: r}.Span(5*sec, 40*sec)
