@@ -58,7 +58,7 @@ type Conn struct {
 // arrive before then have the time of their read.
 func NewConn(udp *net.UDPConn) *Conn {
 	kernel := udp != nil && enable(udp)
-	return &Conn{udp, kernel, newAger(time.Now().UnixNano(), clock.Received())}
+	return &Conn{udp, kernel, newAger(together(wallNow, clock.Received))}
 }
 
 // Kernel reports whether the kernel notes receive times. The result never changes. Any goroutine
@@ -104,13 +104,13 @@ func (c *Conn) ReadFrom(b []byte) (n int, from netip.AddrPort, receivedUsec uint
 // A step of the wall clock by less than 1 ms is not noticed. Datagrams that wait during the step
 // are off by as much.
 func (c *Conn) Received(control []byte) (receivedUsec uint64) {
-	// In this order, an interruption in between makes the receive time late, which looks like any
-	// other delay. An early receive time would look like a shorter path.
-	wall := time.Now().UnixNano()
-	now := clock.Received()
 	stamp, ok := kernelStamp(control)
 	if !ok {
-		return now
+		return clock.Received()
 	}
+	wall, now := together(wallNow, clock.Received)
 	return c.age.received(stamp, wall, now)
 }
+
+// wallNow returns the wall clock, in nanoseconds since 1970.
+func wallNow() int64 { return time.Now().UnixNano() }

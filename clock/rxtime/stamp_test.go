@@ -190,3 +190,74 @@ func TestSteps(t *testing.T) {
 		check(t, ago, uint64(wait/us), "step %v, a second later", step)
 	}
 }
+
+// TestInterruptions: an interruption between the readings of both clocks changes no receive time.
+// Only if each try is interrupted, one receive time is late, by the shortest interruption.
+func TestInterruptions(t *testing.T) {
+	const wait = 30 * ms
+	for _, c := range []struct {
+		name  string
+		stops []time.Duration // before each reading of the wall clock, and after it
+		late  time.Duration
+	}{
+		{"not at all", nil, 0},
+		{"before the wall clock is read", []time.Duration{20 * ms, 0}, 0},
+		{"after the wall clock was read", []time.Duration{0, 20 * ms}, 0},
+		{"shortly", []time.Duration{0, 300 * us}, 0},
+		{"for long", []time.Duration{0, 900 * ms}, 0},
+		{"in the first two tries", []time.Duration{0, 20 * ms, 5 * ms, 20 * ms}, 0},
+		{
+			"in each try",
+			[]time.Duration{0, 20 * ms, 0, 400 * us, 0, 9 * ms, 0, 3 * ms},
+			400 * us,
+		},
+	} {
+		elapsed := time.Duration(0)
+		stop := func() {
+			if len(c.stops) > 0 {
+				elapsed += c.stops[0]
+				c.stops = c.stops[1:]
+			}
+		}
+		readPackage := func() uint64 { return now0 + uint64(elapsed/us) }
+		readWall := func() int64 {
+			stop()
+			wall := wall0 + int64(elapsed)
+			stop()
+			return wall
+		}
+		a := newAger(wall0, now0)
+		for i := range 3 {
+			elapsed += ms
+			received := readPackage()
+			stamp := wall0 + int64(elapsed)
+			elapsed += wait
+			wall, now := together(readWall, readPackage)
+			late := time.Duration(a.received(stamp, wall, now)-received) * us
+			want := time.Duration(0)
+			if i == 0 {
+				want = c.late
+			}
+			check(t, late, want, "interrupted %s: datagram %d is late by", c.name, i)
+		}
+	}
+}
+
+// TestSlowClocks: the number of readings is bounded, and the clocks are no further apart than one
+// of them takes.
+func TestSlowClocks(t *testing.T) {
+	const reading = 50 * us
+	elapsed := time.Duration(0)
+	readings := 0
+	read := func() time.Duration {
+		readings++
+		elapsed += reading
+		return elapsed
+	}
+	wall, now := together(
+		func() int64 { return wall0 + int64(read()) },
+		func() uint64 { return now0 + uint64(read()/us) },
+	)
+	check(t, time.Duration(now-now0)*us-time.Duration(wall-wall0), reading, "the clocks are apart by")
+	check(t, readings, 3*maxTries, "readings")
+}
