@@ -69,22 +69,36 @@ func (r *chronyRun) play(clknetsim string, seeds int) *chronyRun {
 // and end A. At the start chronyd always sets the clock; of two lines "makestep" the last counts.
 func (r *chronyRun) files(seed uint64) map[string]string {
 	const common = "cmdport 0\nbindcmdaddress /\n"
-	poll, delays := -int(math.Round(math.Log2(r.rate()))), r.delays(seed)
+	poll := -int(math.Round(math.Log2(r.rate())))
+	clientConf := fmt.Sprintf("server 192.168.123.1 iburst minpoll %d maxpoll %d %s\n"+
+		"makestep 0.0001 3\n"+
+		"%s\n"+
+		"pidfile 2.pid\n", poll, poll, r.server, r.tail)
+	delays := r.delays(seed)
 	client, server := r.rates(sim.A, seed), r.rates(sim.B, seed)
 	return map[string]string{
 		"1.conf": "local stratum 1\nallow\npidfile 1.pid\n" + common,
-		"2.conf": fmt.Sprintf("server 192.168.123.1 iburst minpoll %d maxpoll %d %s\nmakestep 0.0001 3\n%s\npidfile 2.pid\n", poll, poll, r.server, r.tail) + common,
-		"rate1":  server[0], "rate2": client[0], "step1": server[1], "step2": client[1],
-		"delay1": delays[sim.B], "delay2": delays[sim.A],
-		"world": "node1_freq = (file \"rate1\")\nnode2_freq = (file \"rate2\")\nnode2_offset = 0.01\n" +
-			"node1_step = (file \"step1\")\nnode2_step = (file \"step2\")\n" +
-			"node1_delay2 = (file \"delay1\")\nnode2_delay1 = (file \"delay2\")\n",
+		"2.conf": clientConf + common,
+		"rate1":  server[0],
+		"rate2":  client[0],
+		"step1":  server[1],
+		"step2":  client[1],
+		"delay1": delays[sim.B],
+		"delay2": delays[sim.A],
+		"world": "node1_freq = (file \"rate1\")\n" +
+			"node2_freq = (file \"rate2\")\n" +
+			"node2_offset = 0.01\n" +
+			"node1_step = (file \"step1\")\n" +
+			"node2_step = (file \"step2\")\n" +
+			"node1_delay2 = (file \"delay1\")\n" +
+			"node2_delay1 = (file \"delay2\")\n",
 	}
 }
 
 // simulation runs in that folder: two chronyds, which clknetsim ends. It takes seconds.
 const simulation = `for node in 1 2; do
-	LD_PRELOAD=$0/clknetsim.so CLKNETSIM_SOCKET=sock CLKNETSIM_NODE=$node chronyd -d -u root -F 0 -f $node.conf >log$node 2>&1 &
+	LD_PRELOAD=$0/clknetsim.so CLKNETSIM_SOCKET=sock CLKNETSIM_NODE=$node \
+		chronyd -d -u root -F 0 -f $node.conf >log$node 2>&1 &
 done
 trap 'kill $(jobs -p) 2>log' EXIT
 timeout 300 "$0/clknetsim" -s sock -v 0 -R "$1" -l "$2" -o offsets world 2`

@@ -246,7 +246,9 @@ func (s *linkStream) delays(side sim.Side) (xy plotter.XYs) {
 }
 
 // absolute returns the sizes of a column's errors in a span after the warm-up.
-func (s *linkStream) absolute(column string, skew float64, from, to time.Duration) (errs []float64) {
+func (s *linkStream) absolute(
+	column string, skew float64, from, to time.Duration,
+) (errs []float64) {
 	for _, a := range slices.Concat(s.answers[skew][column][:]...) {
 		if a.At >= max(from, linkWarmup) && a.At < to && !math.IsInf(a.Err, 1) {
 			errs = append(errs, a.Err)

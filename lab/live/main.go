@@ -33,7 +33,8 @@ func main() {
 	flag.StringVar(&o.only, "only", "",
 		"only what has this in its name, such as cross90, LAN or frames")
 	flag.StringVar(&o.record, "record", "",
-		"with queue: `folder` for the delays of each kind of datagrams; go run ./report -traces plays them again")
+		"with queue: `folder` for the delays of each kind of datagrams; "+
+			"go run ./report -traces plays them again")
 	flag.DurationVar(&o.lasting, "lasting", 90*time.Second,
 		"how long each load of queue or row of original lasts")
 	flag.StringVar(&o.out, "out", "measured",

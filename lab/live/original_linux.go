@@ -75,7 +75,12 @@ const (
 )
 
 // The columns: what the errors of an end are of.
-const twoOurs, oursBeside, cppBeside, twoCPP = "two of ours", "ours beside C++", "C++ beside ours", "two C++"
+const (
+	twoOurs    = "two of ours"
+	oursBeside = "ours beside C++"
+	cppBeside  = "C++ beside ours"
+	twoCPP     = "two C++"
+)
 
 // livePairs are who talks to whom.
 var livePairs = [][2]string{{twoOurs, twoOurs}, {oursBeside, cppBeside}, {twoCPP, twoCPP}}

@@ -259,20 +259,41 @@ const chronyd = `chronyd -x -d -u root -F 0 "cmdport 0" "bindcmdaddress $PWD/soc
 
 // ptpCommon lets ptp4l exchange 16 times a second each way through a router. With
 // free_running it leaves the clock alone and prints the offset of each exchange.
-const ptpCommon = "printf '[global]\ntime_stamping software\nnetwork_transport UDPv4\nudp_ttl 8\nfree_running 1\n" +
-	"logSyncInterval -4\nlogMinDelayReqInterval -4\nlogAnnounceInterval -2\nuds_address '$PWD/uds'\n"
+const ptpCommon = "printf '[global]\n" +
+	"time_stamping software\n" +
+	"network_transport UDPv4\n" +
+	"udp_ttl 8\n" +
+	"free_running 1\n" +
+	"logSyncInterval -4\n" +
+	"logMinDelayReqInterval -4\n" +
+	"logAnnounceInterval -2\n" +
+	"uds_address '$PWD/uds'\n"
 
 // rivalPrograms are tried in every experiment. All take the kernel's times. The first chronyd
 // serves the machine's clock to both.
 var rivalPrograms = []rival{
-	chrony(play.Chronyd, chronyd+`"local stratum 1" allow`, 0), chrony(play.ChronydOften, "", -4),
-	{name: "ptp4l 16/s", program: "ptp4l", estimate: regexp.MustCompile(`master offset +(-?\d+) `), unit: 1e-3,
+	chrony(play.Chronyd, chronyd+`"local stratum 1" allow`, 0),
+	chrony(play.ChronydOften, "", -4),
+	{
+		name:     "ptp4l 16/s",
+		program:  "ptp4l",
+		estimate: regexp.MustCompile(`master offset +(-?\d+) `),
+		unit:     1e-3,
 		server: ptpCommon +
-			"unicast_listen 1\ninhibit_multicast_service 1\nmasterOnly 1\n[eth0]' >conf && ptp4l -m -f conf",
+			"unicast_listen 1\n" +
+			"inhibit_multicast_service 1\n" +
+			"masterOnly 1\n" +
+			"[eth0]' >conf && ptp4l -m -f conf",
 		client: ptpCommon +
-			"slaveOnly 1\nsummary_interval -6\n[unicast_master_table]\ntable_id 1\nlogQueryInterval 0\n" +
-			"UDPv4 " + linkHosts[1].String() +
-			"\n[eth0]\nunicast_master_table 1' >conf && ptp4l -m -f conf"},
+			"slaveOnly 1\n" +
+			"summary_interval -6\n" +
+			"[unicast_master_table]\n" +
+			"table_id 1\n" +
+			"logQueryInterval 0\n" +
+			"UDPv4 " + linkHosts[1].String() + "\n" +
+			"[eth0]\n" +
+			"unicast_master_table 1' >conf && ptp4l -m -f conf",
+	},
 }
 
 // programNames are the columns of those.
@@ -320,7 +341,9 @@ func (l *link) runRival(ctx context.Context, p rival, said *[]play.Answer) {
 
 // run lets the shell run something at a host, in a folder of its own, until ctx is over, which
 // ends all that it has started. take gets the lines that it prints.
-func (l *link) run(ctx context.Context, side sim.Side, script string, take func(line string)) error {
+func (l *link) run(
+	ctx context.Context, side sim.Side, script string, take func(line string),
+) error {
 	home := must(os.MkdirTemp("", "reallink"))
 	defer os.RemoveAll(home)
 	c := exec.CommandContext(ctx, "sh", "-c", script)

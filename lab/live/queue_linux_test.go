@@ -62,7 +62,8 @@ func TestRealLink(t *testing.T) {
 		t.Skip("takes 6 s")
 	}
 	out := t.TempDir()
-	log, err := exec.Command("live/queue.sh", out, "-lasting", "6s", "-only", "tcp", "-record", out).CombinedOutput()
+	script := exec.Command("live/queue.sh", out, "-lasting", "6s", "-only", "tcp", "-record", out)
+	log, err := script.CombinedOutput()
 	if strings.Contains(string(log), "does not run here") {
 		t.Skip(strings.TrimSpace(string(log)))
 	}

@@ -33,7 +33,8 @@ func (f *figures) headline() string {
 	return results.Text("**In the geometric mean over %d worlds, the 99th percentile of the error "+
 		"is %s with this package. That is %.0f times less than with the original (%s), which sends "+
 		"the same datagrams, and %.0f times less than with chronyd in the %d worlds that it can be "+
-		"played in (%s against %s). An oracle that knows each series in advance is %.1f times better (%s).**",
+		"played in (%s against %s). An oracle that knows each series in advance is %.1f times better "+
+		"(%s).**",
 		len(worlds), results.Micros(mine),
 		orig/mine, results.Micros(orig),
 		chrony/beside, len(both), results.Micros(chrony), results.Micros(beside),

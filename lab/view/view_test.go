@@ -100,6 +100,12 @@ const never = 1e9 // s
 
 // TestWords: what is said is what happened, and nothing else.
 func TestWords(t *testing.T) {
+	queued := `\((59|60)\.\d s\) all datagrams to us queued for [45]\.\d s, ` +
+		`the fastest of 0.2 s by up to 10\d ms`
+	slow := way{seconds: 120, rate: 1, longer: change{0, 60, never, 20}}
+	slept := way{seconds: 120, ahead: change{1, 90, never, -30}, silent: span{60, 90}}
+	const step = `\(6[0-3]\.\d s\) the remote time stepped by `
+	const why = ` ms: a clock was set, or the peer changed`
 	for _, c := range []struct {
 		name string
 		way
@@ -110,21 +116,20 @@ func TestWords(t *testing.T) {
 		{"a route to us", way{seconds: 120, longer: change{0, 60, 90, 20}}, []string{
 			`\(60\.\d s\) path to us longer by (19|20|21) ms; believed after (9|10|11)\.\d s`,
 			`\(90\.\d s\) path to us shorter by (19|20|21) ms; believed at once`}},
-		{"a route to us of a slow stream", way{seconds: 120, rate: 1, longer: change{0, 60, never, 20}}, []string{
+		{"a route to us of a slow stream", slow, []string{
 			`\((59|60|61)\.\d s\) path to us longer by (19|20|21) ms; believed after (1[0-3])\.\d s`}},
 		{"a route to the peer", way{seconds: 120, longer: change{1, 60, 90, 20}}, []string{
 			`\((7[0-9]|8[0-4])\.\d s\) path to the peer longer by (19|20|21) ms, as the peer reported`,
 			`\(9[0-3]\.\d s\) path to the peer shorter by (19|20|21) ms, as the peer reported`}},
-		{"a queue to us", way{seconds: 90, longer: change{0, 60, 65, 100}}, []string{
-			`\((59|60)\.\d s\) all datagrams to us queued for [45]\.\d s, the fastest of 0.2 s by up to 10\d ms`}},
-		{"a queue to us at the end", way{seconds: 65, longer: change{0, 60, never, 100}}, []string{
-			`\((59|60)\.\d s\) all datagrams to us queued for [45]\.\d s, the fastest of 0.2 s by up to 10\d ms`}},
+		{"a queue to us", way{seconds: 90, longer: change{0, 60, 65, 100}}, []string{queued}},
+		{"a queue to us at the end", way{seconds: 65, longer: change{0, 60, never, 100}},
+			[]string{queued}},
 		{"a queue to the peer", way{seconds: 90, longer: change{1, 60, 65, 100}}, nil},
-		{"the peer's clock, ahead", way{seconds: 90, ahead: change{1, 60, never, 0.02}}, []string{
-			`\(6[0-3]\.\d s\) the remote time stepped by \+(19|20) ms: a clock was set, or the peer changed`}},
-		{"the peer's clock, back", way{seconds: 90, ahead: change{1, 60, never, -0.25}}, []string{
-			`\(6[0-3]\.\d s\) the remote time stepped by -2(49|50) ms: a clock was set, or the peer changed`}},
-		{"the peer slept", way{seconds: 120, ahead: change{1, 90, never, -30}, silent: span{60, 90}}, []string{
+		{"the peer's clock, ahead", way{seconds: 90, ahead: change{1, 60, never, 0.02}},
+			[]string{step + `\+(19|20)` + why}},
+		{"the peer's clock, back", way{seconds: 90, ahead: change{1, 60, never, -0.25}},
+			[]string{step + `-2(49|50)` + why}},
+		{"the peer slept", slept, []string{
 			`\((59|60)\.\d s\) nothing arrived for 30\.\d s`,
 			`\(9[0-3]\.\d s\) the remote time stepped by -30 s, or that and a multiple of 67.1 s: .*`}},
 		{"the peer is gone", way{seconds: 90, silent: span{60, never}},
@@ -184,9 +189,15 @@ func TestSetBack(t *testing.T) {
 // were recorded, by how much, and why.
 func TestMissing(t *testing.T) {
 	for lacks, wants := range map[string][]string{
-		"":          {`answers differ .* 1\.2 ms: another version`},
-		"recording": {`\(0\.0 s\) 7 blocks are missing in the recording`, `answers differ .* 1\.2 ms: blocks are missing`},
-		"second":    {`\(0\.0 s\) 7 blocks are missing in the second recording`, `answers differ .* blocks are missing`},
+		"": {`answers differ .* 1\.2 ms: another version`},
+		"recording": {
+			`\(0\.0 s\) 7 blocks are missing in the recording`,
+			`answers differ .* 1\.2 ms: blocks are missing`,
+		},
+		"second": {
+			`\(0\.0 s\) 7 blocks are missing in the second recording`,
+			`answers differ .* blocks are missing`,
+		},
 	} {
 		r := new(reel)
 		m := record.Moment{Ends: [2]*timesync.TimeSynchronizer{new(timesync.TimeSynchronizer),
