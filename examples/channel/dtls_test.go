@@ -21,6 +21,7 @@ func record(kind byte, epoch uint16) []byte {
 func TestAdmitsDTLS(t *testing.T) {
 	const data, unknown, last = 23, 0, 25
 	right := []byte{changeCipherRecord, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 1}
+	handshakeThenAlert := slices.Concat(record(handshakeRecord, 0), record(alertRecord, 0))
 	for _, c := range []struct {
 		name     string
 		datagram []byte
@@ -32,7 +33,7 @@ func TestAdmitsDTLS(t *testing.T) {
 		{"an encrypted handshake", record(handshakeRecord, 1), true},
 		{"an alert", record(alertRecord, 0), false},
 		{"an encrypted alert", record(alertRecord, 1), true},
-		{"an alert after a handshake", slices.Concat(record(handshakeRecord, 0), record(alertRecord, 0)), false},
+		{"an alert after a handshake", handshakeThenAlert, false},
 		{"data", record(data, 0), false},
 		{"encrypted data", record(data, 1), true},
 		{"an unknown type", record(unknown, 0), false},

@@ -40,7 +40,9 @@ func serverUsec() uint64 { return timesync.NowUsec() + ahead }
 
 // server accepts until the test ends, or stop is called, and echoes what comes. accepted gets each
 // new peer.
-func server(t *testing.T, options []dtls.Option) (at netip.AddrPort, accepted chan *Peer, stop func()) {
+func server(
+	t *testing.T, options []dtls.Option,
+) (at netip.AddrPort, accepted chan *Peer, stop func()) {
 	t.Helper()
 	listener, err := Listen("127.0.0.1:0", options)
 	testkit.Must(t, err)

@@ -74,7 +74,8 @@ var forgeries = []forgery{
 	{"an unknown type", always(record(99, 0, 1, 2, 3)), false},
 	{"an epoch to come", always(record(typeData, 0xffff, make([]byte, 40)...)), false},
 	{"a client's hello", always(plainMessage(clientHelloMessage, make([]byte, 60)...)), true},
-	{"a request for a cookie", always(plainMessage(helloVerifyRequest, 0xfe, 0xfd, 4, 1, 2, 3, 4)), true},
+	{"a request for a cookie",
+		always(plainMessage(helloVerifyRequest, 0xfe, 0xfd, 4, 1, 2, 3, 4)), true},
 	{"a server's hello", always(plainMessage(serverHello, make([]byte, 60)...)), true},
 	{"the end of a handshake", always(plainMessage(finishedMessage, make([]byte, 12)...)), true},
 	{"a piece of a long message", func([]byte) []byte {
@@ -92,7 +93,9 @@ var forgeries = []forgery{
 		b[len(b)-1] ^= 1
 		return b
 	}, true},
-	{"a genuine one, cut short", func(genuine []byte) []byte { return genuine[:len(genuine)-1] }, true},
+	{"a genuine one, cut short", func(genuine []byte) []byte {
+		return genuine[:len(genuine)-1]
+	}, true},
 }
 
 // onPath is a relay to the server at an address that sends what forges returns before each

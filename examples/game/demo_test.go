@@ -18,8 +18,12 @@ func TestStep(t *testing.T) {
 		known bool
 		want  step
 	}{
-		{0, false, step{out: 0}}, {16 * ms, true, step{apart: 16 * ms}}, {17 * ms, true, step{out: 2 * second}},
-		{9 * ms, true, step{2 * second, 9 * ms}}, {3 * ms, true, step{2 * second, 9 * ms}}, {0, false, step{out: 5 * second}},
+		{0, false, step{out: 0}},
+		{16 * ms, true, step{apart: 16 * ms}},
+		{17 * ms, true, step{out: 2 * second}},
+		{9 * ms, true, step{out: 2 * second, apart: 9 * ms}},
+		{3 * ms, true, step{out: 2 * second, apart: 9 * ms}},
+		{0, false, step{out: 5 * second}},
 	} {
 		if s.see(time.Duration(i)*second, tt.apart, second/60, tt.known); s != tt.want {
 			t.Errorf("at %d s: %+v, want %+v", i, s, tt.want)

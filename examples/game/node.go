@@ -91,7 +91,11 @@ func (n *node) record(l *link.Link, name string) {
 }
 
 // run receives and plays until Close, and says once a second how it is.
-func (n *node) run(take func([]byte, netip.AddrPort, uint64), report func(), play func(context.Context) error) {
+func (n *node) run(
+	take func(b []byte, from netip.AddrPort, recvUsec uint64),
+	report func(),
+	play func(context.Context) error,
+) {
 	n.Go(func() { seal.Receive(n, take) })
 	n.Every(time.Second, report)
 	n.Go(func() { _ = play(n.Ctx) }) // its error is that of Ctx

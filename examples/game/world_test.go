@@ -28,7 +28,11 @@ type wire struct {
 }
 
 // join lets an end play at an address.
-func (w *wire) join(n *node, at netip.AddrPort, take func([]byte, netip.AddrPort, uint64), play func(context.Context) error) {
+func (w *wire) join(
+	n *node, at netip.AddrPort,
+	take func(b []byte, from netip.AddrPort, recvUsec uint64),
+	play func(context.Context) error,
+) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	came := make(chan func(), 1000) // an end takes one after the other, and none when it is killed

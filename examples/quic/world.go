@@ -51,7 +51,10 @@ func listen(config *quic.Config) (*quic.EarlyListener, *tls.Config, error) {
 }
 
 // join connects a client to a server, both with a clock for times of receipt.
-func join(ctx context.Context, listener *quic.EarlyListener, trusts *tls.Config, clientUsec, serverUsec func() uint64) (client, server *Peer, err error) {
+func join(
+	ctx context.Context, listener *quic.EarlyListener, trusts *tls.Config,
+	clientUsec, serverUsec func() uint64,
+) (client, server *Peer, err error) {
 	dialled, err := quic.DialAddr(ctx, listener.Addr().String(), trusts, config)
 	if err != nil {
 		return nil, nil, err

@@ -41,7 +41,10 @@ type reads func(usec uint64) uint64
 
 // newLeg makes one end of a leg. of says whether it leads to cameras or viewers. The end calls to;
 // if that is not valid, the peer calls. take gets each datagram that arrives.
-func newLeg(c config, of string, udp *net.UDPConn, to netip.AddrPort, own reads, take func(*leg, seal.Datagram)) *leg {
+func newLeg(
+	c config, of string, udp *net.UDPConn, to netip.AddrPort, own reads,
+	take func(*leg, seal.Datagram),
+) *leg {
 	direction := uint64(0)
 	if !to.IsValid() {
 		direction = 1
@@ -99,7 +102,10 @@ func startForwarder(c config, udp [2]*net.UDPConn, own reads) (legs []*leg) {
 }
 
 // startViewer calls show, at each datagram, with the figures that have become certain.
-func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own reads, show func(v *viewer, certain []figure)) *leg {
+func startViewer(
+	c config, udp *net.UDPConn, to netip.AddrPort, own reads,
+	show func(v *viewer, certain []figure),
+) *leg {
 	v := &viewer{}
 	l := newLeg(c, "viewer", udp, to, own, func(l *leg, d seal.Datagram) {
 		show(v, v.take(&l.end.Link, d))

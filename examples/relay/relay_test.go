@@ -37,7 +37,10 @@ func TestAlone(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	programtest.Flags(t, "relay", run, map[string]string{
-		"-for 1s": "at least", "-as server": "camera or viewer", "-as camera": "only with", "-viewers :1": "only with",
-		"-skew 40": "only with",
+		"-for 1s":     "at least",
+		"-as server":  "camera or viewer",
+		"-as camera":  "only with",
+		"-viewers :1": "only with",
+		"-skew 40":    "only with",
 	})
 }

@@ -67,7 +67,10 @@ func newWorld(seed uint64, sets []simnet.ClockEvent) *world {
 }
 
 // opens makes a node open what another sends by an end for it, and take it.
-func opens(at *simnet.Node, ends map[*simnet.Node]*seal.End, take func(from *simnet.Node, d seal.Datagram)) {
+func opens(
+	at *simnet.Node, ends map[*simnet.Node]*seal.End,
+	take func(from *simnet.Node, d seal.Datagram),
+) {
 	at.OnReceive = func(from *simnet.Node, b []byte) {
 		d, answer, err := ends[from].Take(b, netip.AddrPort{}, at.NowUsec(), 0)
 		if answer != nil {

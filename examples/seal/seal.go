@@ -216,7 +216,9 @@ func (e *End) seal(b []byte, start int) []byte {
 // Open decrypts a datagram that arrived from an address at recvUsec. It returns the payload, in
 // the bytes of b, and the one-way delay. ok is false while the delay is not known. The error is
 // one of those above, or of Link.ReadHeader.
-func (e *End) Open(b []byte, from netip.AddrPort, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
+func (e *End) Open(
+	b []byte, from netip.AddrPort, recvUsec uint64,
+) (payload []byte, owd time.Duration, ok bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	head, body, err := e.unseal(b)
@@ -350,7 +352,9 @@ type Datagram struct {
 //
 // A good hold is several times the longest gap between two datagrams, such as 0.5 s for continuous
 // sound. Use 0 if only one program at a time calls with this key.
-func (e *End) Take(b []byte, from netip.AddrPort, recvUsec uint64, hold time.Duration) (d Datagram, answer []byte, err error) {
+func (e *End) Take(
+	b []byte, from netip.AddrPort, recvUsec uint64, hold time.Duration,
+) (d Datagram, answer []byte, err error) {
 	payload, owd, known, err := e.Open(b, from, recvUsec)
 	peer := e.Peer()
 	if err == ErrUnproven {
@@ -389,7 +393,9 @@ func Receive(rx Reader, take func(b []byte, from netip.AddrPort, recvUsec uint64
 // Serve returns when the socket is closed.
 //
 //	go end.Serve(rxtime.NewConn(udp), udp, time.Second/2, take)
-func (e *End) Serve(rx Reader, udp *net.UDPConn, hold time.Duration, take func(d Datagram, err error)) {
+func (e *End) Serve(
+	rx Reader, udp *net.UDPConn, hold time.Duration, take func(d Datagram, err error),
+) {
 	Receive(rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
 		d, answer, err := e.Take(b, from, recvUsec, hold)
 		if answer != nil {

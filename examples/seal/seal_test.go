@@ -187,11 +187,15 @@ func unwanted(a, b *End, payload []byte, now uint64) map[string]func(genuine []b
 	recorded := New(testKey, 0).Seal(nil, payload, now)
 	replayed := a.Seal(nil, payload, now)
 	b.Open(bytes.Clone(replayed), home, now+testDelay)
+	flip := func(g []byte, at int, bits byte) []byte {
+		g[at] ^= bits
+		return g
+	}
 	return map[string]func(genuine []byte) []byte{
-		"a changed tag":                func(g []byte) []byte { g[len(g)-1] ^= 1; return g },
-		"a changed header":             func(g []byte) []byte { g[0] ^= 4; return g },
-		"a changed payload":            func(g []byte) []byte { g[headerLen+5] ^= 1; return g },
-		"a tag alone":                  func(g []byte) []byte { return append(g[:0], g[len(g)-tagLen:]...) },
+		"a changed tag":                func(g []byte) []byte { return flip(g, len(g)-1, 1) },
+		"a changed header":             func(g []byte) []byte { return flip(g, 0, 4) },
+		"a changed payload":            func(g []byte) []byte { return flip(g, headerLen+5, 1) },
+		"a tag alone":                  func(g []byte) []byte { return g[len(g)-tagLen:] },
 		"cut short":                    func(g []byte) []byte { return g[:len(g)-1] },
 		"nothing":                      func(g []byte) []byte { return g[:0] },
 		"a replay":                     func(g []byte) []byte { return append(g[:0], replayed...) },
@@ -235,10 +239,12 @@ func TestVectors(t *testing.T) {
 	}
 	for i, v := range vectors {
 		session, _ := strconv.ParseUint(v.Session, 16, 64)
-		head, key := header{session, v.Counter, v.Challenge, v.Echo}, [32]byte(unhex(v.Key))
+		head := header{session, v.Counter, v.Challenge, v.Echo}
+		key := [32]byte(unhex(v.Key))
 		a, b := New(key, session&1), New(key, session&1^1)
-		if got := hex.EncodeToString(a.seal(append(a.head(nil, head), unhex(v.Body)...), 0)); got != v.Datagram {
-			t.Errorf("vector %d: sealed\n%s, want\n%s", i, got, v.Datagram)
+		plain := append(a.head(nil, head), unhex(v.Body)...)
+		if sealed := hex.EncodeToString(a.seal(plain, 0)); sealed != v.Datagram {
+			t.Errorf("vector %d: sealed\n%s, want\n%s", i, sealed, v.Datagram)
 		}
 		got, body, err := b.unseal(unhex(v.Datagram))
 		if err != nil || got != head || hex.EncodeToString(body) != v.Body {
@@ -402,9 +408,13 @@ func TestTake(t *testing.T) {
 		hold    time.Duration
 		refused bool
 	}{
-		{away, 200_000, time.Second, true}, {away, 999_999, time.Second, true}, {away, 1_100_000, time.Second, false},
-		{home, 1_200_000, time.Minute, false}, {away, 1, 0, false},
-		{away, -1_100_000, time.Second, false}, {away, -1, time.Second, true},
+		{away, 200_000, time.Second, true},
+		{away, 999_999, time.Second, true},
+		{away, 1_100_000, time.Second, false},
+		{home, 1_200_000, time.Minute, false},
+		{away, 1, 0, false},
+		{away, -1_100_000, time.Second, false},
+		{away, -1, time.Second, true},
 	} {
 		call := stranger.Seal(nil, nil, now)
 		size := len(call)

@@ -101,7 +101,9 @@ func (w *world) way(arrive func(datagram []byte)) func([]byte, netip.AddrPort) {
 
 // arrive does as seal.Serve. At an end that is stopped a datagram waits, with its time of
 // receipt.
-func (w *world) arrive(s *side, datagram []byte, from netip.AddrPort, take func(seal.Datagram, error)) {
+func (w *world) arrive(
+	s *side, datagram []byte, from netip.AddrPort, take func(seal.Datagram, error),
+) {
 	received := s.clock.At(w.now())
 	handle := func() {
 		d, answer, err := s.end.Take(datagram, from, received, 0)
@@ -230,7 +232,9 @@ func TestFaults(t *testing.T) {
 		}},
 		{"the speaker's clock ahead", 10, 130, 0, true, func(w *world) { w.speaker.clock.Start += far }},
 		{"the speaker's clock back", 10, 130, 0, true, func(w *world) { w.speaker.clock.Start -= far }},
-		{"the listener's clock ahead, untold", 10, 130, 0, true, func(w *world) { w.listener().clock.Start += far }},
+		{"the listener's clock ahead, untold", 10, 130, 0, true, func(w *world) {
+			w.listener().clock.Start += far
+		}},
 		{"the listener's clock ahead", 10, 130, 0, true, func(w *world) { w.set(far) }},
 		{"the listener's clock back", 10, 130, 0, true, func(w *world) { w.set(-far) }},
 		{"the speaker starts anew", 10, 30, 0, true, (*world).speakerBirth},

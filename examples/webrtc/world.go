@@ -48,7 +48,9 @@ func loopback() (*webrtc.API, error) {
 
 // open makes an end of a connection with two data channels, which sends and receives until ctx is
 // done.
-func open(ctx context.Context, api *webrtc.API, e *channelbench.End) (*webrtc.PeerConnection, error) {
+func open(
+	ctx context.Context, api *webrtc.API, e *channelbench.End,
+) (*webrtc.PeerConnection, error) {
 	conn, err := api.NewPeerConnection(webrtc.Configuration{})
 	if err != nil {
 		return nil, err
@@ -80,9 +82,12 @@ func open(ctx context.Context, api *webrtc.API, e *channelbench.End) (*webrtc.Pe
 
 // create makes a channel. Both ends know the channels by their numbers, so neither has to announce
 // them.
-func create(conn *webrtc.PeerConnection, label string, id uint16, options webrtc.DataChannelInit) (*webrtc.DataChannel, error) {
+func create(
+	conn *webrtc.PeerConnection, label string, id uint16, options webrtc.DataChannelInit,
+) (*webrtc.DataChannel, error) {
 	negotiated := true
-	options.Negotiated, options.ID = &negotiated, &id
+	options.Negotiated = &negotiated
+	options.ID = &id
 	return conn.CreateDataChannel(label, &options)
 }
 

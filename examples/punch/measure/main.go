@@ -45,7 +45,8 @@ var kinds = []struct{ name, post, rules string }{
 			iifname "wan" ct state new meta l4proto { tcp, udp } add @banned { th dport } drop; }`},
 	{"answers TCP with a reset", "masquerade", `
 		chain in { type filter hook input priority 0;
-			iifname "wan" ct state new meta l4proto tcp reject with tcp reset; iifname "wan" ct state new drop; }`},
+			iifname "wan" ct state new meta l4proto tcp reject with tcp reset;
+			iifname "wan" ct state new drop; }`},
 	{"drops them; a new port for each destination", "masquerade fully-random", `
 		chain in { type filter hook input priority 0; iifname "wan" ct state new drop; }`},
 }
@@ -111,8 +112,14 @@ func (b *bench) build() {
 
 // setNATs sets the kind of both NATs.
 func setNATs(post, rules string) {
-	script := "flush ruleset\ntable ip nat { chain post { type nat hook postrouting priority 100; oifname \"wan\" " + post +
-		"\n}\n}\ntable ip filter {" + rules + "\n}\n"
+	script := fmt.Sprintf(`flush ruleset
+		table ip nat {
+			chain post { type nat hook postrouting priority 100; oifname "wan" %s
+			}
+		}
+		table ip filter {%s
+		}
+		`, post, rules)
 	for _, nat := range []string{"nat0", "nat1"} {
 		netns.Run("ip", "netns", "exec", nat, "nft", script)
 	}
@@ -120,12 +127,10 @@ func setNATs(post, rules string) {
 
 // table prints a row for each kind of NAT.
 func (b *bench) table(tries int, only string, columns []column) {
-	fmt.Printf("\n%d tries of each kind, one-way delays of 10 to 80 ms and jitter of %v; connected within %v, ",
+	fmt.Printf("\n%d tries of each kind, one-way delays of 10 to 80 ms and jitter of %v; "+
+		"connected within %v, the median time from when the other was known, and how far apart "+
+		"the first packets left (and were planned to), 99th percentile:\n\n",
 		tries, jitter, giveUp)
-	fmt.Print(
-		"the median time from when the other was known, and how far apart the first packets left ",
-	)
-	fmt.Print("(and were planned to), 99th percentile:\n\n")
 	fmt.Print("| what a NAT does with unsolicited packets |")
 	for _, c := range columns {
 		fmt.Printf(" %s |", c.name)
@@ -147,7 +152,8 @@ func (b *bench) table(tries int, only string, columns []column) {
 		fmt.Println()
 	}
 	if n := len(b.together); n > 0 {
-		fmt.Printf("\nAt the instant, in all kinds: %.2f ms apart in the median of %d, %.2f ms at the 99th percentile.\n",
+		fmt.Printf("\nAt the instant, in all kinds: "+
+			"%.2f ms apart in the median of %d, %.2f ms at the 99th percentile.\n",
 			testkit.OrNaN(b.together, 0.5), n, testkit.OrNaN(b.together, 0.99))
 	}
 }

@@ -5,7 +5,8 @@
 // it.
 //
 //	arecord -qt raw -f S16_LE -r 16000 --buffer-time 40000 |
-//		go run ./examples/voice/chat -listen 0.0.0.0:9000 | aplay -qt raw -f S16_LE -r 16000 --buffer-time 40000
+//		go run ./examples/voice/chat -listen 0.0.0.0:9000 |
+//		aplay -qt raw -f S16_LE -r 16000 --buffer-time 40000
 //
 // The other end has -dial IP:9000 instead. Both need the same 64 hex digits in TIMESYNC_KEY. With
 // Bluetooth, add what its headphones take to -output.
@@ -183,9 +184,10 @@ func main() {
 	flag.TextVar(&to, "dial", netip.AddrPort{}, "call this `address`, IP:PORT")
 	output := flag.Duration("output", played, "how long the player keeps sound before it is heard")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: arecord ... | chat -listen or -dial IP:PORT | aplay ...\n"+
-			"Sound on stdin and stdout: 16 bits, one channel, 16 kHz. The first lines of main.go have the\n"+
-			"whole commands. The key, 64 hex digits, is in $TIMESYNC_KEY at both ends.")
+		fmt.Fprintln(flag.CommandLine.Output(),
+			"usage: arecord ... | chat -listen or -dial IP:PORT | aplay ...\n"+
+				"Sound on stdin and stdout: 16 bits, one channel, 16 kHz. The first lines of main.go\n"+
+				"have the whole commands. The key, 64 hex digits, is in $TIMESYNC_KEY at both ends.")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
