@@ -62,8 +62,8 @@
 //	         bytes   unit     wraps   meaning
 //	TS24       3      8 us  134.2 s   stamp of a datagram: the sender's clock
 //	MinDelta   3      8 us  134.2 s   the report: the least delta since the last
-//	TS23       3      8 us   67.1 s   payload time: the receiver's clock, from 50.3 s before now to 16.8 s after
-//	TS16       2    512 us   33.6 s   payload time: the receiver's clock, from 25.2 s before now to 8.4 s after
+//	TS23       3      8 us   67.1 s   payload time: the receiver's clock, -50.3 s to +16.8 s
+//	TS16       2    512 us   33.6 s   payload time: the receiver's clock, -25.2 s to +8.4 s
 //
 // The top bit of a TS23's 3 bytes is free. A payload time outside its range is read wrong by a
 // whole period, 67.1 or 33.6 s, and the receiver cannot see that. Datagrams show the offset

@@ -36,7 +36,9 @@ const (
 // nil, no clock was set between the event and now, and the event is from 50 s ago to 16 s ahead.
 // Else they are zeros. The top bit of the last byte says whether there is a time. It may be called
 // from any goroutine.
-func (s *TimeSynchronizer) AppendEvent(dst []byte, nowUsec, happenedUsec uint64, tolerable time.Duration) []byte {
+func (s *TimeSynchronizer) AppendEvent(
+	dst []byte, nowUsec, happenedUsec uint64, tolerable time.Duration,
+) []byte {
 	snapshot, _ := s.Snapshot(nowUsec)
 	age := int64(nowUsec - happenedUsec)
 	switch {

@@ -23,7 +23,8 @@ func Example() {
 	}
 	remote, ok := client.RemoteTime(2_000_000) // the server's clock when the client's shows 2 s
 	bound, _ := client.ErrorBound(2_000_000)   // how far off that can be, however unequal the two ways
-	fmt.Println((time.Duration(remote) * time.Microsecond).Round(time.Millisecond), ok, bound.Round(time.Millisecond))
+	shows := time.Duration(remote) * time.Microsecond
+	fmt.Println(shows.Round(time.Millisecond), ok, bound.Round(time.Millisecond))
 	// Output: 1h23m22s true 20ms
 }
 

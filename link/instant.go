@@ -21,7 +21,9 @@ const MaxAhead = 16 * time.Second
 //
 // Repeat the proposal in each datagram until the instant: then a lost datagram does no harm, and
 // later proposals are more exact.
-func (l *Link) ProposeInstant(nowUsec, atUsec uint64, within time.Duration) (timesync.Counter23, error) {
+func (l *Link) ProposeInstant(
+	nowUsec, atUsec uint64, within time.Duration,
+) (timesync.Counter23, error) {
 	if atUsec-nowUsec > uint64(MaxAhead/time.Microsecond) {
 		return 0, ErrAhead
 	}
@@ -91,7 +93,9 @@ func AppendEvent(dst []byte, happenedUsec uint64) []byte {
 // The errors are ErrUnsure, ErrFuture, ErrBefore and ErrOld, as AcceptEvent says, or ErrTruncated
 // if b is shorter. With ErrTruncated and ErrUnsure there is no time. After ErrUnsure the bytes can
 // be read again, once the peer's clock is known.
-func (l *Link) ReadEvent(nowUsec uint64, b []byte, oldest time.Duration) (atUsec uint64, err error) {
+func (l *Link) ReadEvent(
+	nowUsec uint64, b []byte, oldest time.Duration,
+) (atUsec uint64, err error) {
 	if len(b) < time23Len {
 		return 0, ErrTruncated
 	}
@@ -121,7 +125,9 @@ func (l *Link) ReadEvent(nowUsec uint64, b []byte, oldest time.Duration) (atUsec
 // The peer's estimate made the stamp, so atUsec is off by at most the peer's ErrorBound of that
 // time. Ours is about as wide: both are half of the same round trip (lab/results/ACCURACY.md). With
 // AppendEvent and ReadEvent our own bound holds.
-func (l *Link) AcceptEvent(nowUsec uint64, event timesync.Counter23, oldest time.Duration) (atUsec uint64, err error) {
+func (l *Link) AcceptEvent(
+	nowUsec uint64, event timesync.Counter23, oldest time.Duration,
+) (atUsec uint64, err error) {
 	atUsec = timesync.FromLocalTime23(nowUsec, event)
 	s, ok := l.Snapshot(nowUsec)
 	return atUsec, credible(s, ok, nowUsec, atUsec, oldest)

@@ -161,7 +161,9 @@ type Link struct {
 
 // Inputs are the methods of a timesync.TimeSynchronizer that a Recorder wants to see.
 type Inputs interface {
-	OnAuthenticatedDatagramTimestamp(remoteSendTS24 timesync.Counter24, localRecvUsec uint64) (owd time.Duration, ok bool)
+	OnAuthenticatedDatagramTimestamp(
+		remoteSendTS24 timesync.Counter24, localRecvUsec uint64,
+	) (owd time.Duration, ok bool)
 	OnPeerMinDeltaTS24(minDelta timesync.Counter24, localRecvUsec uint64)
 	Anchor(localUsec, remoteUsec uint64)
 	Reset()
@@ -321,7 +323,9 @@ func (l *Link) SendFailed() {
 // ReadHeader first checks whether the peer has restarted, and then takes the stamp. An anchor comes
 // next if ok is false. The MinDelta follows, unless one that was sent later arrived in the last
 // second. An anchor comes last if ok is true.
-func (l *Link) ReadHeader(datagram []byte, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
+func (l *Link) ReadHeader(
+	datagram []byte, recvUsec uint64,
+) (payload []byte, owd time.Duration, ok bool, err error) {
 	h, payload, err := parse(datagram)
 	if err != nil {
 		return nil, 0, false, err

@@ -31,7 +31,9 @@ const (
 // The server keeps nothing about its clients. It may be called from any goroutine.
 // A reply is longer than its request by 16 bytes: over datagrams, answer only
 // clients whose address is proven.
-func AppendReply(dst, request []byte, session uint32, recvUsec, sendUsec uint64) (b []byte, ok bool) {
+func AppendReply(
+	dst, request []byte, session uint32, recvUsec, sendUsec uint64,
+) (b []byte, ok bool) {
 	if len(request) != RequestSize || request[0] != kindRequest || sessionOf(request) != session {
 		return dst, false
 	}

@@ -105,7 +105,9 @@ func (r *Recorder) Wrap(s *timesync.TimeSynchronizer) {
 }
 
 // OnAuthenticatedDatagramTimestamp calls and records that of timesync.TimeSynchronizer.
-func (r *Recorder) OnAuthenticatedDatagramTimestamp(remoteSendTS24 timesync.Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
+func (r *Recorder) OnAuthenticatedDatagramTimestamp(
+	remoteSendTS24 timesync.Counter24, localRecvUsec uint64,
+) (owd time.Duration, ok bool) {
 	r.mu.Lock() // held for both, so that an answer comes before both or after both
 	owd, ok = r.synchronizer.OnAuthenticatedDatagramTimestamp(remoteSendTS24, localRecvUsec)
 	if r.room() {

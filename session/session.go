@@ -131,10 +131,11 @@ var (
 	ErrIdentity   = errors.New("session: the peer has this member's identity")
 	ErrOld        = errors.New("session: the present host takes precedence")
 	ErrGeneration = errors.New("session: the generation is implausibly high")
-	ErrClock      = errors.New("session: the host's clock is unknown, or does not match the announcement")
-	ErrChanged    = errors.New("session: the host has changed the session time it announced")
-	ErrNone       = errors.New("session: the member is in no session")
-	ErrKnown      = errors.New("session: the member is already in a session")
+	ErrClock      = errors.New("session: the host's clock is unknown, " +
+		"or does not match the announcement")
+	ErrChanged = errors.New("session: the host has changed the session time it announced")
+	ErrNone    = errors.New("session: the member is in no session")
+	ErrKnown   = errors.New("session: the member is already in a session")
 )
 
 // RemoteClock tells what a peer's clock shows, as a *link.Link, a *timesync.TimeSynchronizer or a

@@ -94,7 +94,8 @@ func TestPointers(t *testing.T) {
 	)
 	found := 0
 	for _, name := range []string{
-		"doc.go", "ts24.go", "ts23.go", "ts16.go", "counter.go", "synchronizer.go", "synchronizer_test.go", "fuzz_test.go",
+		"doc.go", "ts24.go", "ts23.go", "ts16.go", "counter.go",
+		"synchronizer.go", "synchronizer_test.go", "fuzz_test.go",
 	} {
 		for _, line := range strings.Split(string(read(t, filepath.Join(root, name))), "\n") {
 			_, comment, _ := strings.Cut(line, "//")

@@ -144,11 +144,12 @@ func TestSnippets(t *testing.T) {
 	plain := func(text string) string { // without comment signs and indentation
 		return regexp.MustCompile(`(?m)^(//)?[\t ]*`).ReplaceAllString(text, "")
 	}
+	output := "\t// Output: " + strings.ReplaceAll(prints, "\n", "\n\t// ")
+	soundCode := strings.ReplaceAll(sound[1]+sound[3]+sound[5], "go\n", "\n")
 	for file, blocks := range map[string][]string{
-		"/link/example_test.go": {"func Example() {\n" + readme + "\t// Output: " +
-			strings.ReplaceAll(prints, "\n", "\n\t// ") + "\n}"},
+		"/link/example_test.go":        {"func Example() {\n" + readme + output + "\n}"},
 		"/tick/doc.go":                 strings.Split(quick, "\n\n"),
-		"/examples/voice/chat/main.go": strings.Split(strings.ReplaceAll(sound[1]+sound[3]+sound[5], "go\n", "\n"), "\n"),
+		"/examples/voice/chat/main.go": strings.Split(soundCode, "\n"),
 	} {
 		program := plain(string(read(t, root+file)))
 		for _, block := range blocks {
@@ -197,7 +198,8 @@ func TestInlined(t *testing.T) {
 	for _, counter := range []string{"Counter16", "Counter23", "Counter24"} {
 		names = append(names, "New"+counter, "Read"+counter)
 		for _, method := range []string{
-			"Add", "Sub", "Inc", "Dec", "Distance", "Compare", "Less", "Expand", "ExpandBiased", "Put", "AppendBinary",
+			"Add", "Sub", "Inc", "Dec", "Distance", "Compare", "Less",
+			"Expand", "ExpandBiased", "Put", "AppendBinary",
 		} {
 			names = append(names, counter+"."+method)
 		}
