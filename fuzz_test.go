@@ -38,28 +38,29 @@ func FuzzExpand(f *testing.F) {
 			// The interval counts in units from the unit that recent is in.
 			d := int64(got - recent/uint64(unit)*uint64(unit))
 			if (got/uint64(unit)^low)&mask != 0 || d < from*unit || d > to*unit || d%unit != 0 {
-				t.Fatalf("%s of %#x near %#x, bias %d: %#x is %d away, not %d to %d units of %d, or has other low bits",
-					name, low, recent, bias, got, d, from, to, unit)
+				t.Fatalf("%s of %#x near %#x, bias %d: %#x is %d away, not %d to %d units of %d, "+
+					"or has other low bits", name, low, recent, bias, got, d, from, to, unit)
 			}
 		}
+		raw := uint64(small)
+		c16, c23, c24 := NewCounter16(raw), Counter23(small), Counter24(small)
 		for _, c := range []struct {
 			name             string
 			bits             uint
 			expanded, biased uint64
 		}{
-			{"Counter16", 16, NewCounter16(uint64(small)).Expand(recent),
-				NewCounter16(uint64(small)).ExpandBiased(recent, bias)},
-			{"Counter23", 23, Counter23(small).Expand(recent), Counter23(small).ExpandBiased(recent, bias)},
-			{"Counter24", 24, Counter24(small).Expand(recent), Counter24(small).ExpandBiased(recent, bias)},
-			{"8 bits", 8, ringExpand(recent, uint64(small), 8), ringExpandBiased(recent, uint64(small), 8, bias)},
-			{"32 bits", 32, ringExpand(recent, uint64(small), 32), ringExpandBiased(recent, uint64(small), 32, bias)},
+			{"Counter16", 16, c16.Expand(recent), c16.ExpandBiased(recent, bias)},
+			{"Counter23", 23, c23.Expand(recent), c23.ExpandBiased(recent, bias)},
+			{"Counter24", 24, c24.Expand(recent), c24.ExpandBiased(recent, bias)},
+			{"8 bits", 8, ringExpand(recent, raw, 8), ringExpandBiased(recent, raw, 8, bias)},
+			{"32 bits", 32, ringExpand(recent, raw, 32), ringExpandBiased(recent, raw, 32, bias)},
 		} {
 			half, mask := int64(1)<<(c.bits-1), uint64(1)<<c.bits-1
 			limited := min(max(bias, -half), half-1)
-			within(c.name+".Expand", c.expanded, uint64(small), mask, 1, -half, half-1)
-			within(c.name+".ExpandBiased", c.biased, uint64(small), mask, 1, -half-limited, half-1-limited)
+			within(c.name+".Expand", c.expanded, raw, mask, 1, -half, half-1)
+			within(c.name+".ExpandBiased", c.biased, raw, mask, 1, -half-limited, half-1-limited)
 		}
-		ts23, ts16 := NewCounter23(uint64(small)), NewCounter16(uint64(small))
+		ts23, ts16 := NewCounter23(raw), NewCounter16(raw)
 		within("FromLocalTime23",
 			FromLocalTime23(recent, ts23), uint64(ts23), 1<<23-1, 8, -1<<22-1<<21, 1<<22-1-1<<21)
 		within("FromLocalTime16",
@@ -92,7 +93,9 @@ type codec[C any] interface {
 }
 
 // fuzzCodec checks a counter of so many bits.
-func fuzzCodec[C ~uint16 | ~uint32, P codec[C]](t *testing.T, wire []byte, bits int, convert func(uint64) C, read func([]byte) C) {
+func fuzzCodec[C ~uint16 | ~uint32, P codec[C]](
+	t *testing.T, wire []byte, bits int, convert func(uint64) C, read func([]byte) C,
+) {
 	n, c := (bits+7)/8, C(0x55)
 	err := P(&c).UnmarshalBinary(wire)
 	if len(wire) != n && (!errors.Is(err, ErrLength) || c != 0x55) ||
@@ -512,11 +515,13 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 	far, _ := s.ErrorBound(local + 1<<63) // 292,000 years
 	// SkewError grows with the time from what was heard last, where Skew judges.
 	surely, d := ok && snapshot.SkewError <= 25, int64(remote-near)
+	least := min(delay, toPeer, bound, snapshot.Jitter, snapshot.FloorScatter,
+		snapshot.Age, snapshot.SinceStep)
 	switch {
 	case slices.Contains(all, !ok), surely && !okSkew, okSkew && (!ok || snapshot.Skew != ppm),
 		snapshot.MinimumOneWayDelay != delay, snapshot.MinimumDelayToPeer != toPeer,
 		snapshot.ErrorBound != bound,
-		min(delay, toPeer, bound, snapshot.Jitter, snapshot.FloorScatter, snapshot.Age, snapshot.SinceStep) < 0,
+		least < 0,
 		!(math.Abs(ppm) <= 1000.5), // nor NaN
 		ok && (nearest(snapshot.RemoteUsec, near) != remote ||
 			snapshot.OffsetUsec != int64(snapshot.RemoteUsec-local)),
@@ -525,8 +530,10 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 		ok && (ts23 != NewCounter23((remote+4)/8) || ts16 != NewCounter16((remote+256)/512)),
 		ok && max(bound, far) != maxOffset*time.Microsecond,
 		!ok && (remote != 0 || ts23 != 0 || ts16 != 0 || ppm != 0 || snapshot != (Snapshot{})):
-		t.Fatalf("at %#x, known %v: remote time %#x near %#x, TS23 %v, TS16 %v, delays %v and %v, skew %v, %v, bound %v, at the other end of time %v; %#v",
-			local, all, remote, near, ts23, ts16, delay, toPeer, ppm, okSkew, bound, far, snapshot)
+		t.Fatalf("at %#x, known %v: remote time %#x near %#x, TS23 %v, TS16 %v, delays %v and %v, "+
+			"skew %v, %v, bound %v, at the other end of time %v; %#v",
+			local, all, remote, near, ts23, ts16, delay, toPeer,
+			ppm, okSkew, bound, far, snapshot)
 	}
 	return ok
 }
@@ -867,7 +874,11 @@ var courses = []course{
 		name:   "a new A behind a queue, and the first report",
 		guards: "what is known after a Reset",
 		path:   path{delay: 20_000, jitter: 1000, ppm: 40, reports: 2, mute: true},
-		events: []incident{{60, func(w *world) { w.a.Reset(); w.mute, w.longer = false, 50_000 }}, {63, longer(0)}},
+		events: []incident{{60, func(w *world) {
+			w.a.Reset()
+			w.mute = false
+			w.longer = 50_000
+		}}, {63, longer(0)}},
 	},
 	{
 		name:   "longer ways",
@@ -961,11 +972,16 @@ var courses = []course{
 		path:   path{delay: 20_000, jitter: 1000, reports: 100, ppm: 40},
 		events: []incident{{60, setB(-8000)}},
 	},
-	{name: "B's clock set without reports", guards: "a step that nobody reports", path: usual, events: []incident{
-		{60, func(w *world) { w.mute = true }},
-		{61, setB(8000)},
-		{90, func(w *world) { w.mute = false }},
-	}},
+	{
+		name:   "B's clock set without reports",
+		guards: "a step that nobody reports",
+		path:   usual,
+		events: []incident{
+			{60, func(w *world) { w.mute = true }},
+			{61, setB(8000)},
+			{90, func(w *world) { w.mute = false }},
+		},
+	},
 	{
 		name:   "a new B whose clock was set, without reports",
 		guards: "what datagrams alone show",
@@ -1012,7 +1028,12 @@ var courses = []course{
 		events: []incident{{60, func(w *world) { w.jitter = 100 }}},
 		length: 160,
 	},
-	{name: "silence for 5 min", guards: "old points after a silence", path: usual, events: []incident{{60, silence(300)}}},
+	{
+		name:   "silence for 5 min",
+		guards: "old points after a silence",
+		path:   usual,
+		events: []incident{{60, silence(300)}},
+	},
 	{
 		name:   "silence, and B's clock set",
 		guards: "a step during a silence",

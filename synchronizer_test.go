@@ -566,8 +566,8 @@ func TestArbiter(t *testing.T) {
 			}
 			if before > few || then > few || kept < c.kept-10 || kept > c.kept+10 && c.kept < ever ||
 				math.Abs(end-want) > few {
-				t.Errorf("%s: seed %d, longer by %.0f us: off by at most %.0f us, then by %.0f, for %v s, and by %.0f in the end",
-					c.name, seed, longer, before, then, kept, end)
+				t.Errorf("%s: seed %d, longer by %.0f us: off by at most %.0f us, then by %.0f, "+
+					"for %v s, and by %.0f in the end", c.name, seed, longer, before, then, kept, end)
 			}
 		}
 	}
@@ -997,7 +997,11 @@ func TestNeverAnew(t *testing.T) {
 // calm: until it is known the bound allows for what it does to the floors.
 func TestErrorBound(t *testing.T) {
 	for _, c := range []path{
-		{}, {delay: 1000, ppm: 50}, {delay: 30_000}, {delay: 30_000, ppm: -50}, {delay: 200_000, ppm: 300},
+		{},
+		{delay: 1000, ppm: 50},
+		{delay: 30_000},
+		{delay: 30_000, ppm: -50},
+		{delay: 200_000, ppm: 300},
 		{delay: 30_000, longer: 20_000},
 		{longer: 50_000, ppm: 50},
 		{delay: 1000, longer: 200_000, ppm: -300},
@@ -1186,13 +1190,14 @@ func TestUnheardSteps(t *testing.T) {
 	}
 }
 
-// TestSecondsEarly: no queue and no swapped receive times make a datagram seconds early, only a clock
-// step. So one such datagram ends trust at once, and one that is on time brings it back.
+// TestSecondsEarly: no queue and no swapped receive times make a datagram seconds early, only a
+// clock step. So one such datagram ends trust at once, and one that is on time brings it back.
 func TestSecondsEarly(t *testing.T) {
 	w := newWorld(1<<40, 1<<33, 20_000)
 	w.run(60 * time.Second)
 	arrives := func(early uint64) error {
-		w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now-w.delay)+early), w.now)
+		sentUsec := w.remote(w.now-w.delay) + early
+		w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(sentUsec), w.now)
 		s, _ := w.a.Snapshot(w.now)
 		return s.Within(time.Second)
 	}
@@ -1322,8 +1327,8 @@ func TestRightAgain(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("of %d ends %d are trusted after a minute, %d of them beyond the bound; %d are wrong after eight",
-		2*seeds, trusted, outside, wrong)
+	t.Logf("of %d ends %d are trusted after a minute, %d of them beyond the bound; "+
+		"%d are wrong after eight", 2*seeds, trusted, outside, wrong)
 	if trusted < 2*seeds*3/4 || outside > trusted/500 || wrong > 0 {
 		t.Error("too few are trusted, or some are wrong")
 	}

@@ -16,7 +16,9 @@ import (
 // What a long frame does under each policy. A stall is longer than the threshold; it skips all
 // ticks but the last, if there are any.
 func TestCatchUp(t *testing.T) {
-	const never = -1
+	patient := func(c CatchUp) Config { return Config{CatchUp: c, StallThreshold: -1} }
+	hasty := Config{StallThreshold: ms(50)}
+	drop := Config{CatchUp: CatchUpDrop}
 	for _, tt := range []struct {
 		rate  uint32
 		cfg   Config
@@ -24,20 +26,20 @@ func TestCatchUp(t *testing.T) {
 		most  int           // ticks of that Advance, and of any after it
 		want  string        // events after the first
 	}{
-		{60, Config{StallThreshold: never}, 10 * sec, 8, ""},
-		{60, Config{CatchUp: CatchUpDrop, StallThreshold: never}, 10 * sec, 8, " ticks 61 to 652 skipped"},
-		{60, Config{CatchUp: CatchUpJump, StallThreshold: never}, 10 * sec, 1, " ticks 61 to 659 skipped"},
-		{60, Config{CatchUp: CatchUpRunAll, StallThreshold: never}, 10 * sec, 600, ""},
-		{1000, Config{CatchUp: CatchUpRunAll, StallThreshold: never}, 11 * sec, runAllMost, " ticks 1001 to 2000 skipped"},
+		{60, patient(CatchUpKeep), 10 * sec, 8, ""},
+		{60, patient(CatchUpDrop), 10 * sec, 8, " ticks 61 to 652 skipped"},
+		{60, patient(CatchUpJump), 10 * sec, 1, " ticks 61 to 659 skipped"},
+		{60, patient(CatchUpRunAll), 10 * sec, 600, ""},
+		{1000, patient(CatchUpRunAll), 11 * sec, runAllMost, " ticks 1001 to 2000 skipped"},
 		{60, Config{}, 10 * sec, 1, " stalled for 10s, ticks 61 to 659 skipped"},
 		{60, Config{CatchUp: CatchUpRunAll}, 10 * sec, 1, " stalled for 10s, ticks 61 to 659 skipped"},
 		{60, Config{CatchUp: CatchUpJump}, ms(134), 8, ""}, // as many as may be run
-		{100, Config{CatchUp: CatchUpDrop}, ms(90), 8, " ticks 101 to 101 skipped"},
-		{100, Config{CatchUp: CatchUpDrop}, sec, 8, " ticks 101 to 192 skipped"},
-		{100, Config{CatchUp: CatchUpDrop}, sec + us, 1, " stalled for 1.000001s, ticks 101 to 199 skipped"},
-		{100, Config{StallThreshold: ms(50)}, ms(50), 5, ""},
-		{100, Config{StallThreshold: ms(50)}, ms(50) + us, 1, " stalled for 50.001ms, ticks 101 to 104 skipped"},
-		{10, Config{StallThreshold: ms(50)}, ms(60), 1, " stalled for 60ms"},
+		{100, drop, ms(90), 8, " ticks 101 to 101 skipped"},
+		{100, drop, sec, 8, " ticks 101 to 192 skipped"},
+		{100, drop, sec + us, 1, " stalled for 1.000001s, ticks 101 to 199 skipped"},
+		{100, hasty, ms(50), 5, ""},
+		{100, hasty, ms(50) + us, 1, " stalled for 50.001ms, ticks 101 to 104 skipped"},
+		{10, hasty, ms(60), 1, " stalled for 60ms"},
 	} {
 		var r recorder
 		tt.cfg.Rate = Hz(tt.rate)

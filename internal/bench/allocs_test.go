@@ -24,20 +24,32 @@ func TestNoAllocations(t *testing.T) {
 	buf := make([]byte, 8)
 	c16, c23, c24 := timesync.NewCounter16(5), timesync.NewCounter23(6), timesync.NewCounter24(7)
 	for name, f := range map[string]func(){
-		"Skew":                func() { s.Skew() },
-		"ErrorBound":          func() { s.ErrorBound(local) },
-		"Stats":               func() { s.Stats() },
-		"Snapshot":            func() { s.Snapshot(local) },
-		"Anchor":              func() { s.Anchor(local, feed.Remote(local)) },
-		"Reset":               func() { s.Reset() },
-		"NowUsec":             func() { timesync.NowUsec() },
-		"IsSynchronized":      func() { s.IsSynchronized() },
-		"FromLocalTime23":     func() { sink += timesync.FromLocalTime23(local, c23) },
-		"FromLocalTime16":     func() { sink += timesync.FromLocalTime16(local, c16) },
-		"Expand":              func() { sink += c24.Expand(local) },
-		"Counter16":           func() { c16.Put(buf); c16 = timesync.ReadCounter16(buf); _, _ = c16.AppendBinary(buf[:0]) },
-		"Counter23":           func() { c23.Put(buf); c23 = timesync.ReadCounter23(buf); _, _ = c23.AppendBinary(buf[:0]) },
-		"Counter24":           func() { c24.Put(buf); c24 = timesync.ReadCounter24(buf); _, _ = c24.AppendBinary(buf[:0]) },
+		"Skew":            func() { s.Skew() },
+		"ErrorBound":      func() { s.ErrorBound(local) },
+		"Stats":           func() { s.Stats() },
+		"Snapshot":        func() { s.Snapshot(local) },
+		"Anchor":          func() { s.Anchor(local, feed.Remote(local)) },
+		"Reset":           func() { s.Reset() },
+		"NowUsec":         func() { timesync.NowUsec() },
+		"IsSynchronized":  func() { s.IsSynchronized() },
+		"FromLocalTime23": func() { sink += timesync.FromLocalTime23(local, c23) },
+		"FromLocalTime16": func() { sink += timesync.FromLocalTime16(local, c16) },
+		"Expand":          func() { sink += c24.Expand(local) },
+		"Counter16": func() {
+			c16.Put(buf)
+			c16 = timesync.ReadCounter16(buf)
+			_, _ = c16.AppendBinary(buf[:0])
+		},
+		"Counter23": func() {
+			c23.Put(buf)
+			c23 = timesync.ReadCounter23(buf)
+			_, _ = c23.AppendBinary(buf[:0])
+		},
+		"Counter24": func() {
+			c24.Put(buf)
+			c24 = timesync.ReadCounter24(buf)
+			_, _ = c24.AppendBinary(buf[:0])
+		},
 		"UnmarshalBinary":     func() { _ = c24.UnmarshalBinary(buf[:3]) },
 		"UnmarshalBinary err": func() { _ = c24.UnmarshalBinary(buf[:2]) },
 	} {

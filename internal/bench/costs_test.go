@@ -77,7 +77,10 @@ func report(s *Stream) timesync.Counter24 {
 func off(got, truth uint64) int64 { return int64((got-truth)<<38) >> 38 }
 
 // run brings a synchronizer and the baseline to where they are after d.
-func run(t testing.TB, s *Stream, ours *timesync.TimeSynchronizer, base *rivals.Original, d time.Duration) {
+func run(
+	t testing.TB, s *Stream, ours *timesync.TimeSynchronizer, base *rivals.Original,
+	d time.Duration,
+) {
 	t.Helper()
 	for range int(d/time.Second) * 60 {
 		both(s, ours, base, next(s))
@@ -86,7 +89,8 @@ func run(t testing.TB, s *Stream, ours *timesync.TimeSynchronizer, base *rivals.
 	if got, ok := ours.RemoteTime(s.Now); !ok || off(got, truth) < -2000 || off(got, truth) > 2000 {
 		t.Fatalf("RemoteTime is %d us off, ok %v", off(got, truth), ok)
 	}
-	if got := timesync.Counter23(base.Remote23(s.Now)).Distance(timesync.NewCounter23(truth >> 3)); max(got, -got) > 500 {
+	baseline := timesync.Counter23(base.Remote23(s.Now))
+	if got := baseline.Distance(timesync.NewCounter23(truth >> 3)); max(got, -got) > 500 {
 		t.Fatalf("the baseline is %d units off", got)
 	}
 }

@@ -21,8 +21,12 @@ type Run func(ctx context.Context, args []string, stdout, stderr io.Writer) (cod
 
 // New makes a program with a configuration C. flags adds the flags and sets their defaults, check
 // returns an error for wrong values, and do runs the program. Errors are printed on stderr.
-func New[C any](name, usage string, flags func(*C, *flag.FlagSet), check func(*C, *flag.FlagSet) error,
-	do func(ctx context.Context, c C, stdout, stderr io.Writer) error) Run {
+func New[C any](
+	name, usage string,
+	flags func(*C, *flag.FlagSet),
+	check func(*C, *flag.FlagSet) error,
+	do func(ctx context.Context, c C, stdout, stderr io.Writer) error,
+) Run {
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		var c C
 		f := flag.NewFlagSet(name, flag.ContinueOnError)

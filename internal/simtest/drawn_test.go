@@ -275,7 +275,8 @@ func worst(all []drawnVerdict, n int, by func(v *drawnVerdict) float64) string {
 // A world of a family is wrong if ours is 0.5 ms worse than the oracle for over 5 s at one end. One
 // world is printed by
 //
-//	go test ./internal/simtest -run TestDrawn -v -drawn.family '^ramp one way 10-30 ppm$' -drawn.world 500007
+//	go test ./internal/simtest -run TestDrawn -v \
+//		-drawn.family '^ramp one way 10-30 ppm$' -drawn.world 500007
 func TestDrawn(t *testing.T) {
 	match := regexp.MustCompile(*drawnFamily)
 	if *drawnWorld != 0 {

@@ -14,6 +14,13 @@ func TestClock(t *testing.T) {
 		w := 2 * math.Pi / 900
 		return 2 / w * (math.Cos(1) - math.Cos(w*sec+1))
 	}
+	wave := ClockSpec{SinePPM: 2, SinePeriod: 900 * sec, SinePhase: 1}
+	events := func(e ClockEvent) ClockSpec { return ClockSpec{Events: []ClockEvent{e}} }
+	step := events(ClockEvent{At: sec, Step: -5 * ms})
+	slew := events(ClockEvent{At: 10 * sec, For: 30 * sec, PPM: 500})
+	sleep := events(ClockEvent{At: 10 * sec, For: 37 * sec, PPM: -1e6})
+	skewedSleep := sleep
+	skewedSleep.SkewPPM = 100
 	tests := []struct {
 		name string
 		spec ClockSpec
@@ -23,19 +30,14 @@ func TestClock(t *testing.T) {
 		{"perfect", ClockSpec{}, 100 * sec, 100e6},
 		{"before the start", ClockSpec{SkewPPM: 100}, -1 * sec, -1e6 - 100},
 		{"skew", ClockSpec{SkewPPM: -40}, 250 * sec, 250e6 - 10000},
-		{"sine", ClockSpec{SinePPM: 2, SinePeriod: 900 * sec, SinePhase: 1}, 123 * sec, 123e6 + sine(123)},
-		{"sine, whole period", ClockSpec{SinePPM: 2, SinePeriod: 900 * sec, SinePhase: 1}, 900 * sec, 900e6},
-		{"just before a step", ClockSpec{Events: []ClockEvent{{At: sec, Step: -5 * ms}}}, sec - 1, 1e6 - 1e-3},
-		{"step", ClockSpec{Events: []ClockEvent{{At: sec, Step: -5 * ms}}}, sec, 1e6 - 5000},
-		{"slewing", ClockSpec{Events: []ClockEvent{{At: 10 * sec, For: 30 * sec, PPM: 500}}}, 20 * sec, 20e6 + 5000},
-		{"slewed", ClockSpec{Events: []ClockEvent{{At: 10 * sec, For: 30 * sec, PPM: 500}}}, 90 * sec, 90e6 + 15000},
-		{
-			"asleep",
-			ClockSpec{SkewPPM: 100, Events: []ClockEvent{{At: 10 * sec, For: 37 * sec, PPM: -1e6}}},
-			40 * sec,
-			10e6 + 1000,
-		},
-		{"awake", ClockSpec{Events: []ClockEvent{{At: 10 * sec, For: 37 * sec, PPM: -1e6}}}, 50 * sec, 13e6},
+		{"sine", wave, 123 * sec, 123e6 + sine(123)},
+		{"sine, whole period", wave, 900 * sec, 900e6},
+		{"just before a step", step, sec - 1, 1e6 - 1e-3},
+		{"step", step, sec, 1e6 - 5000},
+		{"slewing", slew, 20 * sec, 20e6 + 5000},
+		{"slewed", slew, 90 * sec, 90e6 + 15000},
+		{"asleep", skewedSleep, 40 * sec, 10e6 + 1000},
+		{"awake", sleep, 50 * sec, 13e6},
 	}
 	for _, tt := range tests {
 		got := NewClock(tt.spec, 1).Reading(tt.at)

@@ -23,9 +23,9 @@ func micros(us float64) time.Duration {
 	return time.Duration(math.Round(us * float64(time.Microsecond)))
 }
 
-// ReadTrace reads recorded series: a gzip CSV file with the columns send_time_us,
-// owd_us (-1 is lost) and direction. Times may have decimals. It returns the rows of each direction, in the
-// order of the file.
+// ReadTrace reads recorded series: a gzip CSV file with the columns send_time_us, owd_us (-1 is
+// lost) and direction. Times may have decimals. It returns the rows of each direction, in the order
+// of the file.
 func ReadTrace(path string) (series map[string][]Sample, err error) {
 	series = map[string][]Sample{}
 	err = eachRow(path, func(row string) error {
