@@ -13,8 +13,8 @@ import (
 var ErrLength = errors.New("timesync: data has the wrong length")
 
 // The helpers below are the package's ring arithmetic; ts24.go has that of deltas and offsets.
-// bits is the width of the ring; bits of a and b above it are ignored. Reading and writing begin
-// with the last byte: then the compiler checks bounds once.
+// bits is the width of the ring; bits of a and b above it are ignored. The counters' Read and Put
+// begin with the last byte, so that the compiler checks the bounds once.
 
 // wrap returns the low bits of v as a signed number in [-half, half).
 func wrap(v uint64, bits uint) int64 { return int64(v<<(64-bits)) >> (64 - bits) }
@@ -207,6 +207,7 @@ func (c Counter23) String() string { return strconv.FormatUint(uint64(c&0x7fffff
 
 // Counter24 is a position on a ring of 2^24: it counts from 0 to 16777215 and
 // wraps. Its wire form is three bytes, little-endian.
+//
 // NewCounter24 makes a Counter24 of a number. A conversion such as Counter24(v) may leave bits
 // above the low 24: all methods ignore those, but ==, map keys and %d do not.
 type Counter24 uint32

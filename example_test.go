@@ -18,25 +18,28 @@ type end struct {
 	sync   timesync.TimeSynchronizer // 1. one for each remote peer
 	number uint32                    // 7. random, drawn when the program starts, not 0
 	heard  uint32                    // the number in the last datagram, which goes back as an echo
-	theirs uint32                    // the number of the peer whose clock sync knows; 0: none
+	peer   uint32                    // the number of the peer whose clock sync knows; 0: none
 	others int                       // datagrams in a row with another number
-	begun  uint64                    // local time, us, of the first report
-	due    uint64                    // and of the next
-	toldAt uint64                    // 5. local time, us, of the last report that was passed
-	told   timesync.Counter24        // and the stamp beside it
+
+	firstReport uint64 // 3. local time, us, of our first report; 0: none yet
+	nextReport  uint64 // and of our next
+
+	peerReport      uint64             // 5. local time, us, of the peer's last report; 0: none yet
+	peerReportStamp timesync.Counter24 // the stamp of the datagram with that report
 }
 
 func (e *end) send(now uint64) []byte {
 	d := binary.LittleEndian.AppendUint32(nil, e.number)
 	d = binary.LittleEndian.AppendUint32(d, e.heard)
 	d, _ = timesync.LocalTimeToDatagramTS24(now).AppendBinary(d) // 2.
-	if e.theirs == 0 {
+	if e.peer == 0 {
 		return d // there is nothing to report
 	}
-	if e.begun == 0 {
-		e.begun, e.due = now, now
+	if e.firstReport == 0 {
+		e.firstReport = now
+		e.nextReport = now
 	}
-	ahead := int64(e.due - now)
+	ahead := int64(e.nextReport - now)
 	if ahead > 0 && ahead <= 1_000_000 { // else it is time, or our clock was set back
 		return d
 	}
@@ -44,28 +47,30 @@ func (e *end) send(now uint64) []byte {
 	if !ok {
 		return d
 	}
-	e.due = now + 500_000
-	if now-e.begun > 20_000_000 {
-		e.due = now + 1_000_000
+	e.nextReport = now + 500_000
+	if now-e.firstReport > 20_000_000 {
+		e.nextReport = now + 1_000_000
 	}
 	d, _ = report.AppendBinary(d)
 	return binary.LittleEndian.AppendUint64(d, now)
 }
 
 func (e *end) receive(now uint64, d []byte) {
-	number, echo := binary.LittleEndian.Uint32(d), binary.LittleEndian.Uint32(d[4:])
+	number := binary.LittleEndian.Uint32(d)
+	echo := binary.LittleEndian.Uint32(d[4:])
 	e.heard = number
-	// 7. it is for who was here before, or a recording, or the peer has not heard us yet
-	if echo != e.number {
+	if echo != e.number { // 7. for our predecessor, a recording, or the peer has not heard us yet
 		return
 	}
-	if number != e.theirs {
+	if number != e.peer {
 		e.others++
-		if e.theirs != 0 && e.others < 3 { // it may have been overtaken by the first ones of a new run
+		if e.peer != 0 && e.others < 3 { // it may be a late datagram from before the peer's restart
 			return
 		}
 		e.sync.Reset()
-		e.theirs, e.begun, e.toldAt = number, 0, 0
+		e.peer = number
+		e.firstReport = 0
+		e.peerReport = 0
 	}
 	e.others = 0
 
@@ -74,29 +79,32 @@ func (e *end) receive(now uint64, d []byte) {
 	if len(d) < 22 {
 		return
 	}
-	ago := int64(now - e.toldAt)
-	// 5. a later one overtook it
-	if e.toldAt != 0 && max(ago, -ago) < 1_000_000 && stamp.Less(e.told) {
+	ago := int64(now - e.peerReport)
+	isRecent := e.peerReport != 0 && max(ago, -ago) < 1_000_000
+	if isRecent && stamp.Less(e.peerReportStamp) { // 5. a later one overtook it
 		return
 	}
-	e.toldAt, e.told = now, stamp
+	e.peerReport = now
+	e.peerReportStamp = stamp
 	e.sync.Anchor(now, binary.LittleEndian.Uint64(d[14:]))
 	e.sync.OnPeerMinDeltaTS24(timesync.ReadCounter24(d[11:]), now)
 }
 
-// Two ends in memory follow the seven steps. The server starts anew after 30 s, with another
-// clock, and its machine sleeps for 40 s half a minute later, in which its clock stands still.
-// Somebody replays what the server sent before it started anew: that changes nothing.
+// Two ends in memory follow the seven steps. The server restarts after 30 s, with another clock.
+// Half a minute later its machine sleeps for 40 s, and its clock stands still meanwhile. Then
+// somebody replays what the server sent before the restart, and that changes nothing.
 func Example_sevenSteps() {
-	client, server := &end{number: 17}, &end{number: 4711}
-	ahead := uint64(5_000_000_000) // the server's clock
+	client := &end{number: 17}
+	server := &end{number: 4711}
+	ahead := uint64(5_000_000_000) // us, by which the server's clock is ahead
 	const delay = 30_000           // us, either way
 	now := uint64(60_000_000)
 	var recorded [][]byte
 	for n := range 120 * 60 {
 		switch n {
 		case 30 * 60:
-			server, ahead = &end{number: 815}, 60_000_000
+			server = &end{number: 815}
+			ahead = 60_000_000
 		case 60 * 60:
 			now += 40_000_000
 			ahead -= 40_000_000
@@ -149,8 +157,8 @@ func ExampleTimeSynchronizer_ToRemoteTime23() {
 	// Output: 102000000 which is 16ms ago
 }
 
-// A game accepts a shot only if its time is known well enough: what is known says
-// less the longer the peer is silent.
+// A game accepts a shot only if its time is known well enough. The bound grows while the peer is
+// silent.
 func ExampleTimeSynchronizer_ErrorBound() {
 	var s timesync.TimeSynchronizer // the peer's clock is 90 s ahead, 16 ms away
 	for now := uint64(10_000_000); now < 40_000_000; now += 20_000 {
@@ -168,7 +176,7 @@ func ExampleTimeSynchronizer_ErrorBound() {
 	// after 24h0m0s trusted: false
 }
 
-// A server drops what it cannot date, and says why.
+// A server drops what it cannot date well enough, and logs why.
 func ExampleSnapshot_Within() {
 	var s timesync.TimeSynchronizer // the peer's clock is 90 s ahead, 16 ms away
 	ask := func(tolerable time.Duration) {
@@ -271,9 +279,9 @@ func ExampleCounter16_Expand() {
 	// 48960 is 1032000
 }
 
-// A stamp of 2 bytes in milliseconds, as Matt Slot proposes: it says a time of the common clock up
-// to 32.7 s before or after now, and is to be read when it arrives, since a datagram may wait for
-// seconds. What is older, such as 33 s, is read as the future: the last one.
+// A stamp of 2 bytes in milliseconds, as Matt Slot proposes, holds a time of the common clock up
+// to 32.7 s before or after now. Read it when it arrives, since a datagram may wait for seconds.
+// An older time, such as the last one here, is read as the future.
 func ExampleCounter16_milliseconds() {
 	const now = 5_000_000_123 // the common clock, ms: after 57 days, beyond 32 bits
 	for _, ago := range []int64{0, 40, 32_000, -32_000, 33_000} {

@@ -24,10 +24,15 @@ func FromLocalTime23(localUsec uint64, ts Counter23) uint64 {
 }
 
 const (
-	eventLen    = 3         // bytes of an event: a TS23, whose top bit says that there is a time
-	eventFlag   = 1 << 7    // of the last byte
-	eventBehind = 3 << 24   // us, 50.3 s: an event that is older looks like another
-	eventAhead  = 1<<24 - 8 // us, 16.8 s: and one that is further ahead, too
+	eventLen  = 3      // bytes of an event: a TS23, whose top bit says that there is a time
+	eventFlag = 1 << 7 // the top bit of the last byte
+
+	// The range of a TS23. A time beyond it would be read wrong by 67.1 s.
+	eventBehind = 3 << 24   // us, 50.3 s before now
+	eventAhead  = 1<<24 - 8 // us, 16.8 s after now
+	// eventMargin is left at both ends of that range: the peer reads the event only after the
+	// datagram's delay, and by a clock that is not known exactly.
+	eventMargin = second / 2 // us
 )
 
 // AppendEvent appends 3 bytes that tell the peer's ReadEvent when something happened: the peer's
@@ -41,10 +46,9 @@ func (s *TimeSynchronizer) AppendEvent(
 ) []byte {
 	snapshot, _ := s.Snapshot(nowUsec)
 	age := int64(nowUsec - happenedUsec)
-	switch {
-	case snapshot.Within(tolerable) != nil,
-		age > eventBehind-second/2 || age < second/2-eventAhead, // the datagram is under way, too
-		snapshot.StepSeen && age > snapshot.SinceStep.Microseconds():
+	fits := -(eventAhead-eventMargin) <= age && age <= eventBehind-eventMargin
+	predatesStep := snapshot.StepSeen && age > snapshot.SinceStep.Microseconds()
+	if snapshot.Within(tolerable) != nil || !fits || predatesStep {
 		return append(dst, make([]byte, eventLen)...)
 	}
 	event, _ := s.ToRemoteTime23(happenedUsec)

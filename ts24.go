@@ -64,10 +64,12 @@ func LocalTimeToDatagramTS24(localUsec uint64) Counter24 {
 // deltaOf returns the delta of a datagram on its ring. Bits above the ring are noise.
 func deltaOf(stamp Counter24, recvUsec uint64) uint64 { return recvUsec - uint64(stamp)<<ts24Shift }
 
-const maxDelta = 1 << deltaBits / 3 // us: no queue is 45 s long, but a clock may be set by as much
+// maxDelta is the longest queue that a delta may show. No queue is 45 s long, so what seems to be
+// longer is a clock that was set, and the rest of the ring is left for that.
+const maxDelta = 1 << deltaBits / 3 // us: 44.7 s
 
-// around returns raw-near on the ring of deltas: from two thirds of it below to a third above,
-// maxDelta.
+// around returns how far above near a raw delta is, in microseconds. A raw delta is known only
+// modulo 134.2 s, so the result is taken from -89.5 s up to maxDelta.
 func around(raw uint64, near float64) float64 {
 	const full = 1 << deltaBits
 	d := float64(wrap(raw, deltaBits)) - near
@@ -77,7 +79,8 @@ func around(raw uint64, near float64) float64 {
 // nearest returns the number that is raw on the ring of offsets and nearest to near.
 func nearest(raw, near uint64) uint64 { return ringExpand(near, raw, offsetBits) }
 
-// An original's reports have any remainder modulo marks, ours never originalMark.
+// Our reports never have the remainder originalMark modulo marks. One in three of an original's
+// has it, which shows that the peer is an original.
 const (
 	originalMark = 2
 	marks        = 3
