@@ -147,12 +147,12 @@ type Link struct {
 	anew       streak   // of datagrams in which a peer that knew us asks again
 	owed       bool     // the next datagram carries a report, due or not
 	reporting  bool     // a report has been due, so the three that follow are set
-	reportedAt uint64   // local time, us, of the first report
-	reportLast uint64   // local time, us, of the last report
-	reportDue  uint64   // local time, us, of the next report
+	reportedAt uint64   // local time, us, of our first report
+	reportLast uint64   // local time, us, of our last report
+	reportDue  uint64   // local time, us, of our next report
 
-	told   uint64             // local time, us, of the peer's last report; 0: none yet
-	toldAt timesync.Counter24 // the stamp of the datagram with that report
+	peerReport      uint64             // local time, us, of the peer's last report; 0: none yet
+	peerReportStamp timesync.Counter24 // the stamp of the datagram with that report
 
 	heard uint64        // local time, us, of the last datagram
 	spoke bool          // there was a datagram, so heard is set
@@ -377,12 +377,12 @@ func (l *Link) takeAnchor(anchor, recvUsec uint64) {
 // how a clock step looks. This happens at the start, when several datagrams in flight have
 // reports.
 func (l *Link) overtaken(stamp timesync.Counter24, recvUsec uint64) bool {
-	ago := int64(recvUsec - l.told) // negative if our clock was set back
-	if l.told != 0 && max(ago, -ago) < reordering && stamp.Less(l.toldAt) {
+	ago := int64(recvUsec - l.peerReport) // negative if our clock was set back
+	if l.peerReport != 0 && max(ago, -ago) < reordering && stamp.Less(l.peerReportStamp) {
 		return true
 	}
-	l.told = recvUsec
-	l.toldAt = stamp
+	l.peerReport = recvUsec
+	l.peerReportStamp = stamp
 	return false
 }
 
@@ -441,7 +441,8 @@ func (l *Link) startedAnew(h header, recvUsec uint64) bool {
 		l.knewUsAt = remote
 	}
 	takes := uint64(restartTakes)
-	if !h.anchored || int64(h.anchor-l.knewUsAt) <= 0 {
+	mayBeOld := !h.anchored || int64(h.anchor-l.knewUsAt) <= 0
+	if mayBeOld {
 		takes = heldUp
 	}
 	return l.anew.add(h.asks && l.knewUs, recvUsec, takes)
@@ -519,7 +520,7 @@ func (l *Link) reset() {
 	l.anew = streak{}
 	l.owed = false
 	l.reporting = false
-	l.told = 0
+	l.peerReport = 0
 	l.spoke = false
 }
 

@@ -24,8 +24,8 @@ const (
 	pendingMax = 64
 	// recentMax exchanges are remembered for RoundTrips (Slot: "the last 32 or 64 pings").
 	recentMax = 64
-	// Of 8 exchanges in a row, so many contradict what was known if several machines answer. A
-	// clock that is set is met by one, or by two if requests were under way.
+	// manyServers of the last 8 exchanges contradict what was known only if several machines
+	// answer. A clock step contradicts one exchange, or two if requests were under way.
 	manyServers = 3
 )
 
@@ -172,9 +172,9 @@ func (c *Clock) use(x Exchange) Verdict {
 		c.begin(&ends{steps: c.steps}, x)
 		return Synced
 	case e.contradict(x):
-		// One of the clocks was set, or stood still in a suspended machine, or this is
-		// another server. What was learnt before is void. Readers see the new ends
-		// when these know the time.
+		// One of the clocks was set, or stood still in a suspended machine, or this is another
+		// server. What was learnt before is void. Readers see the new ends only when those know
+		// the time.
 		c.contradicted |= 1
 		c.begin(&ends{anew: true, steps: e.total() + 1}, x)
 		if bits.OnesCount8(c.contradicted) >= manyServers {

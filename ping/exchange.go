@@ -31,9 +31,9 @@ func (x Exchange) Offset() uint64 { return x.T3 - x.T4 + uint64(x.roundTrip()/2)
 const (
 	// lateUsec: "very slow responses (over 10 seconds) are discarded" (Slot, step 4).
 	lateUsec = 10_000_000
-	// coarseUsec is by how much a server may seem to answer before it was asked: its time of
-	// receipt may be rounded up by a step of its clock, and its time of sending down by another.
-	// The coarsest browsers have steps of 100 ms.
+	// coarseUsec is by how much a server may seem to answer before it was asked. Its time of
+	// receipt may be rounded up by a step of its clock, and its time of sending down by another;
+	// the coarsest browsers have steps of 100 ms.
 	coarseUsec = 200_000
 	// maxSkewPPM is the largest difference in rate of the two clocks: NTP slews a clock by at most
 	// 500 ppm (RFC 5905: MAXFREQ), and two crystals differ by up to 100 ppm.

@@ -22,11 +22,11 @@ const (
 	kindReply   = 0x71
 )
 
-// AppendReply is the whole server: it appends to dst the answer to a request and
-// returns the longer slice. recvUsec is the server's clock when the request
-// arrived and sendUsec its clock now, both in microseconds; the time between them
-// does not count as delay, so a reply may wait for a game tick. ok is false, and
-// dst unchanged, if request is not a request of this session.
+// AppendReply is the whole server: it appends to dst the answer to a request and returns the longer
+// slice. recvUsec is the server's clock when the request arrived, and sendUsec its clock now, both
+// in microseconds. The time between them does not count as delay, so a reply may wait for a game
+// tick. session is the number that the client gave Clock.Reset, or 0. ok is false, and dst
+// unchanged, if request is not a request of this session.
 //
 // The server keeps nothing about its clients. It may be called from any goroutine.
 // A reply is longer than its request by 16 bytes: over datagrams, answer only

@@ -9,24 +9,26 @@ const (
 	// NSTAGE), as close as other engines ping all the time.
 	groupSize    = 8
 	fastInterval = 100 * time.Millisecond
-	// An interval is at most this part of the time for which the server's clock has been known.
-	// Less up to a second, and the clocks drift apart before their rates are known.
+	// Up to firstEnough, an interval is at most one firstPart-th of the time for which the
+	// server's clock has been known. With longer intervals the clocks would drift apart before
+	// their rates are known.
 	firstPart   = 16
 	firstEnough = time.Second
-	// Above a second a rate takes longer: so many exchanges at one pace show it. With a 16th here,
-	// too, the error at a request in 5 s and 20 ms of jitter is half as large again (TestWorlds).
+	// Above firstEnough, an interval is at most one laterPart-th of that time: it takes about 64
+	// exchanges at one interval to learn the rate well. With 16 here, too, the error at a request
+	// in 5 s and 20 ms of jitter is half as large again (TestWorlds).
 	laterPart = 64
-	// retryInterval and retries: while nothing was answered, a minute long. Who is away longer is
-	// asked no more than the interval says.
+	// Until the first reply, requests are retryInterval apart, for a minute. A server that is away
+	// longer is asked no more often than the interval says.
 	retryInterval = time.Second
 	retries       = 60
-	// quietUsec without a request is a silence, after which a single exchange tells little: the
+	// quietUsec without a request is a silence. A single exchange after it tells little: the
 	// clocks may have drifted apart by a millisecond, which is the jitter of many paths.
 	quietUsec = 8_000_000
 )
 
-// schedule says when to ask: in a group after a silence, and else the more seldom the longer the
-// server's clock has been known, down to once per interval.
+// schedule says when to ask: in a group after a silence, and otherwise at intervals that grow with
+// the time for which the server's clock has been known, up to Config.SyncInterval.
 type schedule struct {
 	asked uint64 // requests so far
 	last  uint64 // local time of the last one
@@ -46,7 +48,10 @@ func (s *schedule) request(nowUsec uint64) {
 }
 
 // start says that the server's clock is known from now on: at first, and after a clock step.
-func (s *schedule) start(nowUsec uint64) { s.known, s.since = true, nowUsec }
+func (s *schedule) start(nowUsec uint64) {
+	s.known = true
+	s.since = nowUsec
+}
 
 // check asks for a group of requests, unless one is under way.
 func (s *schedule) check() {
@@ -55,7 +60,7 @@ func (s *schedule) check() {
 	}
 }
 
-// next returns how long to wait before the next request, where they are to be an interval apart.
+// next returns how long to wait before the next request. interval is the longest one.
 func (s *schedule) next(nowUsec uint64, interval time.Duration) time.Duration {
 	switch {
 	case s.asked == 0:
@@ -64,8 +69,8 @@ func (s *schedule) next(nowUsec uint64, interval time.Duration) time.Duration {
 		interval = min(interval, fastInterval)
 	case s.known:
 		known := duration(int64(s.last - s.since))
-		first := max(min(known/firstPart, firstEnough), fastInterval)
-		interval = min(interval, max(first, known/laterPart))
+		early := max(min(known/firstPart, firstEnough), fastInterval)
+		interval = min(interval, max(early, known/laterPart))
 	case s.asked < groupSize+retries:
 		interval = min(interval, retryInterval)
 	}
@@ -76,9 +81,9 @@ func (s *schedule) next(nowUsec uint64, interval time.Duration) time.Duration {
 	return max(interval-irregular(interval, s.asked)-max(ago, 0), 0)
 }
 
-// irregular returns up to a sixteenth of an interval, another one for each request. 250 ms are 16
-// steps of a server whose clock advances by 15.625 ms: else all requests would meet the same part
-// of a step. Multiples of the golden ratio come near to every value soon.
+// irregular returns by how much to shorten the interval before request n, by up to a sixteenth.
+// 250 ms are exactly 16 steps of a server's clock that advances by 15.625 ms. At even intervals
+// all requests would meet the same part of a step. Multiples of the golden ratio are spread evenly.
 func irregular(interval time.Duration, n uint64) time.Duration {
 	return interval >> 20 * time.Duration(uint16(n*40503)) // 2^16 times the golden ratio
 }

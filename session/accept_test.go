@@ -347,16 +347,24 @@ func TestFaultyPeer(t *testing.T) {
 	check(t, m.Accept(9, clock, says(generation, 1200e6, 0), 200e6), ErrOld, "the faulty peer")
 }
 
-// TestConcurrent: any goroutine may call any method; the race detector looks.
+// TestConcurrent: any goroutine may call any method. The race detector looks, and to each goroutine
+// the generation only grows, up to the last one that was announced or beyond.
 func TestConcurrent(t *testing.T) {
 	m, clock := member(t)
+	const calls, first, perGeneration = 1000, 5, 100
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for i := range uint64(1000) {
+			latest := uint64(0)
+			for i := range uint64(calls) {
 				now := 1e6 + i*1000
-				_ = m.Accept(3, clock, says(5+i/100, 1000e6+now, 1050e6+now), now)
-				m.Read(now)
+				announced := says(first+i/perGeneration, 1000e6+now, 1050e6+now)
+				_ = m.Accept(3, clock, announced, now)
+				r, ok := m.Read(now)
+				if !ok || r.Generation < latest {
+					t.Errorf("generation %d, then %d, %v", latest, r.Generation, ok)
+				}
+				latest = r.Generation
 				m.LocalTime(1050e6 + now)
 				m.Announce(nil, now)
 				if i%50 == 0 {
@@ -366,6 +374,10 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	const last = first + (calls-1)/perGeneration
+	if r, _ := m.Read(2e6); r.Generation < last {
+		t.Errorf("generation %d, but %d was announced", r.Generation, last)
+	}
 }
 
 func TestNoAllocations(t *testing.T) {

@@ -160,15 +160,16 @@ type Member struct {
 	steps      uint32
 
 	// line is session time over the local clock. The host uses it always. A member that follows
-	// uses it before from, and while the host's clock cannot be believed.
+	// uses it before followsFrom, and while the host's clock cannot be believed.
 	line line
 
 	// The following fields are for a member that follows.
-	clock      RemoteClock  // the host's; nil if this member is the host
-	clockSteps uint32       // clock's Steps when an announcement last agreed with it
-	said       announcement // the last one that counts
-	from       uint64       // local time from which clock counts
-	ahead      int64        // us: how far session time is ahead of the host's at from; slewed away
+	clock       RemoteClock  // the host's; nil if this member is the host
+	clockSteps  uint32       // clock's Steps when an announcement last agreed with it
+	said        announcement // the last one that counts
+	followsFrom uint64       // local time from which clock counts
+	// us: how far session time was ahead of the host's at followsFrom; it is slewed away
+	ahead int64
 
 	last     uint64 // us: what Read returned last
 	lastAt   uint64 // and for which local time
@@ -268,7 +269,9 @@ func (m *Member) Announce(dst []byte, localUsec uint64) (announcement []byte, ok
 //
 // Announcements may be lost, repeated and reordered. A member that is in no session believes any
 // generation. If a faulty peer told it one that no other host reaches, make a new Member.
-func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, localUsec uint64) error {
+func (m *Member) Accept(
+	from uint64, clock RemoteClock, announcement []byte, localUsec uint64,
+) error {
 	a, ok := parse(announcement)
 	if !ok {
 		return ErrMalformed
@@ -281,7 +284,8 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 	case a.generation > lastBelieved:
 		return ErrGeneration
 	case m.generation == 0: // in no session, any other generation is believed
-	case a.generation < m.generation || a.generation == m.generation && from < m.host:
+	case a.generation < m.generation,
+		a.generation == m.generation && from < m.host:
 		return ErrOld
 	case a.generation-m.generation > maxAhead:
 		return ErrGeneration
@@ -305,7 +309,7 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 		if int64(a.at-m.said.at) < 0 {
 			a = m.said // a later announcement overtook a
 		}
-		if wait := int64(m.from - localUsec); 0 < wait && wait <= readerMargin {
+		if wait := int64(m.followsFrom - localUsec); 0 < wait && wait <= readerMargin {
 			return nil // the last change has not begun yet
 		}
 	}
@@ -342,13 +346,14 @@ func (m *Member) follow(
 		return // followed already, by this clock or by one that shows the same
 	}
 
-	m.from = localUsec + readerMargin
+	m.followsFrom = localUsec + readerMargin
 	m.ahead = 0
-	ahead := int64(m.line.read(m.from).Usec - a.read(then.RemoteUsec).Usec)
+	ahead := int64(m.line.read(m.followsFrom).Usec - a.read(then.RemoteUsec).Usec)
 	if !joins && magnitude(ahead) <= maxSlew {
-		// Until from, the line also counts as the new host's session time.
+		// Until followsFrom, the line also counts as the new host's session time.
 		m.ahead = ahead
-		m.line.hostBound = micros(m.shown(m.from, then).HostBound) + share(readerMargin, maxSkewPPB)
+		hostBound := micros(m.shown(m.followsFrom, then).HostBound)
+		m.line.hostBound = hostBound + share(readerMargin, maxSkewPPB)
 		m.line.hostGrowth = maxSkewPPB
 		return
 	}
@@ -356,7 +361,7 @@ func (m *Member) follow(
 		m.steps++
 		m.lastRead = false
 	}
-	m.from = localUsec
+	m.followsFrom = localUsec
 	m.line = m.frozen(localUsec, now)
 }
 
@@ -411,7 +416,7 @@ func (m *Member) at(localUsec uint64) Reading {
 	r, _, ok := m.followed(localUsec)
 	if !ok {
 		r = m.line.read(localUsec)
-		r.Alone = m.clock != nil && int64(localUsec-m.from) >= 0
+		r.Alone = m.clock != nil && int64(localUsec-m.followsFrom) >= 0
 	}
 	r.Host = m.host
 	r.Generation = m.generation
@@ -422,7 +427,7 @@ func (m *Member) at(localUsec uint64) Reading {
 // followed returns the session time by the host's clock, and what that showed. ok is false if the
 // clock does not count now.
 func (m *Member) followed(localUsec uint64) (r Reading, s timesync.Snapshot, ok bool) {
-	if m.clock == nil || int64(localUsec-m.from) < 0 {
+	if m.clock == nil || int64(localUsec-m.followsFrom) < 0 {
 		return Reading{}, s, false
 	}
 	s, ok = m.clock.Snapshot(localUsec)
@@ -434,7 +439,7 @@ func (m *Member) followed(localUsec uint64) (r Reading, s timesync.Snapshot, ok 
 
 // shown returns the session time while the host's clock is as s at localUsec.
 func (m *Member) shown(localUsec uint64, s timesync.Snapshot) (r Reading) {
-	slewed := min(int64(localUsec-m.from)/slewPart, maxSlew)
+	slewed := min(int64(localUsec-m.followsFrom)/slewPart, maxSlew)
 	ahead := m.ahead - max(min(m.ahead, slewed), -slewed)
 	said := m.said.read(s.RemoteUsec)
 	r.Usec = said.Usec + uint64(ahead)
