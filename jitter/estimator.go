@@ -12,23 +12,22 @@ const (
 	leastShare = 0.001
 	mostShare  = 0.5
 
-	// What was held up until one moment counts as what was sent in oneTick.
+	// Of what was held up until one moment, only what was sent within oneTick counts.
 	oneTick = 20 * time.Millisecond
-	// stopLength is how far above the level something comes that a stop held up, and stopAlone how
-	// long after the beginning of another stop one comes alone.
+	// A stop is a time in which nothing came. What it held up comes stopLength or more above the
+	// level. A stop that begins more than stopAlone after the one before came alone.
 	stopLength = 250 * time.Millisecond
 	stopAlone  = 5 * time.Second
-	// A stop lasts for stopLasts after the first arrival from it, since a program may take some
-	// frames to catch up. One that is counted is over after oneTick: what comes then may be a
-	// longer path.
+	// A stop that came alone is felt for stopLasts after the first arrival from it, since a
+	// program may take some frames to catch up. One of several is over after oneTick: what comes
+	// then may be a longer path.
 	stopLasts = 250 * time.Millisecond
 
-	// batchLasts is for how long after its first one things are held up together.
+	// Late arrivals may have been held up together for batchLasts after the first of them.
 	batchLasts = time.Second
 
-	// aimGain is by which part of the share that is asked for one late observation lowers the
-	// share that is aimed at, and heldGain what was held up together with it: not in the tail,
-	// but late.
+	// A late observation lowers the aim by aimGain. What was held up together with it is not in
+	// the tail, but late: each of these lowers the aim by heldGain.
 	aimGain  = 1. / 45
 	heldGain = aimGain / 2
 	// The aim has bounds, so that a bad moment is not paid for, nor a good one used up, for
@@ -36,7 +35,7 @@ const (
 	aimLeast = 0.1
 	aimMost  = 1.3
 
-	// A delay that is further from the first one than this is from another clock.
+	// A delay that differs from the first one by more than longest is from another clock.
 	longest = 24 * time.Hour
 )
 
@@ -57,8 +56,10 @@ type Estimator struct {
 
 	batch batch
 	stop  stop
-	// the late ones up to the last arrival, as bins of the tail, that are not counted yet
-	pending [8]uint8
+
+	// The last arrivals, if they were late, are not counted until it is known whether a stop held
+	// them up.
+	pending [8]uint8      // their bins of the tail
 	waiting uint8         // how many these are
 	held    uint8         // how many more were held up together with them
 	before  time.Duration // the level before the first of them
@@ -144,7 +145,7 @@ func (e *Estimator) heldUp(sent, now time.Duration, late bool) (apart time.Durat
 	return apart
 }
 
-// stopped takes that the batch was held up by a stop, and reports whether it counts for nothing.
+// stopped notes that a stop held the batch up, and reports whether the stop counts for nothing.
 func (e *Estimator) stopped(now time.Duration) bool {
 	if !e.stop.lasts(now) {
 		since := now - e.stop.began
@@ -158,8 +159,8 @@ func (e *Estimator) stopped(now time.Duration) bool {
 	return e.stop.alone
 }
 
-// countPending counts the late ones that no stop has held up. Those that the level explains by
-// now are of a path that has become longer, and count as one.
+// countPending counts the pending late arrivals, since no stop has held them up. Those that the
+// level explains by now show a path that has become longer, and count as one.
 func (e *Estimator) countPending() {
 	for i, bin := range e.pending[:e.waiting] {
 		if i == 0 || e.level-e.before < binEnd(int(bin))/2 {
@@ -190,7 +191,7 @@ func (e *Estimator) learn(delay time.Duration, late bool) {
 		}
 		e.pending[e.waiting] = uint8(bin)
 		e.waiting++
-	default: // as of a row that is longer than any stop
+	default: // so many late ones in a row come from no stop
 		e.tail.count(bin, share)
 		e.aim = max(e.aim-aimGain, aimLeast)
 	}

@@ -9,14 +9,14 @@ import (
 
 const (
 	bins = 128
-	// Bins are finest wide up to 16 of them, and then a share of an octave.
+	// The first 16 bins are finest wide. Above them, each octave has perOctave bins.
 	finest    = 32 * time.Microsecond
 	perOctave = 8
-	// halfShares is how many times 1/share one half of the counts takes.
+	// Each half of the counts takes halfShares/share observations.
 	halfShares = 20
-	// halfOne is the observation of which half may be late, whatever the share: so the quantile
-	// is a median estimate. Of few observations with a heavy tail the mean of the longest is far
-	// above that.
+	// Half an observation more may be late, whatever the share: the quantile is then a median
+	// estimate. The mean estimate would be far longer where observations are few and the tail is
+	// heavy.
 	halfOne = 0.5
 )
 
@@ -67,8 +67,8 @@ func (t *tail) count(bin int, share float64) {
 
 func (t *tail) in(bin int) int32 { return int32(t.counts[0][bin]) + int32(t.counts[1][bin]) }
 
-// quantile returns what no more than a share of the counted is above, and half an observation
-// more. From one call to the next it moves by few bins.
+// quantile returns how far above the level no more than a share of the observations lies, and
+// half an observation more. From one call to the next it moves by few bins.
 func (t *tail) quantile(share float64) time.Duration {
 	may := share*float64(t.total[0]+t.total[1]) + halfOne
 	for t.at < bins-1 && float64(t.beyond) > may {

@@ -68,7 +68,8 @@ func (a *arrivals) append(b []byte) []byte {
 	return b
 }
 
-// read reads what append appends. Of other bytes it makes what is appended in others.
+// read reads what append has written. From any other bytes it makes arrivals that append writes
+// differently: by that UnmarshalBinary refuses them.
 func (a *arrivals) read(b []byte) {
 	if len(b) < 9 {
 		return

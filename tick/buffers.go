@@ -10,20 +10,23 @@ import (
 // sentKept is for how many of the last ticks a client knows when it sent their inputs.
 const sentKept = 1024
 
-// buffers finds how far a client's predicted clock is to be ahead of the shared clock, and its
-// server clock behind: by when inputs reach the server, and states the client. All is counted
-// from a reference, the local clock at the rate of the server's, since the remote clock's idea of
-// the delays may change although the path does not, and the other way round.
+// buffers finds how far a client's predicted clock must be ahead of the shared clock, and its
+// server clock behind, from when inputs reach the server and states the client. All is counted
+// from a reference, the local clock at the rate of the server's: the remote clock's idea of the
+// delays may change although the path does not, and the other way round.
 type buffers struct {
-	ref   time.Duration // the reference
-	refAt uint64        // when the local clock reads this
-	skew  int64         // and its rate from there on, parts in 10^9
+	ref   time.Duration // the reference when the local clock reads refAt
+	refAt uint64        // us
+	skew  int64         // the rate of the reference from there on, parts in 10^9
 	gap   time.Duration // where the remote clock put the shared clock, minus the reference
-	// there was a pause: gap is another one, and until track finds it nothing counts
+	// rebase says that the gap is not known, as after a pause. Until track finds it, nothing
+	// counts.
 	rebase bool
-	ahead  follower      // the predicted clock, by the server's word of inputs
-	behind follower      // the server clock, by states
-	sent   []sent        // by tick modulo sentKept; nil until the server says that it knows
+
+	ahead  follower // how far the predicted clock is ahead, from what the server says of inputs
+	behind follower // how far the server clock is behind, from states
+
+	sent   []sent        // by tick modulo sentKept; nil until the server says when inputs come
 	jumped Tick          // the first tick after the predicted clock was set
 	states arrivals      // which have come
 	every  time.Duration // how long it is from one state to the next; 0 is not known
@@ -34,28 +37,28 @@ type buffers struct {
 type hitch struct {
 	known bool   // there was one
 	lasts bool   // it is not over
-	began uint64 // reading of the local clock
-	ended uint64 // so, of one that is over
-	last  Tick   // of one that is over: states up to this one may be late because of it
+	began uint64 // local time, us
+	ended uint64 // local time, us, if it is over
+	last  Tick   // if it is over: states up to this one may be late because of it
 }
 
 const (
-	// hitchMost is how long a server may be behind until that is how its states come, and no
-	// hitch.
+	// A server that is behind for longer than hitchMost is slow, and has no hitch.
 	hitchMost = 3 * time.Second
-	// hitchAlone is for how long a server must have kept up before it is a new hitch. In those
-	// that come more often states are late again and again, as on a path with jitter.
+	// A server must have kept up for hitchAlone before another hitch begins. Where it is behind
+	// more often, its states are late again and again, as on a path with jitter.
 	hitchAlone = 5 * time.Second
 )
 
-// told takes a Welcome, which arrived at nowUsec.
+// told notes what a Welcome that arrived at nowUsec says of the server's ticks.
 func (h *hitch) told(w Welcome, nowUsec uint64) {
 	switch behind := w.Debt > 0; {
 	case behind && !h.lasts:
 		if !h.known || elapsed(h.ended, nowUsec) >= hitchAlone {
 			h.began = nowUsec
 		}
-		h.known, h.lasts = true, true
+		h.known = true
+		h.lasts = true
 	case !behind && h.lasts:
 		h.lasts = false
 		h.ended = nowUsec
@@ -63,7 +66,7 @@ func (h *hitch) told(w Welcome, nowUsec uint64) {
 	}
 }
 
-// delayed reports whether the state of tick n, which comes at nowUsec, is late because of it.
+// delayed reports whether the hitch made the state of tick n late, which comes at nowUsec.
 func (h *hitch) delayed(n Tick, nowUsec uint64) bool {
 	return h.known && elapsed(h.began, nowUsec) < hitchMost && (h.lasts || n <= h.last)
 }
@@ -82,8 +85,8 @@ func (b *buffers) reference(nowUsec uint64) time.Duration {
 	return b.ref + d + time.Duration(parts(int64(d), b.skew))
 }
 
-// inputSent takes that the input for tick n, which starts at a time, is sent. How long after that
-// does not count: a client knows its own frames.
+// inputSent notes that the input for tick n, which starts at start, is sent at nowUsec. How long
+// after its start a tick runs does not count: a client knows its own frames.
 func (b *buffers) inputSent(n Tick, start time.Duration, nowUsec uint64) {
 	if b.sent != nil {
 		ref := b.reference(nowUsec)
@@ -91,7 +94,7 @@ func (b *buffers) inputSent(n Tick, start time.Duration, nowUsec uint64) {
 	}
 }
 
-// inputsArrived takes what the server says of inputs.
+// inputsArrived notes what the server says of when inputs came.
 func (b *buffers) inputsArrived(a *arrivals, nowUsec uint64) {
 	if b.sent == nil {
 		b.sent = make([]sent, sentKept)
@@ -110,10 +113,10 @@ func (b *buffers) inputsArrived(a *arrivals, nowUsec uint64) {
 	}
 }
 
-// stateArrived takes that the state for tick n, of a time, came when the server clock showed
-// another time. It is late if what is between it and the state before was shown already. Of a
-// tick the first one counts. waited says that it may have waited on this machine. In a hitch of
-// the server it says nothing of the path.
+// stateArrived notes that the state for tick n, which starts at at, came when the server clock
+// read shown. It is late if the clock has already passed the state before. Only the first state of
+// a tick counts, and only if it cannot have waited on this machine (waited). In a hitch of the
+// server it says nothing of the path.
 func (b *buffers) stateArrived(n Tick, at, shown time.Duration, waited bool, nowUsec uint64) {
 	if b.states.add(n, 0) && !b.rebase && !waited {
 		late := shown > at-b.every
@@ -128,10 +131,10 @@ func (b *buffers) stateArrived(n Tick, at, shown time.Duration, waited bool, now
 	}
 }
 
-// track lets the reference go on at a rate to nowUsec, when the remote clock puts the shared
-// clock at at. If that has jumped by more than hard, a clock was set, and the path is what it
-// was. The same holds after a pause, which rebase says. Arrivals may have shown the jump before
-// the remote clock did; whether the inputs that are under way come before it, nobody knows.
+// track lets the reference go on to nowUsec, when the remote clock puts the shared clock at at. If
+// that has jumped by more than hard, a clock was set, and the path is what it was. The same holds
+// after a pause (rebase). Arrivals may have shown the jump before the remote clock did. Inputs that
+// are under way are not counted, since nobody knows whether they come before the jump.
 func (b *buffers) track(at time.Duration, skewPPB int64, hard time.Duration, nowUsec uint64) {
 	b.ref = b.reference(nowUsec)
 	b.refAt = nowUsec
@@ -145,17 +148,20 @@ func (b *buffers) track(at time.Duration, skewPPB int64, hard time.Duration, now
 			b.sent[i].fresh = b.sent[i].fresh && b.rebase
 		}
 	}
-	b.gap, b.rebase = gap, false
+	b.gap = gap
+	b.rebase = false
 }
 
-// driven takes that the provider has been asked. After a jump, inputs for the ticks before next
-// say nothing of where the clock is now.
+// driven notes that the provider has been asked, and has followed the jumps. Inputs for the ticks
+// before next then say nothing of where the predicted clock is now.
 func (b *buffers) driven(next Tick) {
 	if b.ahead.jump {
-		b.jumped, b.ahead.row = next, 0
+		b.jumped = next
+		b.ahead.row = 0
 	}
 	if b.behind.jump {
 		b.behind.row = 0
 	}
-	b.ahead.jump, b.behind.jump = false, false
+	b.ahead.jump = false
+	b.behind.jump = false
 }

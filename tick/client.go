@@ -24,21 +24,31 @@ type Client struct {
 	conf     ClientConfig
 	welcomes welcomes // what the server says of its game time
 	remote   remote   // what its clock shows
-	buffers  buffers  // how far the clocks are to be apart
+	buffers  buffers  // how far apart the clocks must be
 	heard    vitals   // when the server was heard last
-	frozen   bool     // the client has entered a paused epoch, and pauses with its server
-	entered  uint64   // when the clocks began, reading of the local clock
-	steered  uint64   // the last Advance outside of a pause, so
-	counts   uint64   // from when on the arrival of a state says something of the path
-	// since when nothing but the error bound is in the way of the first synchronization
-	wide vitals
+	tooWide  tooWide
+	frozen   bool // the client has entered a paused epoch, and pauses with its server
 
-	// Where clocks should have been at the last Advance: the predicted clock, and both without
-	// buffers, by the remote clock.
-	goal, fastestFrom, fastestTo time.Duration
+	// Readings of the local clock, us.
+	entered    uint64 // when the clocks began
+	steered    uint64 // the last Advance outside of a pause
+	countsFrom uint64 // from when on the arrival of a state says something of the path
+
+	// Game times of the last Advance.
+	goal        time.Duration // where the predicted clock should have been
+	fastestFrom time.Duration // where the server clock should have been, without a buffer
+	fastestTo   time.Duration // and the predicted clock
 }
 
-// hang is how long an Advance may take to come, in a slow frame. After more, the program hung.
+// tooWide is the time in which only the error bound keeps a client from its first
+// synchronization.
+type tooWide struct {
+	waits    bool   // the bound alone is missing
+	reported bool   // by EventTooWide
+	since    uint64 // local time, us
+}
+
+// A frame that takes longer than hang is not slow: the program hung.
 const hang = 250 * time.Millisecond
 
 // NewClient returns a client that follows a remote clock, stopped. The error says what
@@ -60,13 +70,14 @@ func (g *Client) begin() {
 	g.buffers = buffers{}
 	g.heard = vitals{}
 	g.frozen = false
-	g.wide = vitals{}
+	g.tooWide = tooWide{}
 }
 
 // paused notes a Pause or a Resume.
 func (g *Client) paused() {
-	g.frozen, g.buffers.rebase = false, true
-	clear(g.buffers.sent) // the first of them came in the pause, of which the server tells nothing
+	g.frozen = false
+	g.buffers.rebase = true
+	clear(g.buffers.sent) // of inputs that came in a pause the server says nothing
 	g.welcomes.resumed = true
 	g.welcomes.resumeAt = reading{g.remote.near.at(g.atUsec), g.atUsec}
 }
@@ -77,7 +88,7 @@ func (g *Client) setBack(byUsec uint64) {
 		&g.remote.near.atUsec, &g.remote.said.atUsec,
 		&g.buffers.refAt, &g.buffers.ahead.atUsec, &g.buffers.behind.atUsec,
 		&g.buffers.hitch.began, &g.buffers.hitch.ended,
-		&g.heard.atUsec, &g.entered, &g.steered, &g.counts, &g.wide.atUsec,
+		&g.heard.atUsec, &g.entered, &g.steered, &g.countsFrom, &g.tooWide.since,
 	} {
 		*at -= byUsec
 	}
@@ -93,9 +104,10 @@ func (g *Client) Follow(remote RemoteClock) error {
 	if err := g.remote.follow(remote); err != nil {
 		return err
 	}
-	// until track knows the other clock, nothing counts
-	g.buffers = buffers{rebase: true}
-	g.welcomes.last.ok, g.welcomes.earlier.ok = false, false // but which epochs are over is known
+	g.buffers = buffers{rebase: true} // until track knows the other clock, nothing counts
+	// The old Welcomes no longer count, but it is still known which epochs are over.
+	g.welcomes.last.ok = false
+	g.welcomes.earlier.ok = false
 	return nil
 }
 
@@ -106,12 +118,13 @@ func (g *Client) SetBuffers(client, server time.Duration) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	conf := g.conf
-	conf.ClientBuffer, conf.ServerBuffer = client, server
-	err := conf.complete()
-	if err == nil {
-		g.conf = conf
+	conf.ClientBuffer = client
+	conf.ServerBuffer = server
+	if err := conf.complete(); err != nil {
+		return err
 	}
-	return err
+	g.conf = conf
+	return nil
 }
 
 // OnWelcome takes the server's Welcome, which arrived at nowUsec. It must be authenticated, since
@@ -140,8 +153,9 @@ func (g *Client) OnWelcome(w Welcome, nowUsec uint64) error {
 		g.oldEpoch.Add(1)
 		return ErrEpoch
 	}
-	// which are two events
-	if len(g.events) >= maxEvents-1 && (w.Epoch != g.now.epoch || !w.Rate.equal(g.now.rate)) {
+	// Another epoch and another rate are an event each.
+	addsEvents := w.Epoch != g.now.epoch || !w.Rate.equal(g.now.rate)
+	if addsEvents && len(g.events) >= maxEvents-1 {
 		g.stats.EventsLost++
 		return nil
 	}
@@ -156,8 +170,7 @@ func (g *Client) believe(w arrived) {
 	}
 	told := w.Epoch == g.welcomes.last.Epoch && w.Rate.equal(g.welcomes.last.Rate)
 	if !g.buffers.rebase && g.welcomes.overlooked(w.Welcome, g.conf.HardThreshold) {
-		// states since then came late, but no path is longer
-		g.buffers.behind = follower{}
+		g.buffers.behind = follower{} // states came late because of the pause, not of the path
 		g.buffers.rebase = true
 	}
 	g.welcomes.repeated = g.welcomes.last.ok && w.Epoch == g.welcomes.last.Epoch
@@ -183,7 +196,9 @@ func (g *Client) leave(next uint64) {
 	g.report(Event{Kind: EventEpochChanged, Epoch: next})
 	g.welcomes.leave(g.now.epoch)
 	g.buffers = buffers{}
-	g.now.known, g.now.paused, g.frozen = false, false, false
+	g.now.known = false
+	g.now.paused = false
+	g.frozen = false
 	g.unsync()
 	g.snap.Store(&snapshot{})
 }
@@ -197,7 +212,7 @@ func (g *Client) meetRate(r Rate) {
 		return
 	}
 	g.now.rate = r
-	// they are of other ticks
+	// What is known of ticks is of other ticks than those from now on.
 	g.buffers.sent = nil
 	g.buffers.states = arrivals{}
 	g.buffers.hitch = hitch{}
@@ -235,7 +250,7 @@ func (g *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 	}
 	g.hear(&g.heard, 0, nowUsec)
 	if !g.now.paused {
-		waited := elapsed(g.steered, nowUsec) > hang || int64(nowUsec-g.counts) < 0
+		waited := elapsed(g.steered, nowUsec) > hang || int64(nowUsec-g.countsFrom) < 0
 		starts := g.now.rate.Duration(n)
 		shown := g.now.read(server, nowUsec)
 		g.buffers.stateArrived(n, starts, shown, waited, nowUsec)
@@ -249,7 +264,7 @@ func (g *Client) ran(n Tick) { g.buffers.inputSent(n, g.now.rate.Duration(n), g.
 // steer lets the clocks follow the remote clock, and run on when it is not known.
 func (g *Client) steer() {
 	if g.now.known && elapsed(g.steered, g.atUsec) > hang {
-		g.counts = g.atUsec + uint64(hang.Microseconds())
+		g.countsFrom = g.atUsec + uint64(hang.Microseconds())
 	}
 	g.steered = g.atUsec
 	g.watch(&g.heard, 0)
@@ -307,7 +322,7 @@ func (g *Client) aim() (known bool) {
 		return false
 	}
 	if most > 0 && !(bounded && bound <= most) {
-		g.tooWide(bound)
+		g.waitForBound(bound)
 		return false
 	}
 	if by, updated := g.remote.note(r); updated && g.on.AfterSync != nil {
@@ -325,17 +340,17 @@ func (g *Client) aim() (known bool) {
 	return true
 }
 
-// tooWide reports once, after silence, that the error bound is all that is missing.
-func (g *Client) tooWide(bound time.Duration) {
-	if g.now.known || g.wide.silent {
+// waitForBound reports once, after silence, that the error bound is all that is missing.
+func (g *Client) waitForBound(bound time.Duration) {
+	if g.now.known || g.tooWide.reported {
 		return
 	}
-	if !g.wide.known {
-		g.wide.known = true
-		g.wide.atUsec = g.atUsec
+	if !g.tooWide.waits {
+		g.tooWide.waits = true
+		g.tooWide.since = g.atUsec
 	}
-	if elapsed(g.wide.atUsec, g.atUsec) >= silence && len(g.events) < maxEvents {
-		g.wide.silent = true
+	if elapsed(g.tooWide.since, g.atUsec) >= silence && len(g.events) < maxEvents {
+		g.tooWide.reported = true
 		g.report(Event{Kind: EventTooWide, By: bound, Last: -1})
 	}
 }
@@ -391,7 +406,7 @@ func (g *Client) enter() {
 	}
 	g.now.known = true
 	g.entered = g.atUsec
-	g.counts = g.atUsec
+	g.countsFrom = g.atUsec
 	if g.stats.Ticks > 0 {
 		g.step(old, false)
 	} else {

@@ -15,20 +15,23 @@ const (
 // clock: 2^61 ns, 73 years. With it, sums of two cannot overflow.
 const maxStart = 1 << 61
 
-// maxAhead, in microseconds, bounds how far a piece is followed, either way.
-const maxAhead = maxStart / 1000
+// maxAhead bounds how far a piece is followed, either way.
+const maxAhead = maxStart / 1000 // us
 
-// readerMargin, in microseconds, is how far a reader may be ahead of the last input, or behind
-// it, and see the same as if there had been no input since: longer than a frame at 60 Hz. A
-// change of a clock's pace begins so long after the input that caused it.
-const readerMargin = 20_000
+// readerMargin is how far a reader may be ahead of the last input, or behind it, and still read
+// what counts for good. It is longer than a frame at 60 Hz. A change of a clock's pace begins the
+// reader margin after the input that caused it.
+const readerMargin = 20_000 // us
 
 // Pace is how a clock goes on. The zero Pace is the rate of the local clock.
 type Pace struct {
-	// its rate minus that of the local clock, in parts in 10^9, from -10^9 to 10^9
+	// SkewPPB is the clock's rate minus that of the local clock, in parts in 10^9, from -10^9 to
+	// 10^9.
 	SkewPPB int64
-	Slew    time.Duration // a correction, positive forward
-	// how many microseconds of Slew are made in each second, up to 10^6, until nothing is left
+	// Slew is a correction, positive forward.
+	Slew time.Duration
+	// SlewPPM is how many microseconds of Slew are made in each second, up to 10^6, until nothing
+	// of it is left.
 	SlewPPM int64
 }
 
@@ -97,12 +100,14 @@ func (c *course) turn(p piece) {
 	c.set(p)
 }
 
-// change lets the clock go on with another pace soon after nowUsec, if it is another, unless
-// the last change has not begun yet.
+// change lets the clock go on with pace p from the reader margin after nowUsec. It does nothing if
+// the clock has that pace already, or if the last change has not begun yet. A pace with a slew is
+// always another one, since its slew begins anew.
 func (c *course) change(nowUsec uint64, p Pace) {
 	last := c.last()
-	// a slew begins anew
-	if other := p != last.pace || p.Slew != 0; other && int64(nowUsec-last.from) >= 0 {
+	isOther := p != last.pace || p.Slew != 0
+	hasBegun := int64(nowUsec-last.from) >= 0
+	if isOther && hasBegun {
 		c.turn(piece{from: nowUsec + readerMargin, pace: p})
 	}
 }
@@ -128,9 +133,12 @@ func elapsed(fromUsec, toUsec uint64) time.Duration {
 	return time.Duration(max(min(int64(toUsec-fromUsec), maxAhead), -maxAhead)) * time.Microsecond
 }
 
-// within cuts a game time off where it may be set, and cut where the package ends.
+// within limits a game time to the range in which a clock may be set.
 func within(t time.Duration) time.Duration { return min(max(t, -maxStart), maxStart) }
-func cut(t time.Duration) time.Duration    { return min(max(t, -2*maxStart), 2*maxStart) }
+
+// cut limits a game time to the range of the package: a clock that was set within its range may
+// run on for as long again.
+func cut(t time.Duration) time.Duration { return min(max(t, -2*maxStart), 2*maxStart) }
 
 // parts returns the given parts in 10^9 of ns, rounded toward zero.
 func parts(ns, ppb int64) int64 {

@@ -115,10 +115,9 @@
 // clock was set back: EventClockSet says so, and clocks and ticks go on where they were. Calls
 // that only read may name any time.
 //
-// A reading between 20 ms before the last change and 20 ms
-// after it is final: only a step alters it. To make that possible, a correction or a pause begins
-// 20 ms after the call that caused it. A reading for an earlier time is extrapolated back at the
-// speed of that time.
+// A reading between 20 ms before the last change and 20 ms after it is final: only a step alters
+// it. To make that possible, a correction or a pause begins 20 ms after the call that caused it. A
+// reading for an earlier time is extrapolated back at the speed of that time.
 //
 // # Pauses
 //

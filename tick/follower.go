@@ -16,11 +16,11 @@ const (
 	// adaptFresh is how long arrivals say where a clock should be. Then it keeps its distance
 	// from where the remote clock puts it.
 	adaptFresh = 3 * time.Second
-	// adaptLeast is the least margin, for what the clocks err while they are slewed.
+	// adaptLeast is the least margin: clocks that are being slewed are a little off.
 	adaptLeast = 500 * time.Microsecond
-	// rowLeast is how many must be late in a row until a clock is set at once: so many move the
-	// median of the last 7 delays. What is off by less than jumpLeast, or than the jitter, is
-	// slewed.
+	// rowLeast arrivals must be late in a row before a clock is set at once: so many move the
+	// median of the last 7 delays. A clock that is off by less than jumpLeast, or than the
+	// jitter, is slewed.
 	rowLeast  = 4
 	jumpLeast = 2 * time.Millisecond
 	// debtLeast is by how much earlier than usual an input is for a server whose ticks are late,
@@ -34,15 +34,15 @@ type follower struct {
 	jitter jitter.Estimator
 	batch  arrival // the first of those that came at one moment
 
-	atUsec uint64        // when the last one was told
-	news   bool          // since distance was found
+	atUsec uint64        // local time, us, of the last arrival
+	news   bool          // something has arrived since distance was called
 	held   time.Duration // the distance from the reference
 	buffer time.Duration // the distance from where the remote clock puts the fastest arrival
-	remote time.Duration // and that of this from the reference
+	remote time.Duration // where the remote clock puts the fastest arrival, from the reference
 
 	tally tally // of all arrivals
 	row   int   // how many were late in a row, up to the last one
-	jump  bool  // the path has become longer: the clock is to be set
+	jump  bool  // the path has become longer: the clock must be set
 }
 
 // arrival is an input or a state that has come.
@@ -51,9 +51,10 @@ type arrival struct {
 	distance time.Duration // how far the clock should have been for it to be just in time
 }
 
-// add takes an arrival.
+// add learns from an arrival.
 func (f *follower) add(a arrival, nowUsec uint64) {
-	f.news, f.atUsec = true, nowUsec
+	f.news = true
+	f.atUsec = nowUsec
 	together := f.batch.distance-a.distance >= (a.sent-f.batch.sent)/2
 	if f.tally.all == 0 || a.sent < f.batch.sent || !together {
 		f.batch = a
@@ -99,16 +100,16 @@ func (f *follower) distance(
 	return fastest + f.buffer
 }
 
-// jumps reports whether the clock is to be set at once, since it is off by so much that arrivals
-// come too late: the path has become longer.
+// jumps reports whether the clock, which is off by off, must be set at once: the path has become
+// so much longer that arrivals come too late.
 func (f *follower) jumps(off time.Duration) bool {
 	wait, _ := f.jitter.Wait()
 	f.jump = f.row >= rowLeast && off > jumpLeast+wait-f.jitter.Level()
 	return f.jump
 }
 
-// shift says that the reference counts from another time: all distances are longer by d, unless
-// they show it already, or all are to.
+// shift says that all distances are longer by d, since the reference counts from another time. A
+// distance that shows this already stays, unless all must follow.
 func (f *follower) shift(d time.Duration, all bool) {
 	wait, known := f.jitter.Wait()
 	if off := wait - f.remote; known && (all || off.Abs() <= (off-d).Abs()) {

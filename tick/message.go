@@ -85,8 +85,8 @@ func appendHead(b []byte, kind byte, epoch uint64, r Rate) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, r.Num), r.Den)
 }
 
-// readHead reads what appendHead appends. Whether b is a message, what is read says: it is, if
-// that is written in the same bytes.
+// readHead reads what appendHead has written, and checks nothing. The caller does: b is a message
+// if the result is written in the same bytes.
 func readHead(b []byte) (epoch uint64, r Rate) {
 	r = Rate{binary.LittleEndian.Uint32(b[9:]), binary.LittleEndian.Uint32(b[13:])}
 	return binary.LittleEndian.Uint64(b[1:]), r

@@ -30,11 +30,12 @@ type Server struct {
 
 // player is what a server knows of a peer.
 type player struct {
-	synced, refused bool     // it has said Hello, or was refused for its rate
-	arrivals        arrivals // of its inputs
-	heard           vitals   // since there was an input
-	tally           tally    // of its inputs
-	tooEarly        uint64   // of those that were refused
+	synced   bool     // it has said Hello
+	refused  bool     // it was refused for its rate
+	arrivals arrivals // of its inputs
+	heard    vitals   // from its first input on
+	tally    tally    // of its inputs
+	tooEarly uint64   // inputs that were refused because their tick was too far ahead
 }
 
 // NewServer returns a server, stopped. The error says what is wrong with cfg.
@@ -51,8 +52,9 @@ func (g *Server) begin() {
 	g.epoch = g.nextEpoch()
 	g.peers = map[uint64]*player{}
 	g.looked = g.atUsec
-	// a whole one, for OriginUsec
-	first := time.Duration(wholeUsec(g.now.rate.Duration(g.conf.FirstTick)+999)) * time.Microsecond
+	// OriginUsec has whole microseconds, so game time begins at one: the first at or after the tick.
+	firstUsec := wholeUsec(g.now.rate.Duration(g.conf.FirstTick) + 999)
+	first := time.Duration(firstUsec) * time.Microsecond
 	g.now.epoch = g.epoch
 	for i := range g.now.courses {
 		g.set(i, first, Pace{})
@@ -168,7 +170,8 @@ func (g *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	defer g.mu.Unlock()
 	p := g.peers[peer]
 	if !g.Accept(epoch, n, nowUsec) {
-		if known := g.started && epoch == g.epoch; known && p != nil {
+		isOfEpoch := g.started && epoch == g.epoch
+		if isOfEpoch && p != nil {
 			g.refuse(p, n, nowUsec)
 		}
 		return false, false
@@ -179,10 +182,9 @@ func (g *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	}
 	g.hear(&p.heard, peer, nowUsec)
 	next := g.nextTick()
-	// it came before the tick ran, and was read after
 	late = n < next
 	if late && int64(nowUsec-g.atUsec) < 0 {
-		nowUsec = g.atUsec
+		nowUsec = g.atUsec // it came before the tick ran, but was read after it
 	}
 	// A server that cannot keep up is where its ticks are.
 	at := min(g.now.read(predicted, nowUsec), g.now.rate.Duration(next))
@@ -253,8 +255,11 @@ func (g *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 		return Welcome{}, false
 	}
 	zero, at := g.now.origin(nowUsec)
-	if course := g.now.courses[predicted]; course.piece(nowUsec).still != g.now.paused {
-		next := course.last() // within the reader margin what comes counts
+	course := g.now.courses[predicted]
+	if course.piece(nowUsec).still != g.now.paused {
+		// A Pause or Resume takes effect the reader margin after its call. The Welcome says already
+		// what holds from then on.
+		next := course.last()
 		at = next.base
 		if !next.still {
 			zero = next.from - uint64(wholeUsec(at))
@@ -262,11 +267,14 @@ func (g *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	}
 	p := cmp.Or(g.peers[peer], &player{})
 	return Welcome{
-		Epoch: g.epoch, Rate: g.now.rate,
-		OriginUsec: zero, Tick: g.now.rate.Ticks(at),
-		Heard: p.synced, Paused: g.now.paused,
-		Debt:   min(g.debt(nowUsec), math.MaxUint16),
-		inputs: p.arrivals,
+		Epoch:      g.epoch,
+		Rate:       g.now.rate,
+		OriginUsec: zero,
+		Tick:       g.now.rate.Ticks(at),
+		Heard:      p.synced,
+		Paused:     g.now.paused,
+		Debt:       min(g.debt(nowUsec), math.MaxUint16),
+		inputs:     p.arrivals,
 	}, true
 }
 

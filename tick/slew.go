@@ -14,20 +14,20 @@ type clientProvider struct {
 }
 
 const (
-	// sharedBand is the dead band of the shared clock at most: what all peers are to
-	// agree on, to a thirtieth of a tick, and more than a good estimate dithers by.
+	// sharedBand is the widest dead band of the shared clock, since all peers should agree on it:
+	// a thirtieth of a tick at 60 Hz, and more than a good estimate dithers by.
 	sharedBand = 500 * time.Microsecond
 	// standstill is the slew backward of a clock that stands still.
-	standstill = 1_000_000
-	// Within slewNear of its target a clock is slewed by SlewPPM. Each slewScale more doubles the
-	// speed of the clock, as it were: what is 0.9 s off is made up for in 10 s. More than
-	// slewMost is felt as another speed of the game.
+	standstill = 1_000_000 // ppm
+	// Within slewNear of its target a clock is slewed by SlewPPM. Beyond that the slew grows by
+	// 100 % for each slewScale, up to slewMost: an error of 0.9 s takes 10 s. A faster slew is
+	// felt as another speed of the game.
 	slewNear  = 50 * time.Millisecond
 	slewScale = 500 * time.Millisecond
-	slewMost  = 250_000
-	// For warmUp after the clocks began they are set, not slewed, if the shared one is off by
-	// more than a tick or so. The first datagrams may have waited while the server hung, and the
-	// next reports of a link take up to two seconds. So early a step harms no game.
+	slewMost  = 250_000 // ppm
+	// For warmUp after the clocks began, all of them are set, not slewed, if the shared one is off
+	// by more than warmUpMost, about a tick. The first datagrams may have waited while the server
+	// hung, and the next reports of a link take up to two seconds. So early a step harms no game.
 	warmUp     = 3 * time.Second
 	warmUpMost = 20 * time.Millisecond
 )
@@ -66,7 +66,7 @@ func (p *clientProvider) AdvanceTime(s *Steering) bool {
 	return !hard && !hurries
 }
 
-// slewPPM returns how fast a clock is slewed that is off by so much.
+// slewPPM returns how fast to slew a clock that is off by off.
 func (p *clientProvider) slewPPM(off time.Duration) int64 {
 	far := int64(max(off-slewNear, 0))
 	return max(p.SlewPPM, min(p.SlewPPM+far*1_000_000/int64(slewScale), slewMost))

@@ -35,16 +35,21 @@ type Steering struct {
 
 // Steered is one clock as a Provider sees it.
 type Steered struct {
-	// the game time that it shows; change it to set the clock. AdvanceTime must then return false
-	At     time.Duration
-	Target time.Duration // the game time that it should show; on a server it is At
-	// how it goes on: at first with the measured rate of the server's clock, and no slew
+	// At is the game time that the clock shows. Change it to set the clock; AdvanceTime must then
+	// return false.
+	At time.Duration
+	// Target is the game time that the clock should show. On a server it is At.
+	Target time.Duration
+	// Pace is how the clock goes on: at first with the measured rate of the server's clock, and
+	// without a slew.
 	Pace Pace
 
-	// Measured says that Target follows when inputs or states arrive, since the buffer of the
-	// clock sets itself. Late says that several of them in a row have just come too late. If
-	// PredictedTime is set forward then, the ticks between are run.
-	Measured, Late bool
+	// Measured says that Target follows the arrivals of inputs or states, since the buffer of the
+	// clock sets itself.
+	Measured bool
+	// Late says that several inputs or states in a row have just come too late. If PredictedTime
+	// is set forward then, the ticks between are run.
+	Late bool
 }
 
 // clocks returns the three by their index.

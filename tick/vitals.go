@@ -4,13 +4,14 @@ package tick
 
 import "time"
 
-// silence is after how long the other side is taken to be silent: it should have announced itself,
-// or sent inputs, three times. What its Welcomes said is then believed no more, and any other is.
+// The other side counts as silent when it was not heard for silence, in which it should have
+// announced itself, or sent inputs, three times. Its Welcomes are then no longer believed, and any
+// other Welcome is.
 const silence = 3 * time.Second
 
-// vitals is when the other side was heard last.
+// vitals says when the other side was heard last.
 type vitals struct {
-	known  bool
-	silent bool // and that is reported
-	atUsec uint64
+	known  bool   // it was heard
+	silent bool   // it has fallen silent, and that is reported
+	atUsec uint64 // local time, us, when it was heard last
 }

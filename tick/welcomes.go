@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// welcomeGap is a second from one Welcome to the next, and what one may be late.
-	// After it, one of an earlier epoch is believed if the remote clock agrees.
+	// welcomeGap is the second from one Welcome to the next, and how late one may be. After it, a
+	// Welcome of an earlier epoch is believed if the remote clock agrees.
 	welcomeGap = 1200 * time.Millisecond
-	// welcomeFresh is how long the last Welcome says what the server's clock shows; where the
-	// server has repeated it, silence is. Meanwhile, and when an epoch begins, it must agree with
-	// the remote clock: less than a second ahead, and late by no more than welcomeLate and the
-	// delay, of which maxDelay is believed. Otherwise the remote clock is of a server before, or
-	// has noticed one half of a step. A client that has run no ticks yet has no server before:
-	// the first Welcome may be very late.
+	// For welcomeFresh after the last Welcome, or for silence if the server has repeated it, the
+	// remote clock must agree with that Welcome; so it must when an epoch begins. The remote clock
+	// may be behind it by welcomeAhead, and ahead of it by welcomeLate and the delay, of which
+	// maxDelay is believed. Otherwise the remote clock is still that of the server before, or has
+	// noticed only one half of a step. A client that has run no ticks yet has had no server
+	// before, so its first Welcome may be firstWelcomeLate.
 	welcomeFresh     = time.Second
 	welcomeAhead     = time.Second
 	welcomeLate      = 2 * time.Second
@@ -67,11 +67,13 @@ func (w *welcomes) overlooked(came Welcome, hard time.Duration) bool {
 // leave notes that an epoch is over.
 func (w *welcomes) leave(epoch uint64) {
 	copy(w.over[1:], w.over[:])
-	w.over[0], w.resumed = epoch, false
+	w.over[0] = epoch
+	w.resumed = false
 }
 
-// fits reports whether a remote clock that reads so much is the one that a Welcome tells of. It
-// may have been under way for a while since the start of the tick that it names, or for least.
+// fits reports whether a remote clock that reads r is the one that the Welcome tells of. Since the
+// start of the tick that it names, the Welcome may have been under way for delay and welcomeLate,
+// or for least if that is longer.
 func (a arrived) fits(r reading, delay, least time.Duration) bool {
 	late := max(satAdd(welcomeLate+max(min(delay, maxDelay), 0), a.Rate.Duration(1)), least)
 	ahead := int64(r.usec - a.reading().at(r.atUsec))
@@ -82,20 +84,28 @@ func (a arrived) fits(r reading, delay, least time.Duration) bool {
 // or that says nothing any more. known and first say that the clocks are known, and that no
 // tick has run.
 func (w *welcomes) agrees(r reading, delay time.Duration, known, first bool) bool {
-	fresh, least := welcomeFresh, time.Duration(0)
+	fresh := welcomeFresh
 	if w.repeated {
 		fresh = silence
 	}
+	if known && elapsed(w.last.atUsec, r.atUsec) >= fresh {
+		return true
+	}
+	least := time.Duration(0)
 	if !known && first {
 		least = firstWelcomeLate
 	}
-	return known && elapsed(w.last.atUsec, r.atUsec) >= fresh || w.last.fits(r, delay, least)
+	return w.last.fits(r, delay, least)
 }
 
 // tells reports whether the last Welcome says where game time is now. In a pause of the server it
-// does not: nobody knows when that will end. And one that was sent before our own Resume, or in
-// the tick of it, may be from before the pause; if no other comes for silence, it counts.
+// does not, since nobody knows when that will end. A Welcome that was sent before our own Pause or
+// Resume may be out of date. If no other one comes for silence, it counts.
 func (w *welcomes) tells(nowUsec uint64) bool {
-	doubted := w.resumed && elapsed(w.resumeAt.atUsec, nowUsec) < silence
-	return !w.last.Paused && !(doubted && int64(w.last.serverUsec()-w.resumeAt.usec) < 0)
+	if w.last.Paused {
+		return false
+	}
+	isRecent := w.resumed && elapsed(w.resumeAt.atUsec, nowUsec) < silence
+	isOlder := int64(w.last.serverUsec()-w.resumeAt.usec) < 0
+	return !(isRecent && isOlder)
 }

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// What Push refuses.
+// Push returns these errors.
 var (
 	ErrLate = errors.New("playout: the frame came too late")
-	// ErrEarly is of a frame that was captured later than now by more than the latency.
+	// ErrEarly says that the time of capture is further ahead of now than the latency.
 	ErrEarly  = errors.New("playout: the frame was captured in the future")
 	ErrTwice  = errors.New("playout: duplicate frame")
 	ErrFull   = errors.New("playout: frames come more often than Config.Interval says")
@@ -20,11 +20,11 @@ var (
 )
 
 const (
-	// setBack is by how much more than a goroutine may be held up between reading the clock and
-	// Push, in us, that clock must be back to have been set.
-	setBack = 1_000_000
+	// A time that is setBack or more before the last one shows that the clock was set back. No
+	// goroutine is held up for so long between reading the clock and Push.
+	setBack = 1_000_000 // us
 
-	// patientShare is how many frames may come too late before the latency exceeds Most.
+	// patientShare is the share of frames that may come too late before the latency exceeds Most.
 	patientShare = 0.05
 )
 
@@ -93,7 +93,9 @@ func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 	if b.closed {
 		return ErrClosed
 	}
-	b.followBack(nowUsec, setBack) // who calls Pop only when Due says would not call it for long
+	// A player that calls Pop only when Due says would not do so for long after a clock was set
+	// back.
+	b.followBack(nowUsec, setBack)
 	err := b.push(capturedUsec, nowUsec, payload)
 	b.recent.count(err, nowUsec)
 	switch err {
@@ -140,7 +142,7 @@ func (b *Buffer) push(capturedUsec, nowUsec uint64, payload []byte) error {
 	return nil
 }
 
-// learn takes that a frame has arrived.
+// learn lets the estimators and the group take note of a frame that has arrived.
 func (b *Buffer) learn(capturedUsec, nowUsec uint64) {
 	if !b.known {
 		b.known = true
@@ -175,7 +177,7 @@ func (b *Buffer) output() int64 { return b.conf.Output.Microseconds() + b.ahead.
 // latency is that of the group, in us.
 func (b *Buffer) latency() int64 { return int64(b.group.latency) }
 
-// over returns by how many us a frame is late that is given out now.
+// over returns by how many us a frame is late if it is given out now.
 func (b *Buffer) over(capturedUsec, nowUsec uint64) int64 {
 	return int64(nowUsec-capturedUsec) + b.conf.Output.Microseconds() - b.latency()
 }
@@ -236,8 +238,8 @@ func (b *Buffer) pop(nowUsec uint64, ahead, early int64) (f frame, over int64, o
 	return f, over, true
 }
 
-// followBack moves all that is known with a clock that was set back: by more than usual, us,
-// since the last Pop.
+// followBack moves all that is known along with the clock if that was set back: if nowUsec is more
+// than usual us before the last Pop.
 func (b *Buffer) followBack(nowUsec uint64, usual int64) {
 	if back := int64(nowUsec - b.asked); b.popped && back < -usual {
 		b.shift(back)

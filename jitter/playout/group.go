@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// A latency that is too long by some time falls by a part in fallTime of that in each
-	// second: so it is near what is needed after two of these. With usualPitch, fallMost is 2 %:
-	// more would be heard.
+	// A latency that is too long falls by a part in fallTime of the excess in each us, so after
+	// twice fallTime it is near what is needed. It falls by at most fallMost us in each us. With
+	// usualPitch that makes 2 %, and more would be heard.
 	fallTime = 8e6 // us
 	fallMost = 0.015
 
-	// restUsec is for how long the clock may stand between two calls. What is longer was a sleep.
+	// A gap of more than restUsec between two calls was a sleep.
 	restUsec = 2_000_000
 
 	// A stream from which nothing has arrived for goneUsec holds no other one up.
 	goneUsec = 10_000_000
 
-	// Where a clock was set, the ends notice within 3 s. So the latency of 5 s ago was right.
-	trustedAgo = 5
+	// The ends notice within 3 s that a clock was set, so the latency of 5 s ago was right.
+	trustedAgo = 5 // s
 )
 
 // Group keeps streams in step: all have the longest latency that one of them needs. The zero value
@@ -73,7 +73,7 @@ func (g *Group) needed() (usec float64) {
 func (g *Group) advance(nowUsec uint64) {
 	passed := int64(nowUsec - g.asked)
 	if !g.begun || passed < -setBack || passed > restUsec {
-		passed = 0 // of another goroutine, a clock that was set, or a sleep
+		passed = 0 // the first call, a clock that was set, or a sleep
 		g.pastNow = nowUsec
 	}
 	g.begun = true

@@ -12,8 +12,7 @@ const (
 	// A need follows what the estimator says within needTime. The estimator's wait changes with
 	// each arrival, and a listener would hear that.
 	needTime = 4e6 // us
-	// needStep is how much time passes between two arrivals at most, as far as that is
-	// concerned: after silence nothing new is known.
+	// Between two arrivals at most needStep counts as passed: a silence tells nothing new.
 	needStep = 100_000 // us
 )
 
