@@ -154,7 +154,8 @@ func (e *Estimator) stopped(now time.Duration) bool {
 	}
 	e.stop.ended = now
 	if e.stop.alone {
-		e.waiting, e.held = 0, 0
+		e.waiting = 0
+		e.held = 0
 	}
 	return e.stop.alone
 }
@@ -169,7 +170,8 @@ func (e *Estimator) countPending() {
 		e.aim = max(e.aim-aimGain, aimLeast)
 	}
 	e.aim = max(e.aim-heldGain*float64(e.held), aimLeast)
-	e.waiting, e.held = 0, 0
+	e.waiting = 0
+	e.held = 0
 }
 
 // learn takes a delay that counts.

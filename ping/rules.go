@@ -137,14 +137,17 @@ const (
 // of the last 5 s. The shorter the round trip, the less the error can be. An exchange counts as
 // longer by 15 ppm of its age. (RFC 5905, the clock filter of NTP.)
 func MinDelay(window []Sample) int {
-	best, bestCost := -1, time.Duration(0)
+	best := -1
+	bestCost := time.Duration(0)
 	for i, s := range window {
 		if s.Age > filterAge && i < len(window)-filterDepth {
 			continue
 		}
 		// The error is at most half the round trip, so age counts double here.
-		if cost := s.RoundTrip + 2*s.Age*agePPM/1e6; best < 0 || cost < bestCost {
-			best, bestCost = i, cost
+		cost := s.RoundTrip + 2*s.Age*agePPM/1e6
+		if best < 0 || cost < bestCost {
+			best = i
+			bestCost = cost
 		}
 	}
 	return best
@@ -184,7 +187,8 @@ func Percentile(window []Sample) int {
 // most. (netfox, NetworkTimeSynchronizer, which takes the mean itself; use 8 Samples, 8 AdjustSteps
 // and a RecalibrateThreshold of 8 s.)
 func Netfox(window []Sample) int {
-	sum, weights := 0.0, 0.0
+	sum := 0.0
+	weights := 0.0
 	for _, s := range window {
 		weight := math.Log1p(max(s.RoundTrip, time.Microsecond).Seconds()) // 0 for all has no mean
 		sum += weight * s.Error.Seconds()

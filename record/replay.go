@@ -135,7 +135,8 @@ type surveyed struct {
 }
 
 func survey(recording []byte) (s surveyed) {
-	anchor, dated := false, false
+	anchor := false // there was an anchor
+	dated := false  // wall is known
 	for p := newReplay(bytes.NewReader(recording)); p.more() && !s.anchored; {
 		m := p.play()
 		anchor = anchor || m.Kind == Anchor

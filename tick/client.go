@@ -325,7 +325,8 @@ func (g *Client) aim() (known bool) {
 		g.waitForBound(bound)
 		return false
 	}
-	if by, updated := g.remote.note(r); updated && g.on.AfterSync != nil {
+	by, updated := g.remote.note(r)
+	if updated && g.on.AfterSync != nil {
 		g.report(Event{Kind: eventUpdated, By: by})
 	}
 	if g.now.known && !w.tells(now) {
@@ -370,7 +371,8 @@ func (g *Client) target(at, early, late time.Duration) {
 	s.SharedTime = Steered{Target: at}
 	s.ServerTime = Steered{Target: early - max(g.conf.ClientBuffer, 0)}
 	s.PredictedTime = Steered{Target: late + max(g.conf.ServerBuffer, 0)}
-	share, rate := g.conf.LateShare/2, g.now.rate // with room for what is not known yet
+	share := g.conf.LateShare / 2 // the other half is room for the errors of the clocks
+	rate := g.now.rate
 	if g.conf.ClientBuffer == 0 {
 		behind := b.behind.distance(b.ref-early, rate.Duration(1), b.every, share, now)
 		s.ServerTime = Steered{Target: b.ref - behind, Measured: b.behind.tally.all > 0}

@@ -105,7 +105,8 @@ func (g *loop) stop(life int64) {
 		return
 	}
 	g.life.Add(1)
-	g.started, g.events = false, nil
+	g.started = false
+	g.events = nil
 	g.now = snapshot{rate: g.cfg.Rate.orDefault()}
 	g.unsync()
 	g.reads.snap.Store(&snapshot{})
@@ -550,14 +551,15 @@ func (g *loop) hear(v *vitals, peer, nowUsec uint64) {
 		v.silent = false
 	}
 	if !v.known || int64(nowUsec-v.atUsec) > 0 {
-		v.known, v.atUsec = true, nowUsec
+		v.known = true
+		v.atUsec = nowUsec
 	}
 }
 
 // watch reports the other side if it has fallen silent, unless too many events wait.
 func (g *loop) watch(v *vitals, peer uint64) {
-	if age := elapsed(v.atUsec, g.atUsec); v.known && !v.silent && age > silence &&
-		len(g.events) < maxEvents {
+	age := elapsed(v.atUsec, g.atUsec)
+	if v.known && !v.silent && age > silence && len(g.events) < maxEvents {
 		v.silent = true
 		g.report(Event{Kind: EventSilent, By: age, Peer: peer, Last: -1})
 	}

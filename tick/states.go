@@ -38,7 +38,8 @@ func (s *States[S]) Put(n Tick, state S) {
 		copy(s.ticks[:at], s.ticks[1:at+1])
 		copy(s.states[:at], s.states[1:at+1])
 	}
-	s.ticks[at], s.states[at] = n, state
+	s.ticks[at] = n
+	s.states[at] = state
 }
 
 // Around returns the state before an instant, such as Client.ServerTime, and the one after it, and
