@@ -49,7 +49,7 @@
 //
 // The offset is the remote clock minus the local clock. The skew is the rate of the remote clock
 // minus that of the local clock. The delta of a datagram is its time of receipt minus its stamp,
-// read off two clocks. The delay floor of a direction is the delta of a datagram that does not
+// which come from two clocks. The delay floor of a direction is the delta of a datagram that does not
 // wait in a queue. The round trip is the sum of both floors: the clocks cancel in it. The offset is
 // half their difference, if both ways take equally long. A step is a jump of the remote time.
 // docs/GLOSSARY.md has a picture and the other terms, docs/DESIGN.md the rules of the estimator.
@@ -65,9 +65,10 @@
 //	TS23       3      8 us   67.1 s   payload time: the receiver's clock, -50.3 s to +16.8 s
 //	TS16       2    512 us   33.6 s   payload time: the receiver's clock, -25.2 s to +8.4 s
 //
-// The top bit of a TS23's 3 bytes is free. A payload time outside its range is read wrong by a
-// whole period, 67.1 or 33.6 s, and the receiver cannot see that. Datagrams show the offset
-// modulo 67.1 s. Anchor supplies the rest.
+// The ranges of payload times count from the moment at which they are read. A time outside its
+// range is read wrong by a whole period, 67.1 or 33.6 s, and the receiver cannot see that. The top
+// bit of a TS23's 3 bytes is free. Datagrams show the offset modulo 67.1 s. Anchor supplies the
+// rest.
 //
 // # Concurrency
 //

@@ -207,8 +207,8 @@ func (e *Estimator) share() float64 {
 	return max(leastShare, min(e.Share, mostShare))
 }
 
-// Wait returns how long after its sending a thing should be shown, so that no more than Share come
-// later. What was sent at a time s of the sender's clock is shown at s + wait of the receiver's.
+// Wait returns how long after its sending something should be shown, so that no more than Share
+// come later. What was sent at a time s of the sender's clock is shown at s + wait of the receiver's.
 // Where the clocks differ this may be negative. ok is false before the first arrival.
 func (e *Estimator) Wait() (wait time.Duration, ok bool) { return e.first + e.wait, e.aim > 0 }
 

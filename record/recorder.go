@@ -242,8 +242,8 @@ func (r *Recorder) Close() error {
 	return fmt.Errorf("record: %d blocks dropped: %w", r.dropped, cmp.Or(r.err, errSlow))
 }
 
-// write writes blocks until Close. What the io.Writer does not take is offered again at the next
-// tick, so that a block is in the recording as a whole or not at all.
+// write writes blocks until Close. A block that the io.Writer took in part is completed before the
+// next, so that it is in the recording as a whole or not at all.
 func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
 	rest := r.offer(to, []byte(magic)) // what remains of the current block
 	for over := false; !over; {
@@ -256,7 +256,11 @@ func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
 		case <-r.closing:
 			over = true
 		}
-		for rest = r.offer(to, rest); len(rest) == 0; rest = r.offer(to, rest) {
+		for {
+			rest = r.offer(to, rest)
+			if len(rest) > 0 {
+				break // the io.Writer refuses it: it is offered again at the next tick
+			}
 			rest, due = r.next(due)
 			if rest == nil {
 				break

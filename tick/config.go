@@ -72,9 +72,9 @@ type Config struct {
 	// that is higher.
 	MaxRate Rate
 
-	// Provider decides how the clocks advance; nil is the one that is built in. The one that is
-	// built in for servers runs at the rate of the local clock, and clients count on that: they
-	// learn of another rate only by Welcomes, and step or slew after each.
+	// Provider decides how the clocks advance; nil is the built-in one. A server's built-in one
+	// runs at the rate of the local clock, and clients count on that: they learn of another rate
+	// only by Welcomes, and step or slew after each.
 	Provider Provider
 
 	// Clock is a monotonic clock in microseconds, which Run reads. Nil is clock.Now.

@@ -21,9 +21,10 @@ type fakeRemote struct {
 	ppm    float64 // what Skew says
 	bound  time.Duration
 	lost   bool
-	// noDelay is to know the time but not the delay, and noWay not the one to the server.
-	noDelay, noWay bool
-	to             time.Duration // the delay to the server; 0 is as long as from it
+
+	noDelay bool          // the time is known, but not the delay from the server
+	noWay   bool          // the delay to the server is not known
+	to      time.Duration // the delay to the server; 0 is as long as from it
 }
 
 func (f *fakeRemote) RemoteTime(localUsec uint64) (uint64, bool) {
@@ -48,7 +49,7 @@ type ledger struct {
 	backs        int    // how many events there were that let a clock go back
 	epochs       int    // of them, those that let it even with NeverBack
 	last         Clocks // what the last tick was told
-	told         int    // and how many events there were then that let a clock go back
+	lastBacks    int    // backs at the last tick
 	neverBack    bool
 	entering     bool // another epoch: its clocks are not known yet
 }
@@ -67,11 +68,11 @@ func (l *ledger) tick(s Update) {
 	if l.begun && s.Tick != l.next || at != at.rate.At(s.Tick, 0) || s.Delta <= 0 {
 		l.fail("tick %d runs at %v, %v long, %d is due", s.Tick, at, s.Delta, l.next)
 	}
-	if l.begun && l.backs == l.told && s.back(l.last) {
+	if l.begun && l.backs == l.lastBacks && s.back(l.last) {
 		l.fail("tick %d is told %v after %v", s.Tick, s.Clocks, l.last)
 	}
 	l.last = s.Clocks
-	l.told = l.backs
+	l.lastBacks = l.backs
 	l.next = s.Tick + 1
 	l.begun = true
 	l.ran++
@@ -93,7 +94,7 @@ func (l *ledger) event(e Event) {
 		l.entering = false
 		return
 	case EventRateMismatch:
-		l.told = -1 // the ticks are others, and AdvanceOne may have run the last one early
+		l.lastBacks = -1 // the ticks are others, and AdvanceOne may have run the last one early
 	case EventStalled, EventSkipped:
 	default:
 		return

@@ -5,7 +5,7 @@ package tick
 import "time"
 
 // Provider decides where the clocks of a client begin, and how those of a client or a server
-// advance. Config.Provider replaces the one that is built in. Its methods are called by the
+// advance. Config.Provider replaces the built-in one. Its methods are called by the
 // goroutine that is in Advance, AdvanceOne or Run. They must not call the Server or Client.
 //
 // Whatever a Provider does, each tick runs once and in order, or an event says why not; without
