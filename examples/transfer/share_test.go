@@ -22,6 +22,13 @@ var seed = flag.Uint64("seed", 1, "the `seed` of the worlds of TestWanders")
 
 var table = flag.Bool("table", false, "print the whole table: 10 minutes of skew, 3 seeds, about a minute")
 
+// shortBuffers are shorter than the target, so that losses alone say that the link is full.
+var shortBuffers = []net{
+	{10, 5 * time.Millisecond, 10 * time.Millisecond},
+	{50, 5 * time.Millisecond, 10 * time.Millisecond},
+	{50, 5 * time.Millisecond, 50 * time.Millisecond},
+}
+
 // tested are the networks of a test: one of them with -table.
 func tested() []net {
 	if *table {
@@ -54,6 +61,8 @@ func TestShare(t *testing.T) {
 		{"beside CUBIC, lying", (*world).fill, nets[:1], 1, true, 2 * time.Minute, 0, 0.5, 1000},
 		// In a short buffer a liar has more than TCP: docs/USES.md says so.
 		{"beside CUBIC, lying", (*world).fill, nets[1:], 1, true, 2 * time.Minute, 0, 0.65, 1000},
+		{"alone", func(*world) {}, shortBuffers, 1, false, time.Minute, 0.75, 1, 10},
+		{"beside CUBIC", (*world).fill, shortBuffers, 1, false, time.Minute, 0, 0.65, 1},
 		{"beside BBR", (*world).fillBBR, tested(), 1, false, time.Minute, 0, 0.4, 20},
 		{"stalls", stalls(5 * time.Millisecond), tested(), 3, false, time.Minute, 0.7, 1, 1000},
 		{"long stalls", stalls(20 * time.Millisecond), tested(), 3, false, time.Minute, 0.7, 1, 1000},

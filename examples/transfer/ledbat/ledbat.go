@@ -25,8 +25,9 @@
 //     during slowdowns, when nothing of ours is in the queue, if it comes back to near the base
 //     delay. A TCP queue does not, or it takes seconds: by more than the delays of half a second
 //     differ, a path does not wander. What is far above the jitter counts as a queue at once.
-//   - A loss cuts the window in proportion to the queue that stands, at most by half. A radio
-//     loses datagrams without a queue. If over 0.5 % are lost, each loss counts.
+//   - A loss without a queue is a radio's, and changes nothing. One above the target says nothing
+//     that the delay has not said. Any other takes twice the queue out of the window: a half
+//     would leave a long path idle. If over 0.5 % are lost, each loss halves the window.
 //   - Slow start ends at the target instead of 3/4 of it, and is paced less: a long path would
 //     leave it at half of the link.
 //   - The base delay is the least of ten minutes, as in RFC 6817; but three slowdowns in a
@@ -34,15 +35,15 @@
 //     each slowdown. A queue that others keep does not: it grows and shrinks.
 //   - Slowdowns are at least 3 s apart, so that they cost a short path less than a tenth.
 //     One begins early if the queue suddenly shrinks: another transfer makes its own.
-//   - If the queue never reached the target between two slowdowns, slow start goes on after
-//     the second: the window has not found out yet how much the link carries.
+//   - If the queue never reached the target between two slowdowns, and no loss met a queue, slow
+//     start goes on after the second: the window has not found out yet how much the link carries.
 //   - Datagrams are paced. In bursts, slow start would end at its own queue.
 //
 // # A receiver that lies
 //
 // It can hide the queue in its delays, or invent jitter. Then losses bound the window: a loss
-// counts in proportion to the queue that the sender's own round trip shows, and over 0.5 % of
-// loss halves the window whatever anybody says. A receiver that also holds acknowledgements
+// takes out twice the queue that the sender's own round trip shows, of which invented jitter hides
+// 17 ms at most, and over 0.5 % of loss halves the window whatever anybody says. A receiver that also holds acknowledgements
 // back hides the round trip's part, and is bounded by that loss only: it may be bolder than
 // TCP. The window grows by at most a segment in a round trip or by what was acknowledged in
 // slow start, counts at most what is under way, and ends at MaxWindow.
@@ -99,9 +100,10 @@ const (
 	// however short its queue seems. A radio with 0.1 % of loss is rarely above that.
 	manyLost   = 1. / 200
 	lossMemory = 1024
-	// A loss ends slow start if it cuts the window by more: a queue of over 1 ms stands.
-	startCut = 0.1
-	unseen   = int64(1) << 62 // us: a delay that is longer than any
+	// us: a loss that meets a longer queue has met a full buffer. Slow start makes shorter queues
+	// long before the link is full.
+	fullQueue = 1000
+	unseen    = int64(1) << 62 // us: a delay that is longer than any
 )
 
 // Controller decides how many bytes of one transfer may be under way. Times are readings
@@ -111,12 +113,13 @@ type Controller struct {
 	threshold float64 // bytes: below, the window grows by slow start
 	flight    int     // bytes under way
 
-	srtt, minRTT int64         // us; 0: none yet
-	rtts         [filter]int64 // us: the last round trips; 0: none yet
-	lossRate     float64       // part of about the last lossMemory datagrams that were lost
-	timeouts     int           // in a row
-	reduced      uint64        // time of the last reduction for a loss, if lost
-	lost         bool          // there was one
+	srtt, minRTT int64      // us; 0: none yet
+	roundTrips   leastDelay // the round trips of half a second
+	standingRTT  int64      // us: the least of them, above minRTT
+	lossRate     float64    // part of about the last lossMemory datagrams that were lost
+	timeouts     int        // in a row
+	reduced      uint64     // time of the last reduction for a loss, if lost
+	lost         bool       // there was one
 
 	recent [filter]int64 // us: the last delays
 	delays int           // how many there were, at most filter
@@ -132,7 +135,9 @@ type Controller struct {
 
 	fullAt  uint64 // when the queue was last at the target, if wasFull
 	wasFull bool
-	since   steadySums
+	// A loss met a queue since the slowdown. The buffer may be shorter than the target.
+	overflowed bool
+	since      steadySums
 
 	phase     phase
 	slowFrom  uint64 // when the slowdown began
@@ -232,7 +237,7 @@ func (c *Controller) OnAck(nowUsec, sentUsec uint64, n int, d Delay) {
 	n = clamp(n, 0, c.flight)
 	c.flight -= n
 	c.lossRate -= c.lossRate / lossMemory
-	c.roundTrip(int64(nowUsec - sentUsec))
+	c.roundTrip(nowUsec, int64(nowUsec-sentUsec))
 	if ok {
 		c.steps = steps
 		c.current(nowUsec, owd.Microseconds())
@@ -253,7 +258,7 @@ func (c *Controller) OnAck(nowUsec, sentUsec uint64, n int, d Delay) {
 }
 
 // roundTrip smooths the round-trip time as TCP does.
-func (c *Controller) roundTrip(rtt int64) {
+func (c *Controller) roundTrip(nowUsec uint64, rtt int64) {
 	rtt = clamp(rtt, 1, maxRTT)
 	c.timeouts = 0
 	if c.srtt == 0 {
@@ -261,8 +266,7 @@ func (c *Controller) roundTrip(rtt int64) {
 	}
 	c.srtt += (rtt - c.srtt) / 8
 	c.minRTT = min(c.minRTT, rtt)
-	copy(c.rtts[1:], c.rtts[:])
-	c.rtts[0] = rtt
+	c.standingRTT = c.roundTrips.see(nowUsec, rtt) - c.minRTT
 }
 
 // current takes a delay.
@@ -297,7 +301,7 @@ func (c *Controller) slowStart(nowUsec uint64, n float64, used bool) {
 	if c.window < c.threshold && (isHalf || c.queue <= c.surelyQueue()) {
 		return
 	}
-	c.shortest = leastDelay{} // it remembers the slowdown
+	c.shortest, c.roundTrips = leastDelay{}, leastDelay{} // they remember the slowdown
 	if c.phase == starting {
 		c.slowNext = nowUsec + uint64(2*c.srtt) // the initial slowdown
 	} else {
@@ -348,7 +352,7 @@ func (c *Controller) clock(nowUsec uint64) {
 	case c.phase == steady && (after(nowUsec, c.slowNext) || c.othersSlow(nowUsec)):
 		c.threshold = c.window
 		// If the link has room, slow start shall find out how much.
-		if c.jitter.most == 0 && !c.wasFull {
+		if c.jitter.most == 0 && !c.wasFull && !c.overflowed {
 			c.searchAgain()
 		}
 		if c.jitter.most > 0 && c.hasRoom() {
@@ -388,7 +392,8 @@ func (c *Controller) othersSlow(nowUsec uint64) bool {
 // slowdown lets our part of the queue run empty for two round trips, the draft's time, which
 // shows the base delay.
 func (c *Controller) slowdown(nowUsec uint64, early bool) {
-	c.phase, c.window, c.slowFrom, c.wasFull = slow, MinWindow, nowUsec, false
+	c.phase, c.window, c.slowFrom = slow, MinWindow, nowUsec
+	c.wasFull, c.overflowed = false, false
 	c.early = early
 	c.jitter.begin(early, c.since)
 	c.since = steadySums{}
@@ -410,7 +415,7 @@ func (c *Controller) forget(nowUsec uint64) {
 }
 
 // OnLoss says that a datagram of n bytes that left at sentUsec is lost. The window shrinks
-// at most once in a round trip, by a half if a queue stands, see cut.
+// at most once in a round trip, by at most a half, see cut.
 func (c *Controller) OnLoss(nowUsec, sentUsec uint64, n int) {
 	c.start()
 	c.flight -= clamp(n, 0, c.flight)
@@ -419,26 +424,41 @@ func (c *Controller) OnLoss(nowUsec, sentUsec uint64, n int) {
 		return
 	}
 	c.reduced, c.lost = nowUsec, true
-	cut := c.cut()
-	c.window = max(c.window*(1-cut), MinWindow)
+	queue := c.lossQueue()
+	c.window = max(c.window*(1-c.cut(queue)), MinWindow)
+	if queue <= fullQueue && c.lossRate <= manyLost {
+		return
+	}
+	c.overflowed = true
 	// Slow start ends where the link is full.
-	if cut > startCut && (c.phase == starting || c.phase == ramping) {
+	if c.phase == starting || c.phase == ramping {
 		c.threshold = c.window
 		c.slowStart(nowUsec, 0, false)
 	}
 }
 
-// cut returns by which part of the window a loss makes it smaller: a half, as for Reno, if a
-// queue of the target stands, and less in proportion to a shorter queue. Without a queue a
-// radio lost the datagram. The receiver can hide a queue in its delays. The round trip shows
-// the queue all the same, so the path's jitter, which the receiver reports, is not taken off.
-func (c *Controller) cut() float64 {
-	if c.lossRate > manyLost {
+// lossQueue returns the queue that a loss met, us. The receiver can hide it in its delays, but not
+// in the sender's round trips. There the least of half a second counts, as it contains little of
+// the path's own jitter, and that little is taken off.
+func (c *Controller) lossQueue() int64 {
+	roundTrip := c.standingRTT - c.jitter.most/leastPart
+	return max(c.queue-c.jitter.most, roundTrip, 0)
+}
+
+// cut returns by which part of the window a loss makes it smaller. Twice the queue leaves: the
+// queue itself, and as much again as room for others. Reno's half would empty a long path whose
+// queue is a hundredth of its length.
+//
+// Above the target, the delay already makes the window smaller, and a loss would do so twice for
+// the same queue.
+func (c *Controller) cut(queue int64) float64 {
+	switch {
+	case c.lossRate > manyLost:
 		return 0.5
+	case c.queue > c.surelyQueue():
+		return 0
 	}
-	roundTrip := slices.Min(c.rtts[:]) - c.minRTT
-	queue := max(c.queue-c.jitter.most, roundTrip)
-	return clamp(float64(queue)/float64(target), 0, 1) / 2
+	return min(2*float64(queue)/float64(max(c.srtt, 1)), 0.5)
 }
 
 // leastTarget returns where the least delay of half a second is steered to, beyond the base delay.

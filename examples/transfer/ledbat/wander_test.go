@@ -93,18 +93,25 @@ func TestWander(t *testing.T) {
 	}
 }
 
-// TestRandomLoss: 0.1 % of loss on a path of 135 ms leaves 60 % of the link.
+// TestRandomLoss: 0.1 % of loss on a path of 135 ms leaves 60 % of the link, as it does on a path
+// that wanders.
 func TestRandomLoss(t *testing.T) {
-	for _, mbit := range []float64{10, 50} {
+	for _, path := range []wanderingPath{
+		{mbit: 10, oneWay: 67.5e3},
+		{mbit: 50, oneWay: 67.5e3},
+		{mbit: 100, oneWay: 67.5e3},
+		{mbit: 10, oneWay: 20e3, wander: 20e3},
+		{mbit: 10, oneWay: 67.5e3, wander: 20e3},
+	} {
 		for seed := range *seeds {
-			p := wanderingPath{
-				mbit: mbit, oneWay: 67.5e3, loses: 0.001,
-				seed: *firstSeed + seed, seconds: 240,
-			}
+			p := path
+			p.loses = 0.001
+			p.seed = *firstSeed + seed
+			p.seconds = 240
 			share, queue := p.share()
-			t.Logf("%v Mbit/s, 135 ms, 0.1 %% lost, seed %d: %.1f %%, own queue %.1f ms",
-				mbit, p.seed, 100*share, queue)
-			if share < 0.6 || queue > 8 {
+			t.Logf("%v Mbit/s, %v ms, wanders by %v ms, 0.1 %% lost, seed %d: %.1f %%, own queue %.1f ms",
+				p.mbit, 2*p.oneWay/1e3, p.wander/1e3, p.seed, 100*share, queue)
+			if share < 0.6 || queue > 8+p.wander/1e3 {
 				t.Errorf("%.3f of the link, own queue %.1f ms", share, queue)
 			}
 		}
