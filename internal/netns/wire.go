@@ -26,8 +26,8 @@ type Wire struct {
 	ends   [2]*os.File
 }
 
-// Passage is how a packet left a wire. It may be a millisecond later than it should have, and more
-// on a busy machine, since timers are late.
+// Passage is how a packet left a wire. It may be later than it should have, by 0.1 ms and on a busy
+// machine by more, since timers are late.
 type Passage struct {
 	Way      int // index of Delay
 	Packet   []byte
@@ -83,25 +83,39 @@ func (w *Wire) read(way int, packets chan<- packet) {
 		if err != nil {
 			return
 		}
+		arrived := time.Now()
 		bytes := buf[:n]
 		wait := time.Duration(w.Delay[way].Load())
 		if j := w.Jitter.Load(); j > 0 {
 			// Each for itself: a queue in order would pass the jitter of one on to all.
-			wait += time.Duration(rand.Int64N(j))
-			time.AfterFunc(wait, func() { w.release(way, bytes) })
+			due := arrived.Add(wait + time.Duration(rand.Int64N(j)))
+			go func() {
+				sleepUntil(due)
+				w.release(way, bytes)
+			}()
 			continue
 		}
-		packets <- packet{time.Now().Add(wait), bytes}
+		packets <- packet{arrived.Add(wait), bytes}
 	}
 }
 
 func (w *Wire) write(way int, packets <-chan packet) {
 	for p := range packets {
-		time.Sleep(time.Until(p.due))
+		sleepUntil(p.due)
 		if seen := w.Seen.Load(); seen != nil && way == 0 {
 			(*seen)(p.bytes)
 		}
 		w.release(way, p.bytes)
+	}
+}
+
+// sleepUntil sleeps until due. Go's timers alone would be up to a millisecond late, because the
+// runtime lets the kernel wait for whole milliseconds. That would be jitter that nobody asked for.
+func sleepUntil(due time.Time) {
+	time.Sleep(time.Until(due) - time.Millisecond)
+	for left := time.Until(due); left > 0; left = time.Until(due) {
+		rest := syscall.NsecToTimespec(int64(left))
+		_ = syscall.Nanosleep(&rest, nil) // a signal ends it early
 	}
 }
 
