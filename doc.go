@@ -49,9 +49,10 @@
 //
 // The offset is the remote clock minus the local clock. The skew is the rate of the remote clock
 // minus that of the local clock. The delta of a datagram is its time of receipt minus its stamp,
-// which come from two clocks. The delay floor of a direction is the delta of a datagram that does not
-// wait in a queue. The round trip is the sum of both floors: the clocks cancel in it. The offset is
-// half their difference, if both ways take equally long. A step is a jump of the remote time.
+// which come from two clocks. The delay floor of a direction is the delta of a datagram that does
+// not wait in a queue. The round trip is the sum of both floors: the clocks cancel in it. The
+// offset is half their difference, if both ways take equally long. A step is a jump of the remote
+// time.
 // docs/GLOSSARY.md has a picture and the other terms, docs/DESIGN.md the rules of the estimator.
 //
 // # Units and signs

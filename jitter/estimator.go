@@ -208,8 +208,8 @@ func (e *Estimator) share() float64 {
 }
 
 // Wait returns how long after its sending something should be shown, so that no more than Share
-// come later. What was sent at a time s of the sender's clock is shown at s + wait of the receiver's.
-// Where the clocks differ this may be negative. ok is false before the first arrival.
+// come later. What was sent at a time s of the sender's clock is shown at s + wait of the
+// receiver's. Where the clocks differ this may be negative. ok is false before the first arrival.
 func (e *Estimator) Wait() (wait time.Duration, ok bool) { return e.first + e.wait, e.aim > 0 }
 
 // Interval returns the time from one sending to the next: the median of the last 7, or 0 before

@@ -56,7 +56,7 @@ func main() { program.Main(run) }
 
 var run = program.New("game", usage, (*config).flags, (*config).check, play)
 
-const usage = `usage: game [flags]                        a server, players and a bad network between them
+const usage = `usage: game [flags]                        a server, players and a bad network
        game -listen ADDR -key KEY          the server here ...
        game -dial ADDR -player N -key KEY  ... and a player elsewhere`
 

@@ -299,9 +299,9 @@ func measureOriginal(o options) {
 		results.Table(rows) +
 		results.Text("In %d of %d rows the 99th percentile of two C++ ends is below that of two of ours.",
 			worse, len(rows)-1) +
-		results.Text("The port of the original in `internal/sim/rivals`, with which other tables compare, was "+
-			"given what the C++ ends were given: of %d delays, reports and readings of the remote "+
-			"clock, %d differ.", compared, mismatches)
+		results.Text("The port of the original in `internal/sim/rivals`, with which other tables "+
+			"compare, was given what the C++ ends were given: of %d delays, reports and readings "+
+			"of the remote clock, %d differ.", compared, mismatches)
 	fmt.Print(part)
 	if mismatches > 0 {
 		check(errors.New("the port in internal/sim/rivals is not equal to the original"))

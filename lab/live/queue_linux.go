@@ -102,9 +102,10 @@ func linkWins(done []*link) string {
 			}
 		}
 	}
-	return results.Text("**In %d of %d comparisons of the 99th percentile at 60 singles a second another was "+
-		"better than this package.** The others run between clocks without a difference in rate.",
-		len(wins), compared) + results.Text("%s.", cmp.Or(strings.Join(wins, "; "), "None"))
+	return results.Text("**In %d of %d comparisons of the 99th percentile at 60 singles a second "+
+		"another was better than this package.** The others run between clocks without a "+
+		"difference in rate.", len(wins), compared) +
+		results.Text("%s.", cmp.Or(strings.Join(wins, "; "), "None"))
 }
 
 // save saves how long the datagrams of each kind of traffic were under way, as internal/sim reads
@@ -255,7 +256,8 @@ type rival struct {
 }
 
 // chronyd keeps its files in its own folder. Behind it come directives.
-const chronyd = `chronyd -x -d -u root -F 0 "cmdport 0" "bindcmdaddress $PWD/sock" "pidfile $PWD/pid" `
+const chronyd = `chronyd -x -d -u root -F 0 ` +
+	`"cmdport 0" "bindcmdaddress $PWD/sock" "pidfile $PWD/pid" `
 
 // ptpCommon lets ptp4l exchange 16 times a second each way through a router. With
 // free_running it leaves the clock alone and prints the offset of each exchange.

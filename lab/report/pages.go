@@ -93,9 +93,9 @@ func (f *figures) reportPictures() map[string][]*results.Chart {
 // world.
 func (f *figures) busyText() string {
 	p99 := func(column string) string { return results.Micros(f.named(busyWorld).value(column)) }
-	return results.Text("Other traffic fills one way's queue for 150 s. The error's 99th percentile over %d "+
-		"such simulated worlds is **%s**. [REPORT](lab/results/REPORT.md) has the other methods and "+
-		"worlds; `cd lab && go run ./report` draws it.",
+	return results.Text("Other traffic fills one way's queue for 150 s. The error's 99th percentile "+
+		"over %d such simulated worlds is **%s**. [REPORT](lab/results/REPORT.md) has the other "+
+		"methods and worlds; `cd lab && go run ./report` draws it.",
 		play.SimSeeds, p99(play.Ours))
 }
 
