@@ -31,7 +31,7 @@ import (
 
 const usage = `usage: transfer -listen ADDR -key KEY [-in FOLDER]   receive a file, and end
        transfer -dial ADDR -key KEY FILE             send it
-       transfer -dial ADDR -key KEY -mb N            send this many MB, which the receiver throws away
+       transfer -dial ADDR -key KEY -mb N            send N MB, which the receiver throws away
 
 To resume an interrupted transfer, start both ends again.`
 
@@ -97,7 +97,9 @@ func transfer(ctx context.Context, c config, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if p.Socket, p.dial = program.NewSocket(conn, program.Machine), to; c.listen != "" {
+	p.Socket = program.NewSocket(conn, program.Machine)
+	p.dial = to
+	if c.listen != "" {
 		fmt.Fprintf(stdout, "listening at %v\n", conn.LocalAddr())
 	}
 	return p.run(ctx)

@@ -28,10 +28,11 @@ const (
 	shown = 100 * time.Microsecond // to so much delays are rounded
 )
 
-// role is what an end does: it sends a file or receives one. It knows no socket and no clock: times are local
-// readings in microseconds. The error io.EOF says that all is there.
+// role is what an end does: it sends a file or receives one. It knows no socket and no clock:
+// times are local readings in microseconds. The error io.EOF says that all is there.
 type role interface {
-	// poll returns what to send, valid until the next call, or how long to wait for that, if it is known.
+	// poll returns what to send, valid until the next call, or how long to wait for that, if it is
+	// known.
 	poll(nowUsec uint64) (message []byte, wait time.Duration, err error)
 	// take takes a message of the other end, with what is known of its delay, and returns the answer,
 	// if there is one.
@@ -102,7 +103,8 @@ func (p *peer) pump() (wait time.Duration, ended bool) {
 	defer p.mu.Unlock()
 	for p.err == nil {
 		var message []byte
-		if message, wait, p.err = p.poll(clock.Now()); message == nil {
+		message, wait, p.err = p.poll(clock.Now())
+		if message == nil {
 			break
 		}
 		p.send(message)
@@ -137,8 +139,10 @@ func (p *peer) receive(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 		p.game = max(p.game, d.OWD)
 	}
 	snapshot, _ := p.end.Link.Snapshot(recvUsec)
-	answer, err = p.take(d.Payload, ledbat.NewDelay(d.OWD, snapshot.Steps, d.Known), clock.Now())
-	if p.err = cmp.Or(p.err, err); answer != nil {
+	delay := ledbat.NewDelay(d.OWD, snapshot.Steps, d.Known)
+	answer, err = p.take(d.Payload, delay, clock.Now())
+	p.err = cmp.Or(p.err, err)
+	if answer != nil {
 		p.send(answer)
 	}
 }
@@ -150,7 +154,8 @@ func (p *peer) tell() {
 	file, more := p.progress()
 	bytes := file.bytes()
 	rate := float64(bytes-min(p.last, bytes)) * 8 / 1e6
+	there, all := float64(bytes)/1e6, float64(file.size)/1e6
 	fmt.Fprintf(p.out, "%5.0f s  %.1f of %.1f MB  %.2f Mbit/s%s  game up to %v under way\n",
-		time.Since(p.begun).Seconds(), float64(bytes)/1e6, float64(file.size)/1e6, rate, more, p.game.Round(shown))
+		time.Since(p.begun).Seconds(), there, all, rate, more, p.game.Round(shown))
 	p.last, p.game = bytes, 0
 }

@@ -24,7 +24,9 @@ type receiver struct {
 }
 
 // take says to each message how it ended, once it has.
-func (r *receiver) take(message []byte, delay ledbat.Delay, nowUsec uint64) (answer []byte, err error) {
+func (r *receiver) take(
+	message []byte, delay ledbat.Delay, nowUsec uint64,
+) (answer []byte, err error) {
 	r.heard = nowUsec
 	if r.ended == nil {
 		answer, err = r.answer(message, delay)
@@ -71,8 +73,8 @@ func (r *receiver) offered(body []byte) ([]byte, error) {
 	return r.store.summary(), nil
 }
 
-// check looks whether the file is complete and its checksum right. To compute that of a large file takes
-// long, so it runs beside; meanwhile the game's datagrams show the sender that we live.
+// check looks whether the file is complete and its checksum right. To compute that of a large file
+// takes long, so it runs beside; meanwhile the game's datagrams show the sender that we live.
 func (r *receiver) check() {
 	if r.ended != nil || r.store == nil || r.store.left > 0 {
 		return
@@ -89,7 +91,8 @@ func (r *receiver) check() {
 
 // poll looks whether it is over, or the sender has vanished.
 func (r *receiver) poll(nowUsec uint64) (message []byte, wait time.Duration, err error) {
-	if r.check(); r.heard > 0 && r.ended == nil && int64(nowUsec-r.heard) > patience {
+	r.check()
+	if r.heard > 0 && r.ended == nil && int64(nowUsec-r.heard) > patience {
 		r.ended = r.store.kept(errVanished)
 	}
 	return nil, 0, r.ended

@@ -152,8 +152,10 @@ func (s *sender) take(message []byte, _ ledbat.Delay, nowUsec uint64) (answer []
 }
 
 func (s *sender) progress() (there pieces, more string) {
-	if queueing, base := s.cc.Queueing(); base > 0 {
-		more = fmt.Sprintf("  queue %v beyond %v  %d lost", queueing.Round(shown), base.Round(shown), s.losses)
+	queueing, base := s.cc.Queueing()
+	if base > 0 {
+		more = fmt.Sprintf("  queue %v beyond %v  %d lost",
+			queueing.Round(shown), base.Round(shown), s.losses)
 	}
 	return s.pieces, more
 }
@@ -177,7 +179,9 @@ func (s *sender) ack(body []byte, nowUsec uint64) error {
 	if len(body) != ackLen {
 		return errMalformed
 	}
-	number, delay, before := wire.Uint32(body), ledbat.ReadDelay(body[4:]), wire.Uint64(body[7:])
+	number := wire.Uint32(body)
+	delay := ledbat.ReadDelay(body[4:])
+	before := wire.Uint64(body[7:])
 	s.timeout(nowUsec) // first: if we stood still, what waited says nothing about the round trip
 	if !s.agreed {
 		return nil
@@ -210,7 +214,8 @@ func (s *sender) ack(body []byte, nowUsec uint64) error {
 	return nil
 }
 
-// lose takes for lost what is before the datagram at index end, so that its chunk is sent again, and forgets it.
+// lose takes for lost what is before the datagram at index end, so that its chunk is sent again,
+// and forgets it.
 func (s *sender) lose(end int, nowUsec uint64) {
 	done := 0
 	for ; done < len(s.window) && (done < end || s.window[done].done); done++ {
@@ -218,7 +223,8 @@ func (s *sender) lose(end int, nowUsec uint64) {
 		if p.done || p.skipped {
 			continue
 		}
-		s.had[p.chunk], s.next = false, min(s.next, int(p.chunk))
+		s.had[p.chunk] = false
+		s.next = min(s.next, int(p.chunk))
 		s.losses++
 		s.cc.OnLoss(nowUsec, p.sent, sealedData)
 	}

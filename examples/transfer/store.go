@@ -27,11 +27,12 @@ type store struct {
 }
 
 // reserved are names that Windows keeps for devices, with any extension.
-var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])( *\.|$)`)
+var reserved = regexp.MustCompile(
+	`(?i)^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])( *\.|$)`)
 
-// checkName refuses names that are no file in the folder on some system, those that are hidden, and
-// those that store uses itself. A name comes from the sender, so it is always shown escaped: it could
-// hold what a terminal takes for commands.
+// checkName refuses names that are no file in the folder on some system, those that are hidden,
+// and those that store uses itself. A name comes from the sender, so it is always shown escaped:
+// it could hold what a terminal takes for commands.
 func checkName(name string) error {
 	why := ""
 	switch {
@@ -47,13 +48,15 @@ func checkName(name string) error {
 		why = "which is a device of Windows"
 	case strings.HasSuffix(name, ".part") || strings.HasSuffix(name, ".have"):
 		why = "which is kept for files that are not done"
-	case strings.ContainsFunc(name, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }):
+	case strings.ContainsFunc(name, cannotBePrinted):
 		why = "which cannot be printed"
 	default:
 		return nil
 	}
 	return fmt.Errorf("the sender wants to write to %q, %s", name, why)
 }
+
+func cannotBePrinted(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 
 // openStore opens or begins the file that is offered.
 func openStore(folder string, o offer) (s *store, err error) {
@@ -144,7 +147,8 @@ func (s *store) finish() error {
 		return s.kept(err)
 	}
 	if [sha256.Size]byte(sum.Sum(nil)) != s.sum {
-		err := errors.New("wrong checksum, partial file removed: the file changed while it was sent, or the disk is bad")
+		err := errors.New("wrong checksum, partial file removed: " +
+			"the file changed while it was sent, or the disk is bad")
 		return errors.Join(err, s.close(), os.Remove(s.path+".have"), os.Remove(s.path+".part"))
 	}
 	if err := errors.Join(s.part.Sync(), s.close()); err != nil {

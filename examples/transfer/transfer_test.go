@@ -37,13 +37,18 @@ func offerOf(file []byte) offer {
 
 // files is a transfer of a file into a folder, on a world of its own.
 func files(folder string, file []byte, seed uint64) *flow {
-	return nets[0].world(seed).transfer(&flow{offer: offerOf(file), source: bytes.NewReader(file), r: &receiver{folder: folder}})
+	return nets[0].world(seed).transfer(&flow{
+		offer:  offerOf(file),
+		source: bytes.NewReader(file),
+		r:      &receiver{folder: folder},
+	})
 }
 
 // run goes on for so many seconds of virtual time, or until the sender is done or fails.
 func (f *flow) run(seconds int) {
 	for range seconds {
-		if f.w.Run(f.w.Now() + time.Second); f.err != nil {
+		f.w.Run(f.w.Now() + time.Second)
+		if f.err != nil {
 			return
 		}
 	}
@@ -60,22 +65,24 @@ func (f *flow) arrives(t *testing.T, file []byte) {
 	}
 }
 
-// TestLosses: the file arrives, however many datagrams are lost either way, and soon if they are few.
+// TestLosses: the file arrives, however many datagrams are lost either way, and soon if they are
+// few.
 func TestLosses(t *testing.T) {
 	for _, size := range []int{0, 1, chunkLen, chunkLen + 1, 2_000_000} {
 		for _, loss := range []float64{0, 0.02, 0.3} {
 			file := random(size)
 			f := files(t.TempDir(), file, uint64(size))
 			f.w.loses(loss)
-			if f.arrives(t, file); loss < 0.1 && f.w.Now() > ready+8*time.Second {
+			f.arrives(t, file)
+			if loss < 0.1 && f.w.Now() > ready+8*time.Second {
 				t.Errorf("%d bytes, %v lost: they take %v", size, loss, f.w.Now()-ready)
 			}
 		}
 	}
 }
 
-// TestRestarts: one end or both die and start again. What was written is not sent again, the file is
-// not there before it is whole, and what is left of another file of that name is not mixed in.
+// TestRestarts: one end or both die and start again. What was written is not sent again, the file
+// is not there before it is whole, and what is left of another file of that name is not mixed in.
 func TestRestarts(t *testing.T) {
 	file := random(400_000)
 	for _, c := range []struct {
@@ -92,10 +99,14 @@ func TestRestarts(t *testing.T) {
 		f.cut = 200
 		f.run(c.seconds)
 		_, _, err := f.r.poll(f.usec(1))
-		if alone := c.who == "the receiver"; errors.Is(f.err, errVanished) == alone || errors.Is(err, errVanished) == alone {
+		senderEnded := errors.Is(f.err, errVanished)
+		receiverEnded := errors.Is(err, errVanished)
+		want := c.who != "the receiver"
+		if senderEnded != want || receiverEnded != want {
 			t.Fatalf("%s: ends that are cut off: %v, %v", c.who, f.err, err)
 		}
-		acked, there := f.s.chunks()-f.s.left, len(f.r.store.had)-f.r.store.left
+		acked := f.s.chunks() - f.s.left
+		there := len(f.r.store.had) - f.r.store.left
 		if _, err := os.Stat(filepath.Join(f.r.folder, "file")); err == nil || acked < 100 {
 			t.Fatalf("%s: %v, %d acknowledged", c.who, err, acked)
 		}
@@ -116,21 +127,31 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// TestFailures: a disk that fails ends both ends, and what was acknowledged is kept, as it is if the file becomes
-// shorter. A file that changes fails the checksum and leaves nothing behind. Each time it goes on with what is there.
+// TestFailures: a disk that fails ends both ends, and what was acknowledged is kept, as it is if
+// the file becomes shorter. A file that changes fails the checksum and leaves nothing behind. Each
+// time it goes on with what is there.
 func TestFailures(t *testing.T) {
 	file := random(100_000)
 	changed := bytes.Clone(file)
 	changed[99_999]++
+	becomes := func(file []byte) func(*flow) error {
+		return func(f *flow) error {
+			f.s.source = bytes.NewReader(file)
+			return nil
+		}
+	}
+	partFails := func(f *flow) error { return f.r.store.part.Close() }
+	haveFails := func(f *flow) error { return f.r.store.have.Close() }
+	const closed = "file already closed; 11 of 90 chunks are kept"
 	for _, c := range []struct {
 		fails func(*flow) error
 		want  string
 		files int
 	}{
-		{func(f *flow) error { return f.r.store.part.Close() }, "file already closed; 11 of 90 chunks are kept", 2},
-		{func(f *flow) error { return f.r.store.have.Close() }, "file already closed; 11 of 90 chunks are kept", 2},
-		{func(f *flow) error { f.s.source = bytes.NewReader(file[:50_000]); return nil }, "became shorter", 2},
-		{func(f *flow) error { f.s.source = bytes.NewReader(changed); return nil }, "checksum", 0},
+		{partFails, closed, 2},
+		{haveFails, closed, 2},
+		{becomes(file[:50_000]), "became shorter", 2},
+		{becomes(changed), "checksum", 0},
 	} {
 		f := files(t.TempDir(), file, 1)
 		for f.r.store == nil || f.r.store.left > 79 {
@@ -139,8 +160,11 @@ func TestFailures(t *testing.T) {
 		failed := c.fails(f)
 		f.run(60)
 		entries, _ := os.ReadDir(f.r.folder)
-		if failed != nil || f.err == nil || !strings.Contains(f.err.Error(), c.want) || len(entries) != c.files {
-			t.Errorf("%v, %v, want %q; %d files are left", failed, f.err, c.want, len(entries))
+		if failed != nil || f.err == nil || !strings.Contains(f.err.Error(), c.want) {
+			t.Errorf("%v, %v, want %q", failed, f.err, c.want)
+		}
+		if len(entries) != c.files {
+			t.Errorf("%s: %d files are left, want %d", c.want, len(entries), c.files)
 		}
 		there := f.s.chunks() - f.r.store.left
 		if c.files == 0 {
@@ -148,7 +172,8 @@ func TestFailures(t *testing.T) {
 		}
 		f.r.store.close()
 		f = files(f.r.folder, file, 1)
-		if f.arrives(t, file); f.data != f.s.chunks()-there {
+		f.arrives(t, file)
+		if f.data != f.s.chunks()-there {
 			t.Errorf("%s: %d chunks sent after, %d were there", c.want, f.data, there)
 		}
 	}
@@ -179,7 +204,10 @@ func TestLyingReceiver(t *testing.T) {
 func TestNames(t *testing.T) {
 	folder := t.TempDir()
 	os.WriteFile(filepath.Join(folder, "there"), nil, 0o666)
-	for _, name := range []string{"../x", "/etc/x", ".", "..", ".hidden", "a/b", `a\b`, "c:x", "x\x00", strings.Repeat("x", 201), "there"} {
+	for _, name := range []string{
+		"../x", "/etc/x", ".", "..", ".hidden", "a/b", `a\b`, "c:x", "x\x00",
+		strings.Repeat("x", 201), "there",
+	} {
 		if s, err := openStore(folder, offer{name: name}); err == nil {
 			t.Errorf("%q becomes %s", name, s.path)
 		}
@@ -271,15 +299,17 @@ func TestLoopback(t *testing.T) {
 
 // TestNamesEverywhere: what a sender may call a file, on whatever system the receiver runs.
 func TestNamesEverywhere(t *testing.T) {
-	for _, name := range []string{"a", "film.mp4", "Übung 1.txt", "console.log", "com10", "a.part.txt"} {
+	for _, name := range []string{
+		"a", "film.mp4", "Übung 1.txt", "console.log", "com10", "a.part.txt",
+	} {
 		if err := checkName(name); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	for _, name := range []string{
-		"", ".", "..", ".profile", "a/b", `a\b`, "a:b", "/etc/passwd", strings.Repeat("a", 201), "a\x00b",
-		"\x1b[2Jclear", "a\nb", "a\u202egpj.exe", "a\xff", "a.", "a ", "CON", "nul.txt", "COM1", "lpt9.log", "con .txt",
-		"a.part", "a.have", "what?", "a*",
+		"", ".", "..", ".profile", "a/b", `a\b`, "a:b", "/etc/passwd", strings.Repeat("a", 201),
+		"a\x00b", "\x1b[2Jclear", "a\nb", "a\u202egpj.exe", "a\xff", "a.", "a ",
+		"CON", "nul.txt", "COM1", "lpt9.log", "con .txt", "a.part", "a.have", "what?", "a*",
 	} {
 		err := checkName(name)
 		if err == nil {

@@ -65,8 +65,10 @@ func (n net) world(seed uint64) *world {
 		w.ways[i] = simnet.Link{Base: simnet.Fixed(n.delay), Delay: simnet.Exp(jitter), FIFO: true}
 	}
 	w.Every(gameEvery, 0, func() {
-		sent, path := w.Now(), w.ways[0].BaseAt(w.Now())
-		w.forth(gameBytes, func() { w.game = append(w.game, float64(w.Now()-sent-path)/1e6) }, func() {})
+		sent := w.Now()
+		path := w.ways[0].BaseAt(sent)
+		arrived := func() { w.game = append(w.game, float64(w.Now()-sent-path)/1e6) }
+		w.forth(gameBytes, arrived, func() {})
 	})
 	return w
 }
@@ -75,7 +77,11 @@ func (n net) world(seed uint64) *world {
 func (w *world) loses(part float64) {
 	for i := range w.ways {
 		late := simnet.Reorder(0.25, 1500*time.Microsecond)
-		w.ways[i] = simnet.Link{Base: w.ways[i].Base, Delay: simnet.Sum(simnet.Exp(jitter), late), Loss: simnet.Bernoulli(part)}
+		w.ways[i] = simnet.Link{
+			Base:  w.ways[i].Base,
+			Delay: simnet.Sum(simnet.Exp(jitter), late),
+			Loss:  simnet.Bernoulli(part),
+		}
 	}
 }
 
@@ -127,7 +133,8 @@ func (w *world) back(arrived func()) { w.Pass(&w.ways[1], w.rng, arrived) }
 // p99 returns the 99th percentile of the game's delays beyond the path's, in ms.
 func (w *world) p99() float64 { return testkit.Quantile(w.game, 0.99) }
 
-// What a world allocates lives for a round trip. To collect it more often would take a third of the time.
+// What a world allocates lives for a round trip. To collect it more often would take a third of
+// the time.
 var _ = debug.SetGCPercent(400)
 
 // buffers are for datagrams, for the same reason.
@@ -188,7 +195,8 @@ func (f *flow) chat() {
 func (f *flow) pump() {
 	for f.err == nil && f.w.Now() >= max(f.from, f.stops) {
 		message, wait, err := f.s.poll(f.usec(0))
-		if f.err = err; message != nil {
+		f.err = err
+		if message != nil {
 			f.forth(message)
 			continue
 		}
@@ -205,7 +213,8 @@ func (f *flow) forth(message []byte) {
 	if message[0] == kindData {
 		f.data++
 	}
-	sent, buf := f.usec(0), buffers.Get().(*[sealedData]byte)
+	sent := f.usec(0)
+	buf := buffers.Get().(*[sealedData]byte)
 	b := append(f.ends[0].AppendHeader(buf[:0], sent), message...)
 	f.w.forth(len(b)+seal.Overhead, func() {
 		if !f.gone() {
@@ -324,16 +333,17 @@ func (w *world) fill() {
 func (w *world) fillBBR() {
 	const size = 1472
 	type sample struct {
-		at   time.Duration
-		rate float64 // bytes a second
+		round int
+		rate  float64 // bytes a second
 	}
 	gains := []float64{1.25, 0.75, 1, 1, 1, 1, 1, 1}
 	var samples []sample
 	delivered, flight := 0., 0.
+	round, roundEnd := 0, 0. // a round ends when what was sent in it is acknowledged
 	minimum, measured := 2*w.delay, time.Duration(0)
 	rate := func() float64 {
 		most := w.mbit * 1e6 / 8 / 10
-		for len(samples) > 0 && samples[0].at < w.Now()-10*minimum {
+		for len(samples) > 0 && samples[0].round <= round-10 {
 			samples = samples[1:]
 		}
 		for _, s := range samples {
@@ -361,7 +371,11 @@ func (w *world) fillBBR() {
 					delivered += size
 					roundTrip := w.Now() - sent
 					minimum = min(minimum, roundTrip)
-					samples = append(samples, sample{w.Now(), (delivered - before) / roundTrip.Seconds()})
+					samples = append(samples, sample{round, (delivered - before) / roundTrip.Seconds()})
+					if before >= roundEnd {
+						round++
+						roundEnd = delivered
+					}
 				})
 			}, func() { flight -= size })
 		}

@@ -43,10 +43,10 @@
 //
 // It can hide the queue in its delays, or invent jitter. Then losses bound the window: a loss
 // takes out twice the queue that the sender's own round trip shows, of which invented jitter hides
-// 17 ms at most, and over 0.5 % of loss halves the window whatever anybody says. A receiver that also holds acknowledgements
-// back hides the round trip's part, and is bounded by that loss only: it may be bolder than
-// TCP. The window grows by at most a segment in a round trip or by what was acknowledged in
-// slow start, counts at most what is under way, and ends at MaxWindow.
+// 17 ms at most, and over 0.5 % of loss halves the window whatever anybody says. A receiver that
+// also holds acknowledgements back hides the round trip's part, and is bounded by that loss only:
+// it may be bolder than TCP. The window grows by at most a segment in a round trip or by what was
+// acknowledged in slow start, counts at most what is under way, and ends at MaxWindow.
 // Whether an acknowledged datagram arrived is for the caller to know.
 //
 // The package knows no sockets and reads no clock. The zero Controller is ready to use,
@@ -305,7 +305,8 @@ func (c *Controller) slowStart(nowUsec uint64, n float64, used bool) {
 	if c.phase == starting {
 		c.slowNext = nowUsec + uint64(2*c.srtt) // the initial slowdown
 	} else {
-		c.slowNext = nowUsec + uint64(max(slowRatio*clamp(int64(nowUsec-c.slowFrom), 0, minute), slowGap))
+		slowed := clamp(int64(nowUsec-c.slowFrom), 0, minute)
+		c.slowNext = nowUsec + uint64(max(slowRatio*slowed, slowGap))
 	}
 	c.window = min(c.window, c.threshold)
 	c.threshold, c.phase = c.window, steady
@@ -346,7 +347,8 @@ func (c *Controller) clock(nowUsec uint64) {
 			c.delays, c.queue = 0, 0
 			c.shortest = leastDelay{}
 		}
-		if c.phase = ramping; c.threshold == unlimited {
+		c.phase = ramping
+		if c.threshold == unlimited {
 			c.phase = starting
 		}
 	case c.phase == steady && (after(nowUsec, c.slowNext) || c.othersSlow(nowUsec)):
@@ -464,14 +466,15 @@ func (c *Controller) cut(queue int64) float64 {
 // leastTarget returns where the least delay of half a second is steered to, beyond the base delay.
 func (c *Controller) leastTarget() int64 { return target + c.jitter.most/leastPart }
 
-// surelyQueue returns a delay beyond the base delay that the path's own jitter does not explain, also
-// if the jitter is half as large again as the slowdowns have shown.
+// surelyQueue returns a delay beyond the base delay that the path's own jitter does not explain,
+// also if the jitter is half as large again as the slowdowns have shown.
 func (c *Controller) surelyQueue() int64 { return target + c.jitter.most*3/2 }
 
 // Timeout returns how long to wait for an acknowledgement before all that is under way is
-// taken for lost, with OnTimeout. It doubles with each timeout until an acknowledgement comes: else a
-// path whose round trip became longer than it would never be measured. If your program stood still, call
-// OnTimeout before you take the acknowledgements that waited: their round trips are those of the stop.
+// taken for lost, with OnTimeout. It doubles with each timeout until an acknowledgement comes:
+// else a path whose round trip became longer than it would never be measured. If your program
+// stood still, call OnTimeout before you take the acknowledgements that waited: their round trips
+// are those of the stop.
 func (c *Controller) Timeout() time.Duration {
 	timeout := second
 	if c.srtt > 0 {
@@ -632,9 +635,12 @@ func (b *baseDelay) least() int64 { return slices.Min(b.minutes[:max(b.n, 1)]) }
 func (b *baseDelay) see(nowUsec uint64, delay int64) {
 	if b.n == 0 || int64(nowUsec-b.from) >= minute {
 		copy(b.minutes[1:], b.minutes[:])
-		b.minutes[0], b.n, b.from = delay, min(b.n+1, baseMinutes), nowUsec
+		b.minutes[0] = delay
+		b.n = min(b.n+1, baseMinutes)
+		b.from = nowUsec
 	}
-	b.minutes[0], b.lowest = min(b.minutes[0], delay), min(b.lowest, delay)
+	b.minutes[0] = min(b.minutes[0], delay)
+	b.lowest = min(b.lowest, delay)
 }
 
 // endSlowdown compares the slowdown with the two before, and reports whether they show a
@@ -694,7 +700,9 @@ func NewDelay(owd time.Duration, steps uint32, ok bool) Delay {
 // Read returns what NewDelay was given; the delay in units of 8 us, the steps modulo 8.
 func (d Delay) Read() (owd time.Duration, steps uint32, ok bool) {
 	units := d & delayUnknown
-	return time.Duration(units) * delayUnit * time.Microsecond, uint32(d) >> stepBits & stepMask, units != delayUnknown
+	owd = time.Duration(units) * delayUnit * time.Microsecond
+	steps = uint32(d) >> stepBits & stepMask
+	return owd, steps, units != delayUnknown
 }
 
 // Append appends the 3 bytes, little-endian.

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestGreed: acknowledgements of what was never sent, of more than was sent, and without a delay open
-// nothing.
+// TestGreed: acknowledgements of what was never sent, of more than was sent, and without a delay
+// open nothing.
 func TestGreed(t *testing.T) {
 	var c, unknown Controller
 	d := NewDelay(10*time.Millisecond, 0, true)
@@ -21,7 +21,8 @@ func TestGreed(t *testing.T) {
 		unknown.OnAck(i*1000+500, i*1000, Segment, NewDelay(0, 0, false))
 	}
 	if c.Window() != MinWindow || unknown.Window() != MinWindow {
-		t.Errorf("the window is %d after acknowledgements of nothing, %d after those without a delay", c.Window(), unknown.Window())
+		t.Errorf("the window is %d after acknowledgements of nothing, %d after those without a delay",
+			c.Window(), unknown.Window())
 	}
 	c.OnSend(1e6, Segment)
 	c.OnAck(1e6+20000, 1e6, 1<<30, d)
@@ -104,7 +105,9 @@ func FuzzController(f *testing.F) {
 			case 5, 6, 7:
 				c.OnSend(now, Segment)
 				now += next() & 0xffff
-				c.OnAck(now, now-next()&0xffff, Segment, NewDelay(time.Duration(next()&0xffff)*time.Microsecond, 0, true))
+				sent := now - next()&0xffff
+				owd := time.Duration(next()&0xffff) * time.Microsecond
+				c.OnAck(now, sent, Segment, NewDelay(owd, 0, true))
 			}
 			if w := c.Window(); w < MinWindow || w > MaxWindow || c.InFlight() < 0 || w > before+MaxWindow {
 				t.Fatalf("window %d, %d under way", w, c.InFlight())

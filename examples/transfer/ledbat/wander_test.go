@@ -38,7 +38,12 @@ func (p wanderingPath) share() (share, queue float64) {
 	}
 	var acks []ack
 	r := rand.New(rand.NewPCG(p.seed, 2))
-	free, extra, last, got, waited, n := 0., 0., 0., 0., 0., 0.
+	free := 0.  // when the bottleneck has sent all that waits, us
+	extra := 0. // what the path wanders by just now, us
+	last := 0.  // when the last datagram arrives, us
+	got := 0.   // bytes that arrived in the last two thirds
+	waited := 0.
+	n := 0. // datagrams
 	const size = 1200.
 	perUs := p.mbit / 8
 	end := float64(p.seconds) * 1e6
@@ -52,7 +57,8 @@ func (p wanderingPath) share() (share, queue float64) {
 				c.OnLoss(uint64(us), uint64(a.sent), size)
 				continue
 			}
-			c.OnAck(uint64(us), uint64(a.sent), size, NewDelay(time.Duration(a.owd)*time.Microsecond, 0, true))
+			owd := time.Duration(a.owd) * time.Microsecond
+			c.OnAck(uint64(us), uint64(a.sent), size, NewDelay(owd, 0, true))
 			if us > end/3 {
 				got += size
 			}

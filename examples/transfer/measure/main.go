@@ -43,7 +43,8 @@ const (
 
 	gameEvery = time.Second / 60
 	gameBytes = 100
-	// Bytes of what fills a link, at least: what else has those ports are headers and small datagrams.
+	// Bytes of what fills a link, at least: what else has those ports are headers and small
+	// datagrams.
 	bulkBytes = 1000
 )
 
@@ -112,7 +113,8 @@ func main() {
 	if *sinks {
 		sink()
 	}
-	b, most := bench{mbit: 10, buffer: 300 * time.Millisecond, series: map[uint16][]point{}}, length
+	b := bench{mbit: 10, buffer: 300 * time.Millisecond, series: map[uint16][]point{}}
+	most := length
 	b.build()
 	netns.Exit(netns.Command("b", "measure", "-sink").Start())
 	go play()
@@ -121,7 +123,8 @@ func main() {
 	}
 	b.table(*only, most)
 	if !*quick {
-		b.mbit, b.buffer = 50, 40*time.Millisecond
+		b.mbit = 50
+		b.buffer = 40 * time.Millisecond
 		b.table(*only, most)
 	}
 }
@@ -130,8 +133,13 @@ func main() {
 func (b *bench) build() {
 	netns.Name("a")
 	netns.Spaces("b", "router")
-	netns.Cable(netns.At("a", "eth0", "10.78.1.2/24"), netns.At("router", "near", gateway+"/24"))
-	b.wire = netns.Join(netns.At("router", "far", "10.78.2.1/24"), netns.At("b", "eth0", hostB+"/24"), delay)
+	netns.Cable(
+		netns.At("a", "eth0", "10.78.1.2/24"),
+		netns.At("router", "near", gateway+"/24"))
+	b.wire = netns.Join(
+		netns.At("router", "far", "10.78.2.1/24"),
+		netns.At("b", "eth0", hostB+"/24"),
+		delay)
 	seen := b.arrived
 	b.wire.Seen.Store(&seen)
 	// The queue drops packets of 1500 bytes, as a modem does, not bundles of forty.
@@ -162,14 +170,17 @@ func play() {
 	}
 }
 
-// table makes both ways out of the router the bottleneck, and measures the rows whose name contains only.
+// table makes both ways out of the router the bottleneck, and measures the rows whose name contains
+// only.
 func (b *bench) table(only string, length time.Duration) {
 	rate := fmt.Sprintf("%dmbit", b.mbit)
 	for _, dev := range []string{"near", "far"} {
-		netns.Run("tc", "-n", "router", "qdisc", "replace", "dev", dev, "root", "tbf", "rate", rate, "burst", "4kb", "latency", b.buffer.String())
+		netns.Run("tc", "-n", "router", "qdisc", "replace", "dev", dev, "root",
+			"tbf", "rate", rate, "burst", "4kb", "latency", b.buffer.String())
 	}
 	fmt.Printf("\n%d Mbit/s, buffer of %v, round trip %v:\n\n", b.mbit, b.buffer, 2*delay)
-	fmt.Print("| what runs | transfers | TCP | game p50, ms | p99, ms | machine late, ms |\n|---|---|---|---|---|---|\n")
+	fmt.Print("| what runs | transfers | TCP | game p50, ms | p99, ms | machine late, ms |\n")
+	fmt.Print("|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		if !strings.Contains(r.name, only) {
 			continue
@@ -200,7 +211,8 @@ func (b *bench) measure(r row, length time.Duration) {
 // run lets a row run, beside the game, and returns its cells.
 func (b *bench) run(r row, length time.Duration) (cells string) {
 	b.mu.Lock()
-	b.start, b.series = time.Now(), map[uint16][]point{}
+	b.start = time.Now()
+	b.series = map[uint16][]point{}
 	b.mu.Unlock()
 	b.wire.Delay[0].Store(int64(delay))
 	defer b.wanders(r.wanders)()
@@ -281,7 +293,8 @@ func start(host, format string, args ...any) (end func()) {
 	}
 }
 
-// watch sleeps, and sees how late the machine is: what this process is, so are the ends and the queue.
+// watch sleeps, and sees how late the machine is: what this process is, so are the ends and the
+// queue.
 func (b *bench) watch(length time.Duration) {
 	const nap = time.Millisecond
 	for begun := time.Now(); time.Since(begun) < length; {
@@ -294,8 +307,10 @@ func (b *bench) watch(length time.Duration) {
 // cells returns what a row was like from a time on.
 func (b *bench) cells(r row, from time.Duration) string {
 	end := time.Since(b.start)
-	median, p99 := b.quantile(game, from, 0.5), b.quantile(game, from, 0.99)
-	more, beside := "", "-"
+	median := b.quantile(game, from, 0.5)
+	p99 := b.quantile(game, from, 0.99)
+	more := ""
+	beside := "-"
 	if r.longer {
 		more = fmt.Sprintf("; back after %.0f s", b.back(from, end).Seconds())
 		from += after
@@ -311,7 +326,8 @@ func (b *bench) cells(r row, from time.Duration) string {
 	if r.tcp != "" {
 		beside = percent(b.share(tcp, from, end))
 	}
-	return fmt.Sprintf("%s%s | %s | %.2f | %.2f", cmp.Or(strings.Join(shares, ", "), "-"), more, beside, median, p99)
+	transfers := cmp.Or(strings.Join(shares, ", "), "-")
+	return fmt.Sprintf("%s%s | %s | %.2f | %.2f", transfers, more, beside, median, p99)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
@@ -322,10 +338,12 @@ func (b *bench) arrived(packet []byte) {
 	if len(packet) < gameBytes {
 		return
 	}
-	port, value := binary.BigEndian.Uint16(packet[ports+2:]), float64(len(packet))
+	port := binary.BigEndian.Uint16(packet[ports+2:])
+	value := float64(len(packet))
 	if port == game {
 		// All hosts are on one machine, so they read one clock, and the delay is true.
-		value = float64(time.Now().UnixNano()-int64(binary.LittleEndian.Uint64(packet[payload:]))) / 1e6
+		sent := int64(binary.LittleEndian.Uint64(packet[payload:]))
+		value = float64(time.Now().UnixNano()-sent) / 1e6
 	} else if len(packet) < bulkBytes {
 		return
 	}
@@ -365,11 +383,13 @@ func (b *bench) share(flow uint16, from, to time.Duration) float64 {
 	return bytes * 8 / 1e6 / (to - from).Seconds() / float64(b.mbit)
 }
 
-// back returns how long after a change the transfer lacked 85 % of the link for longer than a slowdown for the last time.
+// back returns how long after a change the transfer lacked 85 % of the link for longer than a
+// slowdown for the last time.
 func (b *bench) back(change, end time.Duration) (back time.Duration) {
 	run := 0
 	for at := change; at+time.Second <= end; at += time.Second {
-		if run++; b.share(transfer, at, at+time.Second) >= 0.85 {
+		run++
+		if b.share(transfer, at, at+time.Second) >= 0.85 {
 			run = 0
 		}
 		if run > 2 {
