@@ -1038,7 +1038,10 @@ var courses = []course{
 		name:   "silence, and B's clock set",
 		guards: "a step during a silence",
 		path:   usual,
-		events: []incident{{60, func(w *world) { silence(30)(w); setB(50_000)(w) }}},
+		events: []incident{{60, func(w *world) {
+			silence(30)(w)
+			setB(50_000)(w)
+		}}},
 	},
 	{
 		name:   "two early datagrams",
@@ -1056,7 +1059,10 @@ var courses = []course{
 		name:   "a new B",
 		guards: "a peer that started anew",
 		path:   usual,
-		events: []incident{{60, func(w *world) { w.b.Reset(); setB(7_654_321)(w) }}},
+		events: []incident{{60, func(w *world) {
+			w.b.Reset()
+			setB(7_654_321)(w)
+		}}},
 	},
 	{
 		name:   "a clock set without jitter",

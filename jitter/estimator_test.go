@@ -64,9 +64,18 @@ func check(t *testing.T, got, want, limit time.Duration, format string, args ...
 // zero are one in a hundred; other values are cut off at the ends.
 func TestShares(t *testing.T) {
 	for _, tt := range []struct{ share, means float64 }{
-		{0, 0.01}, {-1, 0.01}, {math.NaN(), 0.01}, {math.Inf(-1), 0.01},
-		{0.01, 0.01}, {0.05, 0.05}, {0.1, 0.1}, {0.5, 0.5},
-		{1, 0.5}, {math.Inf(1), 0.5}, {0.001, 0.001}, {1e-9, 0.001},
+		{0, 0.01},
+		{-1, 0.01},
+		{math.NaN(), 0.01},
+		{math.Inf(-1), 0.01},
+		{0.01, 0.01},
+		{0.05, 0.05},
+		{0.1, 0.1},
+		{0.5, 0.5},
+		{1, 0.5},
+		{math.Inf(1), 0.5},
+		{0.001, 0.001},
+		{1e-9, 0.001},
 	} {
 		e := jitter.Estimator{Share: tt.share}
 		s := newSource(1, 16*ms)

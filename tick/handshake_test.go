@@ -68,9 +68,12 @@ func TestLateJoin(t *testing.T) {
 			bound time.Duration
 			want  string
 		}{
-			{ms(60) + 1, "[]"}, {ms(60), "[synced]"},
-			{ms(120), "[synced]"}, {ms(120) + 1, "[synced lost]"},
-			{ms(60) + 1, "[synced lost]"}, {ms(60), "[synced lost synced]"},
+			{ms(60) + 1, "[]"},
+			{ms(60), "[synced]"},
+			{ms(120), "[synced]"},
+			{ms(120) + 1, "[synced lost]"},
+			{ms(60) + 1, "[synced lost]"},
+			{ms(60), "[synced lost synced]"},
 		} {
 			remote.bound = step.bound
 			if ticks := l.Advance(now); ticks > 1 {

@@ -14,26 +14,43 @@ import (
 
 func TestConfig(t *testing.T) {
 	for _, c := range []Config{
-		{Latency: -1}, {Latency: time.Minute}, {Least: -1}, {Most: time.Minute}, {Most: -1},
-		{Share: math.NaN()}, {Share: 1}, {Share: -1}, {Overdue: -1},
-		{Interval: -1}, {Interval: 1}, {Interval: 2 * second},
-		{Output: -1}, {Output: 500 * ms, DropLate: true},
+		{Latency: -1},
+		{Latency: time.Minute},
+		{Least: -1},
+		{Most: time.Minute},
+		{Most: -1},
+		{Share: math.NaN()},
+		{Share: 1},
+		{Share: -1},
+		{Overdue: -1},
+		{Interval: -1},
+		{Interval: 1},
+		{Interval: 2 * second},
+		{Output: -1},
+		{Output: 500 * ms, DropLate: true},
 		{Latency: 80 * ms, Output: 80 * ms, DropLate: true},
-		{Least: 30 * ms, Most: 20 * ms}, {Link: []int{1}},
+		{Least: 30 * ms, Most: 20 * ms},
+		{Link: []int{1}},
 	} {
 		if b, err := New(c); err == nil || b != nil {
 			t.Errorf("%+v is accepted", c)
 		}
 	}
 	for _, c := range []Config{
-		{Most: 5 * ms}, {Latency: 10 * second}, {Least: second}, {Least: second, Most: 2 * second},
+		{Most: 5 * ms},
+		{Latency: 10 * second},
+		{Least: second},
+		{Least: second, Most: 2 * second},
 	} {
 		mustNew(t, c)
 	}
 	b := mustNew(t, Config{DropLate: true})
 	for _, c := range []CardConfig{
-		{}, {Rate: 48_000, Frame: -1}, {Rate: 48_000, Queue: -1},
-		{Rate: 48_000, Queue: 2 * second}, {Rate: 48_000, Queue: second},
+		{},
+		{Rate: 48_000, Frame: -1},
+		{Rate: 48_000, Queue: -1},
+		{Rate: 48_000, Queue: 2 * second},
+		{Rate: 48_000, Queue: second},
 	} {
 		if card, err := NewCard(b, c); err == nil || card != nil {
 			t.Errorf("%+v is accepted", c)
@@ -391,8 +408,11 @@ func TestLongLatency(t *testing.T) {
 		latency, interval time.Duration
 		full              bool
 	}{
-		{2 * second, 0, false}, {10 * second, 0, false},
-		{2 * second, 5 * ms, false}, {10 * second, 5 * ms, false}, {10 * second, 100 * ms, true},
+		{2 * second, 0, false},
+		{10 * second, 0, false},
+		{2 * second, 5 * ms, false},
+		{10 * second, 5 * ms, false},
+		{10 * second, 100 * ms, true},
 	} {
 		b := mustNew(t, Config{Latency: c.latency, Interval: c.interval, DropLate: true})
 		every := uint64(max(c.interval%(50*ms), 5*ms).Microseconds())

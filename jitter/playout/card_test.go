@@ -78,8 +78,12 @@ func TestCorrections(t *testing.T) {
 	for _, c := range []struct {
 		jitter, change time.Duration
 	}{
-		{0, 0}, {10 * ms, 0}, {10 * ms, 60 * ms}, {10 * ms, -60 * ms},
-		{5 * ms, 250 * ms}, {5 * ms, -400 * ms},
+		{0, 0},
+		{10 * ms, 0},
+		{10 * ms, 60 * ms},
+		{10 * ms, -60 * ms},
+		{5 * ms, 250 * ms},
+		{5 * ms, -400 * ms},
 	} {
 		w := newCall(t, Config{}, 100)
 		const changes, ends = 2 * time.Minute, 6 * time.Minute
@@ -348,8 +352,12 @@ func TestCardTooLate(t *testing.T) {
 		drop  bool
 		state State
 	}{
-		{20 * ms, false, Playing}, {62 * ms, false, PlayingLate}, {540 * ms, false, PlayingLate},
-		{20 * ms, true, Playing}, {62 * ms, true, TooLate}, {540 * ms, true, TooLate},
+		{20 * ms, false, Playing},
+		{62 * ms, false, PlayingLate},
+		{540 * ms, false, PlayingLate},
+		{20 * ms, true, Playing},
+		{62 * ms, true, TooLate},
+		{540 * ms, true, TooLate},
 	} {
 		w := newCall(t, Config{Latency: 85 * ms, DropLate: c.drop}, 100)
 		w.delay = func(time.Duration) time.Duration { return c.takes }
@@ -448,7 +456,9 @@ func TestLipSync(t *testing.T) {
 // of a second.
 func TestShortFrames(t *testing.T) {
 	for _, conf := range []CardConfig{
-		{Rate: 8000, Frame: 10 * ms}, {Rate: 11_025, Frame: 10 * ms}, {Rate: 44_100, Frame: 5 * ms},
+		{Rate: 8000, Frame: 10 * ms},
+		{Rate: 11_025, Frame: 10 * ms},
+		{Rate: 44_100, Frame: 5 * ms},
 	} {
 		for _, ppm := range []float64{0, 300, -300, -8000} { // the last is more than is made up for
 			w := newCallOf(t, Config{Interval: 5 * ms}, conf, ppm)
