@@ -95,7 +95,8 @@ func (c *Conn) ReadFrom(b []byte) (n int, from netip.AddrPort, receivedUsec uint
 // Call Received once for each datagram, right after the read. For a batch, call it before you do
 // anything else with the batch. Received does not allocate.
 //
-// The kernel's times are right to 2 us. Received returns the time of the call instead if
+// The kernel's times are right to 5 us, and later only if the program is interrupted each of four
+// times that it reads its clocks. Received returns the time of the call instead if
 //
 //   - there is no time among the messages,
 //   - the time lies in the future or more than 1 s back, or

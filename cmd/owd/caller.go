@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// defaultInterval is how often calls send, so a path that carries calls carries it. Offsets rest
-	// on the fastest datagrams, and of few datagrams hardly any is fast.
+	// defaultInterval is that of voice over IP, so a path that carries calls carries it. Offsets rest
+	// on the fastest datagrams, and of ten a second hardly any is fast: docs/OWD.md.
 	defaultInterval = 20 * time.Millisecond
 	// patience is how long nothing may come before a person is told why that may be.
 	patience = 5 * time.Second
