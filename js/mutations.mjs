@@ -638,17 +638,17 @@ const mutations = [
 	},
 	{
 		rule: 'tick: earlier epoch never',
-		instead: '&& since(now, this.#heardAt) < silence && isBefore(next, last)) {',
+		instead: '&& since(now, this.#heardAt) < serverSilence && isBefore(next, last)) {',
 		say: '&& isBefore(next, last)) {',
 	},
 	{
 		rule: 'tick: earlier epoch after 0.5 s',
-		instead: 'since(now, this.#heardAt) < silence && isBefore',
+		instead: 'since(now, this.#heardAt) < serverSilence && isBefore',
 		say: 'since(now, this.#heardAt) < 0.5e6 && isBefore',
 	},
 	{
 		rule: 'tick: earlier epoch after 4 s',
-		instead: 'since(now, this.#heardAt) < silence && isBefore',
+		instead: 'since(now, this.#heardAt) < serverSilence && isBefore',
 		say: 'since(now, this.#heardAt) < 4e6 && isBefore',
 	},
 	{

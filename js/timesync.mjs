@@ -752,7 +752,7 @@ export class Snapshot {
 		const apart = next.#widening(off) + Math.abs(next.skew) * 1e-6 * off;
 		const rates = Math.abs(next.skew) + next.skewError;
 		const hasScatter = this.floorScatter > 0 && next.floorScatter > 0;
-		const later = next.sinceStep < this.sinceStep ? next : this; // of the later step
+		const stepped = next.sinceStep < this.sinceStep ? next : this; // of the later step
 		const nearer = next.age - next.silentAfter > this.age - this.silentAfter ? next : this;
 		return new Snapshot({
 			remoteUsec: next.remoteUsec,
@@ -764,13 +764,13 @@ export class Snapshot {
 			floorScatter: hasScatter ? this.floorScatter + next.floorScatter : 0,
 			age: nearer.age, // of the mapping that is closer to being silent
 			silentAfter: nearer.silentAfter,
-			sinceStep: later.sinceStep,
+			sinceStep: stepped.sinceStep,
 			skew: this.skew + next.skew + this.skew * next.skew * 1e-6,
 			skewError: this.skewError + next.skewError +
 				(this.skewError * rates + next.skewError * Math.abs(this.skew)) * 1e-6,
 			// In a sum a restart could hide a step.
 			steps: Math.imul(31, this.steps) + next.steps >>> 0,
-			stepSeen: later.stepSeen || this.#unsettled() || next.#unsettled(),
+			stepSeen: stepped.stepSeen || this.#unsettled() || next.#unsettled(),
 			unchecked: this.unchecked || next.unchecked,
 			ambiguous: this.ambiguous || next.ambiguous,
 			hops: Math.min(this.hops + next.hops + 1, 255),
@@ -1195,13 +1195,13 @@ export class Synchronizer extends RemoteClock {
 			outgoing.forget();
 		}
 		const bucket = this.#bucket;
-		const {first, second} = bucket.fresh;
+		const {first, second: next} = bucket.fresh;
 		if (first < Infinity) {
 			const delta = this.#both.delta(inward, x) + first;
 			outgoing.note(delta, x, clock.skew);
 			this.#minimum.take(deltaIn8(delta), now);
 			bucket.two.add(first);
-			bucket.two.add(second);
+			bucket.two.add(next);
 			bucket.fresh = new Fastest();
 		}
 	}
@@ -2209,7 +2209,6 @@ class Association {
 		}
 		w.level += y;
 		w.near(this.peer.sent);
-		w.touched = this.peer.sent;
 		w.touched = this.peer.sent;
 		this.dirty = true;
 		const {sent} = this.peer;
@@ -4040,7 +4039,7 @@ const firstReports = 20_000_000; // us: the start of a session lasts this long
 const checkEvery = 50_000; // us: time between two reports to a peer that checks what it knows
 const restartTakes = 50_000; // us: more than neighbouring datagrams overtake each other by
 const heldUp = 500_000; // us: an attacker would have to hold up everything else for as long
-const longSilence = settledTime; // after this time without a datagram the peer may have slept
+const mayHaveSlept = settledTime; // after this time without a datagram the peer may have slept
 const reordering = second; // more than datagrams overtake each other by
 const inARow = 3; // this many datagrams must agree: two may be an accident
 
@@ -4254,7 +4253,7 @@ export class Link extends RemoteClock {
 	 * @param {Usec} now
 	 */
 	#isSilent(now) {
-		return this.#heard !== null && since(now, this.#heard) >= longSilence;
+		return this.#heard !== null && since(now, this.#heard) >= mayHaveSlept;
 	}
 
 	/**
@@ -5087,7 +5086,7 @@ export class JitterEstimator {
 	#wait = 0;
 	#recent = new Recent();
 	#tail = new Tail();
-	#aim = 0; // of the share that is asked for, the part that is aimed at; 0 is before the first
+	#aim = 0; // part of the share asked for that is aimed at; 0 before the first arrival
 	#sending = new Sending();
 	#batch = {sent: 0, arrived: 0, excess: 0, late: false}; // what may have been held up together
 	#stop = {known: false, alone: false, began: 0, ended: 0}; // a time in which nothing came
@@ -5128,7 +5127,7 @@ export class JitterEstimator {
 			return; // the stop held it up, in whichever order it came
 		}
 		const apart = this.#heldUp(sent, now, late);
-		const since = now - this.#batch.arrived;
+		const ago = now - this.#batch.arrived;
 		if (apart > 0) {
 			this.#batch.excess = Math.max(this.#batch.excess, delay);
 			const isStop = this.#batch.excess - this.#level >= stopLength;
@@ -5139,7 +5138,7 @@ export class JitterEstimator {
 				this.#held = Math.min(this.#held + 1, heldMost);
 				return;
 			}
-		} else if (!this.#batch.late || since < 0 || since >= oneTick) {
+		} else if (!this.#batch.late || ago < 0 || ago >= oneTick) {
 			if (!late) {
 				this.#countPending();
 			}
@@ -5204,8 +5203,8 @@ export class JitterEstimator {
 	 * @param {number} now
 	 */
 	#stopLasts(now) {
-		const since = now - this.#stop.began;
-		return this.#stop.known && since >= 0 && since < (this.#stop.alone ? stopLasts : oneTick);
+		const ago = now - this.#stop.began;
+		return this.#stop.known && ago >= 0 && ago < (this.#stop.alone ? stopLasts : oneTick);
 	}
 
 	/**
@@ -5220,8 +5219,8 @@ export class JitterEstimator {
 		if (apart < 0 && !this.#batch.late) {
 			return 0; // it was overtaken
 		}
-		const since = now - this.#batch.arrived;
-		const together = since >= 0 && since <= Math.min(Math.abs(apart) / 2, batchLasts);
+		const ago = now - this.#batch.arrived;
+		const together = ago >= 0 && ago <= Math.min(Math.abs(apart) / 2, batchLasts);
 		return late && together ? Math.abs(apart) : 0;
 	}
 
@@ -5232,8 +5231,8 @@ export class JitterEstimator {
 	#stopped(now) {
 		const stop = this.#stop;
 		if (!this.#stopLasts(now)) {
-			const since = now - stop.began;
-			stop.alone = !stop.known || since < 0 || since > stopAlone;
+			const ago = now - stop.began;
+			stop.alone = !stop.known || ago < 0 || ago > stopAlone;
 			stop.known = true;
 			stop.began = now;
 		}
@@ -5994,7 +5993,7 @@ class Buffers {
  * @property {number} [lateShare] how many inputs, and states, may come too late; 0.01
  */
 
-const silence = 3 * second; // the server should have announced itself three times
+const serverSilence = 3 * second; // the server should have announced itself three times
 const welcomeAhead = second; // how far a Welcome may be ahead of the remote clock
 const welcomeLate = 3 * second; // and how late it may be, beside the delay
 const hang = 250_000; // us: how long a frame may take
@@ -6003,8 +6002,8 @@ const slewRate = 0.01; // at 60 Hz 1 % is not seen
 const slewNear = 50_000; // us: what is farther off is slewed faster
 const slewScale = 500_000; // us: the slew grows by the speed of time for each of these
 const slewMost = 0.25; // more is felt as another speed of the game
-const gameWarmUp = 3 * second; // the first datagrams may have waited while the server hung, so
-const warmUpMost = 20_000; // us: from this error on clocks are set meanwhile
+const gameWarmUp = 3 * second; // what came first may have waited while the server hung
+const warmUpMost = 20_000; // us: in that time clocks are set from this error on
 const longestFrame = 8; // ticks
 
 /**
@@ -6032,15 +6031,15 @@ export class TickClient {
 	#remote;
 	/** @type {Welcome | null} */
 	#welcome = null;
-	#heardAt = 0n; // when that came
-	#aliveAt = 0n; // when it, or a state, did
+	#heardAt = 0n; // when the last Welcome came
+	#aliveAt = 0n; // when the last Welcome or state came
 	#own = new Buffers();
 	#frames = new FrameTimes();
 	/** @type {(Times & {now: Usec}) | null} */
 	#shown = null; // as clocks() found them
 	#countsFrom = 0n; // what arrived before may have waited on this machine
-	#stands = false; // the server clock does, until it is right
-	#beganAt = 0n; // when the clocks did
+	#stands = false; // the server clock stands still, until it is right
+	#beganAt = 0n; // when the clocks began
 
 	/**
 	 * @param {RemoteClock} remote a Link, or a Ping
@@ -6065,7 +6064,7 @@ export class TickClient {
 		if (next === null) {
 			return false;
 		}
-		if (last !== null && since(now, this.#heardAt) < silence && isBefore(next, last)) {
+		if (last !== null && since(now, this.#heardAt) < serverSilence && isBefore(next, last)) {
 			return false;
 		}
 		const isSame = last !== null && next.epoch === last.epoch;
@@ -6114,7 +6113,7 @@ export class TickClient {
 		if (clocks === null) {
 			return 'unsynchronized';
 		}
-		if (since(now, this.#aliveAt) > silence) {
+		if (since(now, this.#aliveAt) > serverSilence) {
 			return 'silent';
 		}
 		const slewing = clocks.bounds.shared - (this.#remote.errorBound(now) ?? 0);
@@ -6203,7 +6202,7 @@ export class TickClient {
 		}
 		const age = since(now, this.#heardAt);
 		const late = since(usec, welcome.sent) - age; // of the Welcome, as the remote clock has it
-		if (age < silence && (late < -welcomeAhead || late > welcomeLate + from)) {
+		if (age < serverSilence && (late < -welcomeAhead || late > welcomeLate + from)) {
 			return null; // it is another clock: the server restarted, or there was a clock step
 		}
 		const shared = welcome.paused ?
