@@ -339,8 +339,9 @@ func (w *world) fillBBR() {
 	gains := []float64{1.25, 0.75, 1, 1, 1, 1, 1, 1}
 	var samples []sample
 	delivered, flight := 0., 0.
-	round, roundEnd := 0, 0. // a round ends when what was sent in it is acknowledged
-	minimum, measured := 2*w.delay, time.Duration(0)
+	round, roundEnd := 0, 0.     // a round ends when what was sent in it is acknowledged
+	minimum := time.Second       // the least round trip, until one is known
+	measured := time.Duration(0) // when it was last measured
 	rate := func() float64 {
 		most := w.mbit * 1e6 / 8 / 10
 		for len(samples) > 0 && samples[0].round <= round-10 {

@@ -166,7 +166,8 @@ const (
 // start makes the zero value usable.
 func (c *Controller) start() {
 	if c.window == 0 {
-		c.window, c.threshold = MinWindow, unlimited
+		c.window = MinWindow
+		c.threshold = unlimited
 	}
 }
 
@@ -262,7 +263,8 @@ func (c *Controller) roundTrip(nowUsec uint64, rtt int64) {
 	rtt = clamp(rtt, 1, maxRTT)
 	c.timeouts = 0
 	if c.srtt == 0 {
-		c.srtt, c.minRTT = rtt, rtt
+		c.srtt = rtt
+		c.minRTT = rtt
 	}
 	c.srtt += (rtt - c.srtt) / 8
 	c.minRTT = min(c.minRTT, rtt)
@@ -301,7 +303,9 @@ func (c *Controller) slowStart(nowUsec uint64, n float64, used bool) {
 	if c.window < c.threshold && (isHalf || c.queue <= c.surelyQueue()) {
 		return
 	}
-	c.shortest, c.roundTrips = leastDelay{}, leastDelay{} // they remember the slowdown
+	// They remember the slowdown.
+	c.shortest = leastDelay{}
+	c.roundTrips = leastDelay{}
 	if c.phase == starting {
 		c.slowNext = nowUsec + uint64(2*c.srtt) // the initial slowdown
 	} else {
@@ -309,7 +313,8 @@ func (c *Controller) slowStart(nowUsec uint64, n float64, used bool) {
 		c.slowNext = nowUsec + uint64(max(slowRatio*slowed, slowGap))
 	}
 	c.window = min(c.window, c.threshold)
-	c.threshold, c.phase = c.window, steady
+	c.threshold = c.window
+	c.phase = steady
 }
 
 // steer moves the window so that the least delay of half a second comes to the target.
@@ -344,7 +349,8 @@ func (c *Controller) clock(nowUsec uint64) {
 		if c.base.endSlowdown(nowUsec, c.jitter.most) { // the path became longer
 			c.searchAgain()
 			c.minRTT = c.srtt
-			c.delays, c.queue = 0, 0
+			c.delays = 0
+			c.queue = 0
 			c.shortest = leastDelay{}
 		}
 		c.phase = ramping
@@ -385,7 +391,8 @@ func (c *Controller) hasRoom() bool {
 func (c *Controller) othersSlow(nowUsec uint64) bool {
 	const below = target - full
 	if c.standing >= c.leastTarget()-below || c.queue >= c.surelyQueue()-below {
-		c.fullAt, c.wasFull = nowUsec, true
+		c.fullAt = nowUsec
+		c.wasFull = true
 	}
 	fell := c.wasFull && c.queue <= fallen && int64(nowUsec-c.fullAt) <= 2*c.srtt
 	return fell && !c.early && int64(c.slowNext-nowUsec) < int64(nowUsec-c.slowFrom)
@@ -394,8 +401,11 @@ func (c *Controller) othersSlow(nowUsec uint64) bool {
 // slowdown lets our part of the queue run empty for two round trips, the draft's time, which
 // shows the base delay.
 func (c *Controller) slowdown(nowUsec uint64, early bool) {
-	c.phase, c.window, c.slowFrom = slow, MinWindow, nowUsec
-	c.wasFull, c.overflowed = false, false
+	c.phase = slow
+	c.window = MinWindow
+	c.slowFrom = nowUsec
+	c.wasFull = false
+	c.overflowed = false
 	c.early = early
 	c.jitter.begin(early, c.since)
 	c.since = steadySums{}
@@ -406,7 +416,8 @@ func (c *Controller) slowdown(nowUsec uint64, early bool) {
 // forget begins with a new base delay: the receiver says that a clock was set, so all
 // delays before are wrong. The path's jitter is a difference of two delays, and stays.
 func (c *Controller) forget(nowUsec uint64) {
-	c.base, c.delays = baseDelay{}, 0
+	c.base = baseDelay{}
+	c.delays = 0
 	c.jitter.shown = 0
 	c.shortest = leastDelay{}
 	if c.phase == steady {
@@ -425,11 +436,12 @@ func (c *Controller) OnLoss(nowUsec, sentUsec uint64, n int) {
 	if c.lost && !after(sentUsec, c.reduced) {
 		return
 	}
-	c.reduced, c.lost = nowUsec, true
+	c.reduced = nowUsec
+	c.lost = true
 	queue := c.lossQueue()
 	c.window = max(c.window*(1-c.cut(queue)), MinWindow)
 	if queue <= fullQueue && c.lossRate <= manyLost {
-		return
+		return // perhaps a radio lost it
 	}
 	c.overflowed = true
 	// Slow start ends where the link is full.
@@ -439,26 +451,26 @@ func (c *Controller) OnLoss(nowUsec, sentUsec uint64, n int) {
 	}
 }
 
-// lossQueue returns the queue that a loss met, us. The receiver can hide it in its delays, but not
-// in the sender's round trips. There the least of half a second counts, as it contains little of
-// the path's own jitter, and that little is taken off.
+// lossQueue returns the queue that a loss met, and that nothing else takes out of the window, us.
+//
+// The receiver can hide a queue in its delays, but not in the sender's round trips. There the least
+// of half a second counts, as it contains little of the path's own jitter, and that little is taken
+// off. Above the target, steer takes out what the delay shows. A loss would take out the same queue
+// once more, and the window would fall far below what the link carries.
 func (c *Controller) lossQueue() int64 {
 	roundTrip := c.standingRTT - c.jitter.most/leastPart
+	if c.queue > c.surelyQueue() {
+		return max(roundTrip-c.queue, 0)
+	}
 	return max(c.queue-c.jitter.most, roundTrip, 0)
 }
 
 // cut returns by which part of the window a loss makes it smaller. Twice the queue leaves: the
 // queue itself, and as much again as room for others. Reno's half would empty a long path whose
 // queue is a hundredth of its length.
-//
-// Above the target, the delay already makes the window smaller, and a loss would do so twice for
-// the same queue.
 func (c *Controller) cut(queue int64) float64 {
-	switch {
-	case c.lossRate > manyLost:
+	if c.lossRate > manyLost {
 		return 0.5
-	case c.queue > c.surelyQueue():
-		return 0
 	}
 	return min(2*float64(queue)/float64(max(c.srtt, 1)), 0.5)
 }
@@ -486,11 +498,14 @@ func (c *Controller) Timeout() time.Duration {
 // OnTimeout says that nothing was acknowledged for so long: the path may be another one.
 func (c *Controller) OnTimeout(nowUsec uint64) {
 	c.start()
-	c.flight, c.reduced, c.lost = 0, nowUsec, true
+	c.flight = 0
+	c.reduced = nowUsec
+	c.lost = true
 	c.timeouts = min(c.timeouts+1, 5) // up to maxTimeout
 	if c.phase != starting {
 		c.threshold = max(c.threshold/2, MinWindow)
-		c.phase, c.slowFrom = ramping, nowUsec
+		c.phase = ramping
+		c.slowFrom = nowUsec
 	}
 	c.window = MinWindow
 }
@@ -527,7 +542,8 @@ func (l *leastDelay) see(nowUsec uint64, delay int64) int64 {
 	if l.n == 0 || nowUsec-l.from >= part {
 		copy(l.parts[1:], l.parts[:])
 		copy(l.tops[1:], l.tops[:])
-		l.parts[0], l.tops[0] = delay, delay
+		l.parts[0] = delay
+		l.tops[0] = delay
 		l.n = min(l.n+1, len(l.parts))
 		l.from = nowUsec
 	}
@@ -667,7 +683,9 @@ func (b *baseDelay) endSlowdown(nowUsec uint64, jitter int64) (longer bool) {
 		return false
 	}
 	longer = least-b.least() > agree
-	b.minutes[0], b.n, b.from = least, 1, nowUsec
+	b.minutes[0] = least
+	b.n = 1
+	b.from = nowUsec
 	return longer
 }
 
