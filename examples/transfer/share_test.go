@@ -60,7 +60,7 @@ func TestShare(t *testing.T) {
 		{"alone", func(*world) {}, tested(), 1, false, time.Minute, 0.95, 1, 10},
 		{"beside CUBIC", (*world).fill, tested(), 1, false, time.Minute, 0, 0.1, 1},
 		{"beside CUBIC, lying", (*world).fill, nets[:1], 1, true, 2 * time.Minute, 0, 0.5, 1000},
-		// In a short buffer a liar has more than TCP: docs/USES.md says so.
+		// In a short buffer a liar has more than TCP: the README says so.
 		{"beside CUBIC, lying", (*world).fill, nets[1:], 1, true, 2 * time.Minute, 0, 0.65, 1000},
 		{"alone", func(*world) {}, shortBuffers, 1, false, time.Minute, 0.75, 1, 10},
 		{"beside CUBIC", (*world).fill, shortBuffers, 1, false, time.Minute, 0, 0.65, 1},
