@@ -103,13 +103,12 @@ func (e *twin) judge(remote, truth uint64) {
 //
 //	              at 60/s                 at 4/s
 //	first seed    ideal  both  version 2  ideal  both  version 2
-//	48,000,000       19    24         22    241   359        315
-//	   651,000       18    28         26    252   444        282
-//	     9,000       17    27         24    255   453        270
+//	48,000,000       19    24         22    241   324        315
+//	   651,000       18    24         26    252   403        282
+//	     9,000       17    23         24    255   373        270
 //
-// The last is two Go ends of link version 2, told the same. Their tail was shorter. Today's
-// estimator follows slewed clocks, and now and then takes chance for a slew. It also learns the
-// rate from both ways together, and believes the way whose few points happen to lie on a line.
+// The last is two Go ends of link version 2, told the same. At 4/s their tail was shorter: today's
+// estimator learns the rate from both ways together, and at times from few points of each.
 func TestAccuracyLikeGo(t *testing.T) {
 	javascript := newJSEnd(t)
 	seeds := uint64(testkit.Sized(4, 8, 40))
