@@ -223,6 +223,9 @@ func TestChanges(t *testing.T) {
 // waits longer by no more than the target and what the path wanders. CUBIC keeps most of the
 // link. With -traces, recorded delays are among the paths.
 func TestWanders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
 	const from, to = 40 * time.Second, 100 * time.Second
 	type path struct {
 		name   string
