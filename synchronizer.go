@@ -2291,7 +2291,7 @@ const (
 
 	leastSlew     = 20.0 // us: less may be rounding
 	lateShare     = 0.7  // of what lacks: two ways that return from a shorter path are late by half
-	slewDepths    = 8    // depths (see typical): a way that is this late is late for sure
+	slewDepths    = 8    // depths (see typical): where a path wanders, chance makes a way 5 late
 	suspectDepths = 0.6  // depths: and a way that is this late may be
 )
 
@@ -2863,7 +2863,8 @@ func (w *way) slope(d int, c *clock, resolution float64) gaussian {
 	low, third, mean := residuals(heights, slope)
 	const halfUnit = 1 << (ts24Shift - 1) // of a stamp, which no fit removes
 	noise := max(max(2*(third-low), mean*4/5)+halfUnit, resolution/2)
-	noise *= 1 + fitPoints/float64(w.n) // the fewer points, the less they show how they scatter
+	// The fewer points there are, the less they show how far they scatter.
+	noise *= 1 + fitPoints/float64(w.n)
 	// A few points may lie on a line by chance.
 	// rule: the spread is noise at first
 	if w.spacing == bucketTime {

@@ -112,7 +112,7 @@ func (e *twin) judge(remote, truth uint64) {
 func TestAccuracyLikeGo(t *testing.T) {
 	javascript := newJSEnd(t)
 	seeds := uint64(testkit.Sized(4, 8, 40))
-	mostOfIdeal := map[float64]float64{.9: 2, .99: 2.5} // 1.6 and 2.1 in ten times 40 sessions
+	mostOfIdeal := map[float64]float64{.9: 2, .99: 2.5} // at most 1.6 in the table
 	for _, rate := range []float64{60, 4} {
 		e := &twin{golang: &goEnd{}, javascript: javascript}
 		var idealErrs []float64

@@ -3100,7 +3100,7 @@ const gateSpreads = 8; // spreads: exponential jitter exceeds 8 times its mean o
 
 const leastSlew = 20; // us: less may be rounding
 const lateShare = 0.7; // of what lacks: two ways that return from a shorter path are late by half
-const slewDepths = 8; // depths (see Typical): a way that is this late is late for sure
+const slewDepths = 8; // depths (see Typical): where a path wanders, chance makes a way 5 late
 const suspectDepths = 0.6; // depths: and a way that is this late may be
 
 /**
@@ -3664,7 +3664,8 @@ class Way {
 		const halfUnit = 4; // us: of a stamp, which no fit removes
 		const scatter = Math.max(2 * (third - low), mean * 4 / 5);
 		let noise = Math.max(scatter + halfUnit, resolution / 2);
-		noise *= 1 + fitPoints / heights.length; // the fewer points, the less they show how they scatter
+		// The fewer points there are, the less they show how far they scatter.
+		noise *= 1 + fitPoints / heights.length;
 		// A few points may lie on a line by chance.
 		// rule: the spread is noise at first
 		if (this.points.spacing === bucketTime) {

@@ -51,8 +51,12 @@ func TestCoarse(t *testing.T) {
 		sc.B = sim.Changed(sc.B, roundDown)
 		scenarios = append(scenarios, sc)
 	}
-	// At 4 datagrams a second one world in ten says more than the others together.
-	results := measureAll(t, scenarios, max(worlds(), testkit.Sized(1, 6, 6)))
+	worldsEach := worlds()
+	if !testing.Short() {
+		// At 4 datagrams a second one bad world decides the 99th percentile of a few.
+		worldsEach = max(worldsEach, 6)
+	}
+	results := measureAll(t, scenarios, worldsEach)
 	m := newMusts(t)
 	for i, sc := range scenarios[:n] {
 		original := results[i][0].poll.p99()
