@@ -59,9 +59,6 @@ func (l *live) right(line string) (said string, right bool) {
 // TestThroughRelay: the same at 60 a second on real sockets, through the relay of the examples.
 // What the machine does to them is not judged; TestBesideGo has the figures.
 func TestThroughRelay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes 10 s")
-	}
 	t.Parallel()
 	l := &live{conn: badnet.Loopback()}
 	t.Cleanup(func() { l.conn.Close() })
