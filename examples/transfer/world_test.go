@@ -334,7 +334,7 @@ func (w *world) fillBBR() {
 	const size = 1472
 	type sample struct {
 		round int
-		rate  float64 // bytes a second
+		rate  float64 // bytes a second: the largest of the round
 	}
 	gains := []float64{1.25, 0.75, 1, 1, 1, 1, 1, 1}
 	var samples []sample
@@ -372,7 +372,12 @@ func (w *world) fillBBR() {
 					delivered += size
 					roundTrip := w.Now() - sent
 					minimum = min(minimum, roundTrip)
-					samples = append(samples, sample{round, (delivered - before) / roundTrip.Seconds()})
+					now := (delivered - before) / roundTrip.Seconds()
+					if last := len(samples) - 1; last >= 0 && samples[last].round == round {
+						samples[last].rate = max(samples[last].rate, now)
+					} else {
+						samples = append(samples, sample{round, now})
+					}
 					if before >= roundEnd {
 						round++
 						roundEnd = delivered
