@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	modelRuns = testkit.Count("model.runs", "sequences of TestModel", 200, 2000, 10_000)
+	modelRuns = testkit.Count("model.runs", "sequences of TestModel", 200, 1000, 10_000)
 	modelSeed = flag.Uint64("model.seed", 1, "the first one's seed")
 )
 

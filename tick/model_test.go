@@ -15,7 +15,7 @@ import (
 	"timesync/internal/testkit"
 )
 
-var sequences = testkit.Count("sequences", "random sequences of TestModel", 200, 2000, 5000)
+var sequences = testkit.Count("sequences", "random sequences of TestModel", 200, 1000, 5000)
 
 // healing is how long a client may take until it is right when all is well again: 3 s in which
 // a Welcome of before may still count, 3 s until it is doubted, and 20 s to slew 200 ms.

@@ -17,7 +17,7 @@ import (
 )
 
 var onPathWorlds = testkit.Count(
-	"onpath.worlds", "worlds of TestOnPath for each attack", 4, 20, 100)
+	"onpath.worlds", "worlds of TestOnPath for each attack", 4, 10, 100)
 
 // pathAttack is what somebody does to datagrams on their way.
 type pathAttack struct {
@@ -300,7 +300,8 @@ func worstHarm(all []harm) (w harm, silent int) {
 func inPercent(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
 
 // TestOnPath lets somebody on the path do all that, prints what comes of it at most, and holds it
-// to limits.
+// to limits. By default it plays 10 worlds of each attack, with -long 100. With 10 it also passes at
+// -seed.first 771000, 882000 and 993000.
 func TestOnPath(t *testing.T) {
 	m := newMusts(t)
 	var table strings.Builder
