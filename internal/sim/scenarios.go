@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"timesync/internal/sim/simnet"
@@ -79,7 +80,13 @@ func bloat(*rand.Rand) simnet.Delay { return simnet.Sum(simnet.Exp(ms), bufferbl
 //
 // Accuracy counts from 30 s on; in the last scenario, a random mixture of faults,
 // from 200 s after the last one.
-func Scenarios() []Scenario {
+func Scenarios() []Scenario { return slices.Clone(allScenarios()) }
+
+// allScenarios are made once: drawing when all frames are sent takes a while. Nothing in them
+// changes when they are played.
+var allScenarios = sync.OnceValue(makeScenarios)
+
+func makeScenarios() []Scenario {
 	exp500us, exp10 := exponential(500*us), exponential(10*ms)
 	plus := func(d simnet.Delay) simnet.Delay { return simnet.Sum(simnet.Exp(ms), d) }
 	cellular := func(*rand.Rand) simnet.Delay { return simnet.Cellular() }
