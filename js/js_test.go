@@ -73,6 +73,9 @@ func TestScripts(t *testing.T) {
 			if takes > 0 && testing.Short() {
 				t.Skip("it takes ", takes)
 			}
+			if takes > 0 {
+				t.Parallel() // the others, one of which compares times, run before these
+			}
 			command := exec.CommandContext(t.Context(), node(t), script)
 			if script == "sleep.mjs" && testkit.Long() {
 				command.Args = append(command.Args, "--all")
