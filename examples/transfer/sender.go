@@ -36,6 +36,8 @@ type sender struct {
 	source io.ReaderAt
 	cc     ledbat.Controller
 	greedy bool // without control, whatever happens
+	// draw returns a number from 0 to n-1 that the receiver cannot guess.
+	draw func(n int) int
 
 	agreed bool // the receiver has answered the offer
 	asked  uint64
@@ -63,6 +65,7 @@ func newSender(o offer, source io.ReaderAt, nowUsec uint64) *sender {
 	return &sender{
 		pieces: newPieces(o), source: source, asked: nowUsec - again, heard: nowUsec,
 		oldest: 1, // a receiver takes 0 for one that came
+		draw:   rand.IntN,
 	}
 }
 
@@ -104,7 +107,7 @@ func (s *sender) data(chunk uint32, nowUsec uint64) ([]byte, error) {
 			return nil, fmt.Errorf("the file became shorter, or cannot be read: %w", err)
 		}
 	}
-	if rand.IntN(skipOneOf) == 0 {
+	if s.draw(skipOneOf) == 0 {
 		s.window = append(s.window, packet{skipped: true})
 	}
 	if s.cc.InFlight() == 0 {

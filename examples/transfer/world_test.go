@@ -173,6 +173,7 @@ func (w *world) transfer(f *flow) *flow {
 		f.clocks[i] = simnet.NewClock(spec, 0)
 	}
 	f.s = newSender(f.offer, f.source, f.clocks[0].Usec(f.from))
+	f.s.draw = w.Rand("skipped").IntN // the seed decides all that happens
 	w.Every(gameEvery, max(f.from-ready, 0), f.chat)
 	return f
 }
