@@ -1415,8 +1415,17 @@ func TestCourses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got, before := c.play(), want[c.name]
 			want[c.name] = got
-			if worse := got.worse(before); len(worse) > 0 && !*update {
-				t.Errorf("guards %s. %v: %+v, want\n%+v", c.guards, worse, got, before)
+			worse := got.worse(before)
+			for _, column := range columns {
+				if *update || !slices.Contains(worse, column.name) {
+					continue
+				}
+				unit := " " + column.unit
+				if column.unit == "1" {
+					unit = "" // of a count
+				}
+				t.Errorf("guards %s: %s %d -> %d%s",
+					c.guards, column.name, before[column.name], got[column.name], unit)
 			}
 		})
 	}

@@ -50,6 +50,9 @@ func main() { program.Main(run) }
 
 var run = program.New("owd", usage, (*config).flags, (*config).check, play)
 
+// demoOnly are the flags of the simulated network.
+var demoOnly = []string{"jitter", "loss", "up", "down", "seed"}
+
 const usage = `usage: owd                      demo: two peers and a bad network
        owd -newkey              print a key; set it as ` + program.KeyVariable + ` on both machines
        owd -listen ADDR         answer callers ...
@@ -78,6 +81,9 @@ func (c *config) flags(f *flag.FlagSet) {
 		"for a trial, let this machine's clock run faster by this many `ppm`;\n"+
 			"in the demo the default is 50 ppm between the two clocks")
 	c.network.Flags(f)
+	for _, name := range demoOnly {
+		f.Lookup(name).Usage = "demo: " + f.Lookup(name).Usage
+	}
 }
 
 // check refuses what cannot be meant, and reads the key.
@@ -113,7 +119,7 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 		return c.checkDemo(f)
 	}
 	const why = "only in the demo: there the network is simulated and true time is known"
-	if err := program.Refuse(f, why, "jitter", "loss", "up", "down", "seed"); err != nil {
+	if err := program.Refuse(f, why, demoOnly...); err != nil {
 		return err
 	}
 	if _, _, err := net.SplitHostPort(c.host); c.host != "" && err != nil {

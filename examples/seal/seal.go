@@ -366,7 +366,7 @@ func (e *End) Take(
 	return Datagram{payload, from, recvUsec, owd, known, peer.Session}, answer, err
 }
 
-// Reader reads datagrams and their receive times. *rxtime.Conn is one.
+// Reader reads datagrams and their receive times. A *Conn of package timesync/clock/rxtime is one.
 type Reader interface {
 	ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error)
 }

@@ -187,6 +187,18 @@ func TestAblation(t *testing.T) {
 	}
 }
 
+// TestRulesExplained: DESIGN explains each rule, with its name in italics.
+func TestRulesExplained(t *testing.T) {
+	design := strings.ToLower(string(must(os.ReadFile(filepath.Join(root, "docs/DESIGN.md")))))
+	words := strings.Join(strings.Fields(design), " ") // a name may go on in the next line
+	for _, r := range rules {
+		italics := regexp.MustCompile(`\*` + regexp.QuoteMeta(strings.ToLower(r.name)) + `\.?\*`)
+		if !italics.MatchString(words) {
+			t.Errorf("docs/DESIGN.md does not have *%s*", r.name)
+		}
+	}
+}
+
 // ablated measures the estimator with this source, in a process of its own.
 func ablated(dir, source string) (f figures, err error) {
 	write := func(name string, content []byte) string {

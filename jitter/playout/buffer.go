@@ -31,7 +31,7 @@ const (
 // Stats counts frames since New.
 type Stats struct {
 	Played uint64 // returned by Pop or to a Card
-	Late   uint64 // came too late
+	Late   uint64 // came more than Config.Overdue too late, or after a newer one was played
 	Missed uint64 // came in time, and nobody asked for them in time; or dropped by Drop
 	Early  uint64 // captured in the future
 	Twice  uint64 // had come before

@@ -56,20 +56,23 @@ const (
 type CardConfig struct {
 	Rate  int           // samples a second
 	Frame time.Duration // the length of the sound in a payload; 0: 20 ms
-	// Queue is how much sound is kept before the card: while more waits, Next returns none. A
-	// quarter of it should last until the program asks again: 40 ms are right where it asks every
-	// 2 ms. 0: the card asks by itself, as where the system calls a function to fill a buffer.
-	// Then Next always returns some.
+	// Queue is how much sound is kept before the card. Next returns none while more waits, and
+	// while no frame is due and enough waits: ask again later. A quarter of Queue should last
+	// until then: 40 ms are right where a program asks every 2 ms.
+	//
+	// In a callback, which the system calls to fill a block, Queue must be 0. Next then always
+	// returns some sound, except after Stop: call it until the block is full.
 	Queue time.Duration
 }
 
-// CardStats counts samples of the card since NewCard, but for Gaps.
+// CardStats counts samples of the card since NewCard, but for Gaps. Inserted and Dropped correct
+// the card's rate, frames that came late, and a latency that changes: they do not tell the rate.
 type CardStats struct {
 	Samples  uint64 // returned by Next
 	Inserted uint64 // by which frames were stretched
 	Dropped  uint64 // by which frames were shortened
 	Silence  uint64 // of Samples, those that are silence
-	Gaps     uint64 // how often silence began
+	Gaps     uint64 // how often silence began, also where a frame was late and still played
 }
 
 // Sound is the next piece for the card.
@@ -86,7 +89,7 @@ type Sound struct {
 // A Card plays the sound of a Buffer on a sound card, in step with the clock, at whatever rate the
 // card really runs. It shortens sound that is late, and stretches sound that is early, by up to
 // 0.5 %. After the path has become shorter it is up to 2 %, until the latency is right again.
-// Where a frame is missing there is silence of its length.
+// Where a frame is missing there is silence of its length, often in pieces of an eighth.
 //
 // The card's rate need not be known. Next is told how much of what it returned still waits before
 // the card, and that says where the card is. The same holds for a clock that is slewed, and for a
@@ -143,9 +146,9 @@ func (c *CardConfig) check(b *Buffer) error {
 }
 
 // Next returns the next sound for the card. queued is how many samples of what it returned before
-// still wait at nowUsec: what the system says, or what was written less what was played. A delay
-// that the system does not report, such as that of Bluetooth, is Config.Output of the buffer. The
-// payload is appended to dst.
+// have not been heard at nowUsec: what the caller keeps of a frame, and what the device holds or is
+// playing. An error of queued is an error of Latency. A delay that the system does not report, such
+// as that of Bluetooth, is Config.Output of the buffer. The payload is appended to dst.
 func (c *Card) Next(dst []byte, nowUsec uint64, queued int) Sound {
 	c.buffer.group.mu.Lock()
 	defer c.buffer.group.mu.Unlock()

@@ -44,8 +44,9 @@ type Config struct {
 	// DropLate drops frames that come later than Most, or a fixed Latency, allows. Without it
 	// they are played late, if more than 1 in 20 frames come so late.
 	DropLate bool
-	// Overdue is by how much a single frame may be late and still be played. The default is
-	// 20 ms.
+	// Overdue is by how much a single frame may be late and still be played. What a Card plays
+	// after it is late, too, until corrections have made up for it: about 4 s for the
+	// default, 20 ms.
 	Overdue time.Duration
 
 	// Output is how long the device takes after Pop or Card.Next until the frame is seen or

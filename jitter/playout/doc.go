@@ -45,6 +45,8 @@
 //		write(resample(decode(sound.Payload), sound.Samples)) // no payload: silence
 //	}
 //
+// Where the system calls a function to fill a block, see the example Callback of Card.
+//
 // # Too late
 //
 // A single frame that comes more than Config.Overdue too late is dropped. Where all of them come

@@ -2,6 +2,7 @@ package playout_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"timesync/jitter/playout"
@@ -67,6 +68,56 @@ func ExampleCard() {
 	// Output:
 	// after 10 minutes heard 100ms after capture
 	// 0.0003 of the samples were left out
+}
+
+// The system calls a function for each block of 10 ms, while the device plays the block before. A
+// frame seldom ends with a block: what is left of it is kept for the next one.
+func ExampleCard_callback() {
+	buffer, err := playout.New(playout.Config{Latency: 100 * time.Millisecond})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	const rate, perFrame, perBlock = 48_000, 960, 480
+	card, err := playout.NewCard(buffer, playout.CardConfig{Rate: rate}) // without a Queue
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	frame := make([]float32, perFrame) // what is decoded of a payload
+	var kept []float32
+	var late time.Duration // of the last frame
+	fill := func(block []float32, now uint64, inDevice int) {
+		for len(kept) < len(block) {
+			queued := inDevice + len(kept)
+			sound := card.Next(nil, now, queued)
+			if sound.Payload == nil {
+				kept = append(kept, make([]float32, sound.Samples)...) // silence
+				continue
+			}
+			heard := now + uint64(queued)*1e6/rate
+			late = time.Duration(heard-sound.CapturedUsec) * time.Microsecond
+			kept = append(kept, resample(frame, sound.Samples)...)
+		}
+		copied := copy(block, kept)
+		kept = slices.Delete(kept, 0, copied)
+	}
+
+	// This card plays 300 ppm slower than the clock.
+	const start, minutes, blocksPerMinute = 1 << 40, 10, 6000
+	const blockUsec = perBlock * 1e6 / (rate * (1 - 300e-6))
+	block := make([]float32, perBlock)
+	arrives := uint64(start)
+	for n := range minutes * blocksPerMinute {
+		now := start + uint64(float64(n)*blockUsec)
+		for ; arrives <= now; arrives += 20_000 { // 50 ms after its capture
+			_ = buffer.Push(arrives-50_000, arrives, []byte("a frame"))
+		}
+		fill(block, now, perBlock)
+	}
+	fmt.Println("after 10 minutes heard", late.Round(5*time.Millisecond), "after capture")
+	// Output:
+	// after 10 minutes heard 100ms after capture
 }
 
 // Sound takes 30 ms to arrive, and pictures 80 ms. Both are played at the same time after
