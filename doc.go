@@ -24,22 +24,29 @@
 //     it.
 //  3. Every 0.5 s, and after 20 s every second, add the report MinDeltaTS24(now), if it is ok, and
 //     now itself, 8 bytes. Call MinDeltaTS24 only for a datagram that you send. Mark such
-//     datagrams, by a flag or by their length.
+//     datagrams, by a flag or by their length. Where a header has room for the stamp alone, put
+//     all else into the payload, also what step 7 adds.
 //  4. When an authenticated datagram arrives, pass its stamp and the time of receipt to
 //     OnAuthenticatedDatagramTimestamp. It returns the one-way delay.
 //  5. If the datagram has a report, pass the 8 bytes to Anchor and then the report to
 //     OnPeerMinDeltaTS24. Pass neither if, in the last second, you passed a report that was sent
-//     later. Without Anchor, the peer's clock is known only modulo 67.1 s, and Within cannot tell.
+//     later, by its stamp (Counter24.Less) or your sequence number. You may leave the 8 bytes out:
+//     the peer's clock is then known only modulo 67.1 s, and Within cannot tell. But do not stop
+//     after some: from the first Anchor on, Within waits for another after each silence.
 //  6. Read the peer's clock: RemoteTime, LocalTime and Snapshot for yourself. For the time of an
 //     event in a payload, AppendEvent appends 3 bytes, which the peer reads with
 //     timesync.ReadEvent. They hold a time only while Snapshot.Within is nil. Within fails 15 s
 //     after the last report, so send a datagram every 2 s even if there is nothing to say.
 //  7. Notice a restart of the peer. Draw a random number when the program starts, and put it into
-//     each datagram, with the echo: the number last heard from the peer. Ignore a datagram whose
-//     echo is not your number: it is for your predecessor, or a recording. Three datagrams in a
-//     row with a new number of the peer mean that it has restarted: call Reset before you pass the
-//     stamp of the third. An SSRC or a connection id that is drawn at each start is such a number.
-//     Where a restart makes a new connection with new keys, take a new TimeSynchronizer instead.
+//     each datagram, with the echo: the number last heard from the peer. Remember the number of
+//     every authenticated datagram, to echo it. Use nothing else of one whose echo is not your
+//     number: the peer has not heard you yet, or it is for your predecessor, or a recording. Three
+//     datagrams in a row with a new number of the peer mean that it has restarted: call Reset
+//     before you pass the stamp of the third. An SSRC or a connection id that is drawn at each
+//     start is such a number. An echo need not travel if the authentication covers it: try your
+//     number, then the 0 of a peer that has heard nothing. Without number and echo a restart looks
+//     like a clock step, and recordings count. Where a restart makes a new connection with new
+//     keys, take a new TimeSynchronizer instead.
 //
 // Example_sevenSteps is such a program. It is in example_test.go, in the repository.
 //

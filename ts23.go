@@ -16,8 +16,9 @@ const ts23Shift = 3 // 2^3 us a unit
 // localUsec to 2097151 after it. A time outside that range is read wrong by a multiple of 67.1 s,
 // and ts does not show that. The result is a multiple of 8 us, modulo 2^64.
 //
-// In package link, AcceptEvent also refuses times that cannot be true, and AppendTime23 and
-// ReadTime23 put ok into the bit that ts leaves free.
+// AppendEvent and ReadEvent put into the bit that ts leaves free whether the time may be relied on.
+// In package link, AppendTime23 and ReadTime23 put ok there, and AcceptEvent refuses times that
+// cannot be true.
 func FromLocalTime23(localUsec uint64, ts Counter23) uint64 {
 	// a quarter of the ring, the original's choice
 	return ts.Expand(localUsec>>ts23Shift-1<<21) << ts23Shift

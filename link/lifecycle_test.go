@@ -90,6 +90,15 @@ func TestLifeCycle(t *testing.T) {
 			at4:    limits{6 * sec, 22 * sec, 300 * ms},
 		},
 		{
+			name: "a machine sleeps 1 to 600 s, and resets its Link",
+			happen: func(s *sleepers) {
+				s.sleep(1, dice.LogSpan(sec, 600*sec))
+				s.links[1].Reset() // what waited in the socket is dropped
+			},
+			at60: limits{sec, sec, sec / 2},
+			at4:  limits{3 * sec, 3 * sec, sec},
+		},
+		{
 			name: "this process is stopped",
 			happen: func(s *sleepers) {
 				lasting := dice.Span(16*sec, 300*sec)

@@ -8,14 +8,31 @@
 //	remoteUsec, ok := conn.RemoteTime(clock.Now())                       // the peer's clock
 //
 // conn is a Link, one for each connection. Use it inside the encryption: authenticate a datagram,
-// and refuse replays, before ReadHeader. ReadHeader returns the payload and how long the datagram
-// was on its way. Snapshot has all that is known, such as OffsetUsec and ErrorBound; its method
-// Within says whether that may be relied on. Wait waits for that, and SinceHeard says how long the
-// peer has been silent. AppendEvent and ReadEvent carry the time of an event in a payload, in 3
-// bytes.
+// and refuse replays, also of earlier sessions, before ReadHeader. ReadHeader returns the payload
+// and how long the datagram was on its way. Snapshot has all that is known, such as OffsetUsec and
+// ErrorBound; its method Within says whether that may be relied on. Wait waits for that, and
+// SinceHeard says how long the peer has been silent. AppendEvent and ReadEvent carry the time of an
+// event in a payload, in 3 bytes.
 //
 // The package opens no socket, starts no goroutine and reads no clock. Only Wait and errors
 // allocate.
+//
+// # Inside a protocol of your own
+//
+// Make the header where packets are sealed, after retransmission, forward error correction and
+// pacing have chosen what to send, and a new one for each transmission. Put what names the
+// connection in front of it, since only the Link that it is for can read a header. A Link belongs
+// to a connection, not to an address. Several goroutines may handle the packets of one connection,
+// each with its own time of receipt.
+//
+// A recording of an earlier session under the same key is a replay, too. Send the peer's session
+// id back as an echo, and call ReadHeader only for datagrams that echo your own. Of all other
+// authenticated datagrams keep only the id, or neither end would begin. examples/seal/seal.go does
+// the same with a random challenge.
+//
+// Packets that were resent or recovered with their old header look slow, which does no harm. Drop
+// all packets that are over a minute old, since stamps repeat: one with a higher number came more
+// than a minute ago. A replay window that spans less than a minute refuses them anyway.
 //
 // # Wire format
 //
@@ -51,15 +68,6 @@
 // This is version 3 of the format, in which a MinDelta is the least delta since the one before.
 // Both ends need the same version: ReadHeader returns ErrVersion for a datagram of an older one,
 // and an end of version 2 refuses flag 4 as reserved.
-//
-// # Inside a protocol of your own
-//
-// Put the header where packets are sealed, below retransmission, forward error correction and
-// pacing, and make a new one for each transmission. Put what names the connection in front of it,
-// since only the Link that it is for can read a header. A Link belongs to a connection, not to an
-// address. Packets that were resent or recovered with their old header look slow, which does no
-// harm; like all others, drop them after a minute. Several goroutines may handle the packets of
-// one connection, each with its own time of receipt.
 package link
 
 import (
@@ -130,9 +138,10 @@ const (
 // first use. All methods may be called from any goroutine at any time.
 //
 // Keep one Link for each connection. For the next connection take a new one, or call Reset. If
-// the peer restarts without a new connection, the Link notices that and resets itself. All times
-// are readings of one monotonic clock in microseconds, such as that of package clock:
-// clock.Received for the time at which a datagram arrived, clock.Now for all others.
+// the peer restarts without a new connection, call Reset when your protocol tells you, as by a new
+// session id; otherwise the Link notices after some datagrams, and resets itself. All times are
+// readings of one monotonic clock in microseconds, such as that of package clock: clock.Received
+// for the time at which a datagram arrived, clock.Now for all others.
 type Link struct {
 	sync timesync.TimeSynchronizer // written under mu
 
@@ -503,6 +512,10 @@ func parse(b []byte) (h header, payload []byte, err error) {
 
 // Reset forgets the peer, as for a new connection. Snapshot.Steps goes on counting; if the offset
 // was known, Reset counts as a step.
+//
+// Call it also after this machine slept while its clock stood still, once what waited in the socket
+// is dropped; see clock.SleepWatch. Until then the time is wrong by the sleep, although Within is
+// nil. Without Reset the first datagrams mend the time, but Within fails for timesync.SettleTime.
 func (l *Link) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
