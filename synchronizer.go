@@ -2857,20 +2857,15 @@ func (w *way) heights(d int, c *clock, room *[maxPoints]point) []point {
 
 // slope returns what the points say of the rate of the clock.
 func (w *way) slope(d int, c *clock, resolution float64) gaussian {
+	// Gates pass what lies near the floor. So once a few points lie on a wrong line by chance, more
+	// of them on that line prove nothing, until points of longer spans lie there, too.
+	buckets := w.spacing / bucketTime
+	atFirst := float64(w.n) / 2 * w.spread / (buckets * buckets)
 	var room [maxPoints]point
-	heights := w.heights(d, c, &room)
-	slope, span := secant(heights)
-	low, third, mean := residuals(heights, slope)
-	const halfUnit = 1 << (ts24Shift - 1) // of a stamp, which no fit removes
-	noise := max(max(2*(third-low), mean*4/5)+halfUnit, resolution/2)
+	slope, variance := likelySlope(w.heights(d, c, &room), max(atFirst, resolution))
 	// The fewer points there are, the less they show how far they scatter.
-	noise *= 1 + fitPoints/float64(w.n)
-	// A few points may lie on a line by chance.
-	// rule: the spread is noise at first
-	if w.spacing == bucketTime {
-		noise = max(noise, 1.25*maxPoints*w.spread/float64(w.n))
-	}
-	return gaussian{c.skew + sign(d)*slope, noise * noise / (span * span)}
+	unknown := 1 + fitPoints/float64(w.n)
+	return gaussian{c.skew + sign(d)*slope, unknown * unknown * variance}
 }
 
 // tilt lays the floor after the skew changed: below its points. If there are few, they may all be
@@ -2903,7 +2898,7 @@ func (w *way) tilt(d int, c *clock, change float64) {
 func (w *way) learnTypical(d int, c *clock) {
 	var room [maxPoints]point
 	heights := w.heights(d, c, &room)
-	_, _, w.meanResidual = residuals(heights, 0)
+	w.meanResidual = meanHeight(heights, 0)
 	if float64(w.late.by) >= 2*w.meanResidual {
 		return
 	}
@@ -2915,21 +2910,17 @@ func (w *way) learnTypical(d int, c *clock) {
 	}
 }
 
-// residuals returns the heights of the lowest and the third lowest point above the line with that
-// slope through 0, and the mean height of all points above the lowest.
-func residuals(points []point, slope float64) (low, third, mean float64) {
-	low = infinite
-	next := infinite
-	third = infinite
+// meanHeight returns the mean height of the points above a floor that has that slope and touches
+// the lowest of them.
+func meanHeight(points []point, slope float64) float64 {
+	low := infinite
 	sum := 0.0
 	for _, p := range points {
 		y := p.delta - slope*p.x
-		third = min(third, max(next, y))
-		next = min(next, max(low, y))
 		low = min(low, y)
 		sum += y
 	}
-	return low, third, sum/float64(len(points)) - low
+	return sum/float64(len(points)) - low
 }
 
 // wobble returns the mean distance of the points from the chords between their neighbours. A clock
@@ -2948,41 +2939,90 @@ func wobble(points []point) float64 {
 // median returns the middle one of three.
 func median(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }
 
-// secant returns the slope of the lower convex hull of the points over the middle half of
-// their span, and the span. The hull is that of Moon, Skelly and Towsley (1999); taking the middle
-// half smooths it.
-func secant(points []point) (slope, span float64) {
-	first := points[0].x
-	last := points[len(points)-1].x
-	span = last - first
-	from := first + span/4
-	to := last - span/4
-	var lowFrom, lowTo float64 // the hull there
-	for p := 0; p < len(points)-1 && points[p].x <= to; {
-		// The next corner is the point with the least slope from p. Products compare slopes faster
-		// than quotients do.
-		x := points[p].x
-		y := points[p].delta
-		next := p + 1
-		run := points[next].x - x
-		fall := points[next].delta - y
-		for i := p + 2; i < len(points); i++ {
-			dx := points[i].x - x
-			dy := points[i].delta - y
-			if dy*run <= fall*dx {
-				next = i
-				run = dx
-				fall = dy
-			}
-		}
-		least := fall / run
-		if x <= from {
-			lowFrom = y + least*(from-x)
-		}
-		lowTo = y + least*(to-x)
+// edge is one of the lower convex hull of the points (Moon, Skelly and Towsley 1999): a floor that
+// turns below them leaves one point there and touches the next.
+type edge struct {
+	slope float64
+	total float64 // us: the sum of the heights of all points above a floor with that slope
+}
+
+// likelySlope returns the mean and the variance of the slope of the floor below the points, over
+// all slopes, each with its likelihood.
+//
+// Most datagrams wait for little and few for long: heights are exponential. So the likelihood of a
+// slope is exp(-total/usual), where usual is the mean height, which is leastUsual or more. Between
+// two edges the floor touches one point, and the total changes in proportion to the slope.
+func likelySlope(points []point, leastUsual float64) (mean, variance float64) {
+	n := float64(len(points))
+	least := infinite
+	var room [maxPoints + 1]edge
+	edges := room[:1]
+	for p := 0; p < len(points)-1; {
+		next, slope := nextCorner(points, p)
+		total := n * meanHeight(points, slope)
+		least = min(least, total)
+		edges = append(edges, edge{slope, total})
 		p = next
 	}
-	return (lowTo - lowFrom) / (span / 2), span
+	const halfUnit = 1 << (ts24Shift - 1)          // of a stamp, which no fit removes
+	usual := max(least/(n-2)+halfUnit, leastUsual) // the floor was fitted to two of the points
+	// Beyond its last edge the floor turns about an end until nothing is likely.
+	const nothing = 40 // e^-40
+	sumX := 0.0
+	for _, p := range points {
+		sumX += p.x
+	}
+	first := edges[1]
+	first.total += nothing * usual
+	first.slope -= nothing * usual / (sumX - n*points[0].x)
+	last := edges[len(edges)-1]
+	last.total += nothing * usual
+	last.slope += nothing * usual / (n*points[len(points)-1].x - sumX)
+	edges[0] = first
+	edges = append(edges, last)
+
+	var weights, sum, squares float64
+	for i := 1; i < len(edges); i++ {
+		likelier := edges[i-1]
+		other := edges[i]
+		if likelier.total > other.total {
+			likelier, other = other, likelier
+		}
+		weight, way, spread := decay((other.total - likelier.total) / usual)
+		width := other.slope - likelier.slope
+		weight *= abs(width) * math.Exp((least-likelier.total)/usual)
+		slope := likelier.slope + way*width
+		weights += weight
+		sum += weight * slope
+		squares += weight * (slope*slope + spread*width*width)
+	}
+	mean = sum / weights
+	return mean, squares/weights - mean*mean
+}
+
+// decay returns the integral, the mean and the variance of the density exp(-z t), t from 0 to 1.
+func decay(z float64) (integral, mean, variance float64) {
+	if z < 1e-3 { // it is constant, and the differences below would have no digits left
+		return 1, 1. / 2, 1. / 12
+	}
+	lost := -math.Expm1(-z)
+	rest := 1 - lost
+	return lost / z, 1/z - rest/lost, 1/(z*z) - rest/(lost*lost)
+}
+
+// nextCorner returns the corner of the lower convex hull that follows the one at p, and the slope
+// of the edge between them: the least slope to any later point.
+func nextCorner(points []point, p int) (next int, slope float64) {
+	next = p + 1
+	slope = infinite
+	for i := p + 1; i < len(points); i++ {
+		to := (points[i].delta - points[p].delta) / (points[i].x - points[p].x)
+		if to <= slope {
+			next = i
+			slope = to
+		}
+	}
+	return next, slope
 }
 
 // ---- Coarse clocks ----

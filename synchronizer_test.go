@@ -26,32 +26,45 @@ import (
 
 // ---- The parts, each by itself ----
 
-// TestHull: the secant of the lower hull is that which the definition gives: at each time the hull
-// is the lowest line between any two points around it.
-func TestHull(t *testing.T) {
-	for seed := range uint64(2000) {
+// TestLikelySlope: the mean and the variance of the slope are those that a sum over many slopes
+// gives, each with its likelihood by the definition: heights are exponential above a floor that
+// touches the lowest point.
+func TestLikelySlope(t *testing.T) {
+	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 'h'))
 		points := make([]point, fitPoints+rng.IntN(maxPoints-fitPoints+1))
-		x, jitter := -1e8*rng.Float64(), math.Exp(10*rng.Float64())
+		x := -1e8 * rng.Float64()
+		jitter := math.Exp(10 * rng.Float64())
 		for i := range points {
-			x += 1 + rng.ExpFloat64()*1e6
+			x += 1e3 + rng.ExpFloat64()*1e6
 			points[i] = point{x, rng.ExpFloat64() * jitter}
 		}
-		first, last := points[0].x, points[len(points)-1].x
-		hull := func(at float64) float64 {
-			low := math.Inf(1)
-			for _, p := range points {
-				for _, q := range points {
-					if p.x < q.x && p.x <= at && at <= q.x {
-						low = min(low, p.delta+(at-p.x)/(q.x-p.x)*(q.delta-p.delta))
-					}
+		slope, variance := likelySlope(points, 0)
+		n := float64(len(points))
+		least := math.Inf(1)
+		for _, p := range points {
+			for _, q := range points {
+				if p.x < q.x {
+					least = min(least, n*meanHeight(points, (q.delta-p.delta)/(q.x-p.x)))
 				}
 			}
-			return low
 		}
-		want := (hull(last-(last-first)/4) - hull(first+(last-first)/4)) / ((last - first) / 2)
-		if slope, span := secant(points); math.Abs(slope-want) > 1e-7*jitter/span || span != last-first {
-			t.Fatalf("seed %d: slope %v over %v us, want %v; %v", seed, slope, span, want, points)
+		usual := least/(n-2) + 4
+		var weights, sum, squares float64
+		const steps = 20000
+		for i := -steps; i <= steps; i++ {
+			d := 12 * math.Sqrt(variance) * float64(i) / steps
+			weight := math.Exp((least - n*meanHeight(points, slope+d)) / usual)
+			weights += weight
+			sum += weight * d
+			squares += weight * d * d
+		}
+		off := sum / weights / math.Sqrt(variance)
+		ratio := squares / weights / variance
+		if math.Abs(off) > 0.01 || math.Abs(ratio-1) > 0.02 {
+			const format = "seed %d: slope %v is off by %v standard deviations, " +
+				"variance %v is 1/%v of the true one; %v"
+			t.Fatalf(format, seed, slope, off, variance, ratio, points)
 		}
 	}
 }

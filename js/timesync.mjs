@@ -3658,20 +3658,15 @@ class Way {
 	 * @param {number} resolution us
 	 */
 	slope(way, clock, resolution) {
+		// Gates pass what lies near the floor. So once a few points lie on a wrong line by chance,
+		// more of them on that line prove nothing, until points of longer spans lie there, too.
 		const heights = this.heights(way, clock);
-		const {slope, span} = secant(heights);
-		const {low, third, mean} = residuals(heights, slope);
-		const halfUnit = 4; // us: of a stamp, which no fit removes
-		const scatter = Math.max(2 * (third - low), mean * 4 / 5);
-		let noise = Math.max(scatter + halfUnit, resolution / 2);
+		const buckets = this.points.spacing / bucketTime;
+		const atFirst = heights.length / 2 * this.spread / (buckets * buckets);
+		const {mean, variance} = likelySlope(heights, Math.max(atFirst, resolution));
 		// The fewer points there are, the less they show how far they scatter.
-		noise *= 1 + fitPoints / heights.length;
-		// A few points may lie on a line by chance.
-		// rule: the spread is noise at first
-		if (this.points.spacing === bucketTime) {
-			noise = Math.max(noise, 1.25 * maxPoints * this.spread / heights.length);
-		}
-		return new Gaussian(clock.skew + signOf(way) * slope, noise * noise / (span * span));
+		const unknown = 1 + fitPoints / heights.length;
+		return new Gaussian(clock.skew + signOf(way) * mean, unknown * unknown * variance);
 	}
 
 	/**
@@ -3709,7 +3704,7 @@ class Way {
 	learnTypical(way, clock) {
 		const {points, typical} = this;
 		const heights = this.heights(way, clock);
-		points.meanResidual = residuals(heights, 0).mean;
+		points.meanResidual = meanHeight(heights, 0);
 		if (this.late.by >= 2 * points.meanResidual) {
 			return;
 		}
@@ -3915,15 +3910,15 @@ class Points {
 }
 
 /**
- * Returns the heights of the lowest and the third lowest point above the line with that slope
- * through 0, and the mean height of all points above the lowest.
+ * Returns the mean height of the points above a floor that has that slope and touches the lowest of
+ * them.
  * @param {Point[]} points
  * @param {number} slope
  */
-function residuals(points, slope) {
-	const heights = points.map(p => p.delta - slope * p.x).sort((a, b) => a - b);
-	const mean = heights.reduce((sum, y) => sum + y, 0) / heights.length;
-	return {low: heights[0], third: heights[2], mean: mean - heights[0]};
+function meanHeight(points, slope) {
+	const heights = points.map(p => p.delta - slope * p.x);
+	const sum = heights.reduce((sum, y) => sum + y, 0);
+	return sum / heights.length - Math.min(...heights);
 }
 
 /**
@@ -3942,38 +3937,106 @@ function wobble(points) {
 }
 
 /**
- * Returns the slope of the lower convex hull of the points over the middle half of their span, and
- * the span. The hull is that of Moon, Skelly and Towsley (1999); taking the middle half smooths
- * it.
- * @param {Point[]} points
+ * An edge of the lower convex hull of the points (Moon, Skelly and Towsley 1999): a floor that
+ * turns below them leaves one point there and touches the next.
+ * @typedef {object} Edge
+ * @property {number} slope
+ * @property {number} total us: the sum of the heights of all points above a floor with that slope
  */
-function secant(points) {
-	const first = points[0].x;
-	const last = points[points.length - 1].x;
-	const span = last - first;
-	const from = first + span / 4;
-	const to = last - span / 4;
-	let lowFrom = 0; // the hull there
-	let lowTo = 0;
-	for (let p = 0; p < points.length - 1 && points[p].x <= to;) {
-		// The next corner is the point with the least slope from p.
-		const {x, delta} = points[p];
-		let next = p + 1;
-		let least = Infinity;
-		for (let i = p + 1; i < points.length; i++) {
-			const slope = (points[i].delta - delta) / (points[i].x - x);
-			if (slope <= least) {
-				least = slope;
-				next = i;
-			}
-		}
-		if (x <= from) {
-			lowFrom = delta + least * (from - x);
-		}
-		lowTo = delta + least * (to - x);
+
+/**
+ * Returns the mean and the variance of the slope of the floor below the points, over all slopes,
+ * each with its likelihood.
+ *
+ * Most datagrams wait for little and few for long: heights are exponential. So the likelihood of a
+ * slope is exp(-total/usual), where usual is the mean height, which is leastUsual or more. Between
+ * two edges the floor touches one point, and the total changes in proportion to the slope.
+ * @param {Point[]} points
+ * @param {number} leastUsual us
+ */
+function likelySlope(points, leastUsual) {
+	const n = points.length;
+	let least = Infinity;
+	/** @type {Edge[]} */
+	const edges = [];
+	for (let p = 0; p < n - 1;) {
+		const {next, slope} = nextCorner(points, p);
+		const total = n * meanHeight(points, slope);
+		least = Math.min(least, total);
+		edges.push({slope, total});
 		p = next;
 	}
-	return {slope: (lowTo - lowFrom) / (span / 2), span};
+	const halfUnit = 4; // us: of a stamp, which no fit removes
+	const usual = Math.max(least / (n - 2) + halfUnit, leastUsual); // the floor fits two points
+	// Beyond its last edge the floor turns about an end until nothing is likely.
+	const nothing = 40; // e^-40
+	const sumX = points.reduce((sum, p) => sum + p.x, 0);
+	const first = edges[0];
+	const last = edges[edges.length - 1];
+	edges.unshift({
+		slope: first.slope - nothing * usual / (sumX - n * points[0].x),
+		total: first.total + nothing * usual,
+	});
+	edges.push({
+		slope: last.slope + nothing * usual / (n * points[n - 1].x - sumX),
+		total: last.total + nothing * usual,
+	});
+
+	let weights = 0;
+	let sum = 0;
+	let squares = 0;
+	for (let i = 1; i < edges.length; i++) {
+		let likelier = edges[i - 1];
+		let other = edges[i];
+		if (likelier.total > other.total) {
+			[likelier, other] = [other, likelier];
+		}
+		const {integral, mean, variance} = decay((other.total - likelier.total) / usual);
+		const width = other.slope - likelier.slope;
+		const weight = integral * Math.abs(width) * Math.exp((least - likelier.total) / usual);
+		const slope = likelier.slope + mean * width;
+		weights += weight;
+		sum += weight * slope;
+		squares += weight * (slope * slope + variance * width * width);
+	}
+	const mean = sum / weights;
+	return {mean, variance: squares / weights - mean * mean};
+}
+
+/**
+ * Returns the integral, the mean and the variance of the density exp(-z t), t from 0 to 1.
+ * @param {number} z
+ */
+function decay(z) {
+	if (z < 1e-3) { // it is constant, and the differences below would have no digits left
+		return {integral: 1, mean: 1 / 2, variance: 1 / 12};
+	}
+	const lost = -Math.expm1(-z);
+	const rest = 1 - lost;
+	return {
+		integral: lost / z,
+		mean: 1 / z - rest / lost,
+		variance: 1 / (z * z) - rest / (lost * lost),
+	};
+}
+
+/**
+ * Returns the corner of the lower convex hull that follows the one at p, and the slope of the edge
+ * between them: the least slope to any later point.
+ * @param {Point[]} points
+ * @param {number} p
+ */
+function nextCorner(points, p) {
+	let next = p + 1;
+	let slope = Infinity;
+	for (let i = p + 1; i < points.length; i++) {
+		const to = (points[i].delta - points[p].delta) / (points[i].x - points[p].x);
+		if (to <= slope) {
+			next = i;
+			slope = to;
+		}
+	}
+	return {next, slope};
 }
 
 // ---- Coarse clocks ----

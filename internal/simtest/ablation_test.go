@@ -78,7 +78,6 @@ var rules = []rule{
 	{name: "the first bucket need not be over"},
 	{name: "what lasts is no queue"},
 	{name: "spans double"},
-	{name: "the spread is noise at first"},
 	{"both clocks may be coarse", `return .*`, `return 0`},
 }
 
