@@ -97,7 +97,8 @@ func (g *Client) setBack(byUsec uint64) {
 // Follow lets the client follow another remote clock: a fresh synchronizer for a new connection,
 // to the same server or to another. The clocks run on until the first Welcome of that server. If
 // its epoch is the present one, they are corrected as after any silence. Any other epoch, later or
-// earlier, replaces the present one. The error says that remote is nil.
+// earlier, replaces the present one. A stopped client follows it from the next Start on. The error
+// says that remote is nil.
 func (g *Client) Follow(remote RemoteClock) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -134,9 +135,10 @@ func (g *Client) SetBuffers(client, server time.Duration) error {
 //
 // The error is ErrMessage, or ErrEpoch. ErrEpoch is returned while the client is stopped, for a
 // Welcome that a later one overtook, and for an epoch that is over or earlier, unless nothing else
-// has come for 3 s. A later Advance may still believe an earlier epoch in which the client never
-// was. While very many events wait for an Advance, a Welcome that would add to them is ignored,
-// and counted in Stats.EventsLost; the server repeats it.
+// has come for 3 s. Ignore it: it is normal at a join and after a hang. A later Advance may still
+// believe an earlier epoch in which the client never was. While very many events wait for an
+// Advance, a Welcome that would add to them is ignored, and counted in Stats.EventsLost; the server
+// repeats it.
 func (g *Client) OnWelcome(w Welcome, nowUsec uint64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

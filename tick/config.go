@@ -56,9 +56,10 @@ type Config struct {
 	MaxTicks int     // ticks in an Advance at most; zero is 8
 	CatchUp  CatchUp // what to do with the others; CatchUpKeep by default
 
-	// StallThreshold is the time between two calls of Advance beyond which it is a
-	// stall: the ticks of that time are skipped, except the last. Zero is 1 s,
-	// negative is never.
+	// StallThreshold is the time between two calls of Advance beyond which it is a stall: the
+	// ticks of that time are skipped, except the last. Zero is 1 s, negative is never. So at 60 Hz
+	// and by default, all ticks of a pause of 0.9 s run, at most MaxTicks in each Advance. Of 1.1 s
+	// only the last one runs.
 	StallThreshold time.Duration
 
 	// Accept takes messages of ticks from AcceptBehind before the server clock to AcceptAhead

@@ -33,8 +33,8 @@
 //		"now", clocks.SharedTime.Tick(),
 //		"play", clocks.PredictedTime.Tick())
 //
-// It sends no inputs and no states; examples/game is a whole game, and examples/game/server.go its
-// server.
+// It sends no inputs and no states. The examples Server and Client show more of each end.
+// examples/game is a whole game; its programs import folders below internal, so copy parts of it.
 //
 // # Three clocks
 //
@@ -79,8 +79,11 @@
 // 25 %. If several states in a row are late, ServerTime stands still until they are in time.
 // Client.Timing says how the clocks are set and how much comes late, for logs.
 //
-// A path that stops, or a server, changes no buffer if it does so every 5 s or more seldom. A
-// server that is behind with its ticks says so in its Welcomes (Debt); send one with each state
+// A path that stops, or a server, changes no buffer if it does so every 5 s or more seldom, and
+// what was held up comes at one moment or in order. Inputs that overtake each other after a stop
+// often move PredictedTime ahead by a part of that stop. It comes back within some seconds.
+//
+// A server that is behind with its ticks says so in its Welcomes (Debt); send one with each state
 // then. The states are late because of the server, and count for nothing for up to 3 s.
 //
 // The lead also has the length of the client's frames, since a tick is played by the frame after
@@ -147,7 +150,7 @@
 // which the client removes a multiple of 67.1 s from a TimeSynchronizer that was given no Anchor.
 //
 // No tick runs before the client is synchronized, and that takes datagrams both ways. So a client
-// that sends in its Tick handler also sends without ticks, four times a second, while Snapshot
+// that sends in its Tick handler must also send outside of it, four times a second, while Snapshot
 // knows nothing. A Welcome has 36 to 173 bytes and must be read whole: put it last in a datagram,
 // or its length before it. Both sides need the same version of the messages: one of another
 // version is ErrVersion.

@@ -56,9 +56,12 @@ const (
 	// EventStepped: the clocks jumped, the predicted one by By. The ticks First to Last never run
 	// or, if Again is set, run again.
 	EventStepped
-	// EventStalled: the time By passed between two calls of Advance. First to Last never run.
+	// EventStalled: the time By passed between two calls of Advance. First to Last never run here.
+	// Clients play the ticks that a server skips, and nothing tells them of it: tell them in your
+	// state, or set StallThreshold to -1 with CatchUpRunAll.
 	EventStalled
-	// EventSkipped: the CatchUp policy left out First to Last, which never run.
+	// EventSkipped: the CatchUp policy left out First to Last, which never run here. Clients are
+	// not told of these, either.
 	EventSkipped
 	// EventLost, on a client: the remote clock is no longer known. The clocks run on.
 	EventLost

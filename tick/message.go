@@ -18,7 +18,7 @@ var (
 	ErrVersion = errors.New("tick: message of another version")
 	// ErrEpoch says that a message is out of date, and was ignored. A later one of the same epoch
 	// has come, or its epoch is not the present one. Before Start and after Stop there is no
-	// present epoch.
+	// present epoch. It is normal at a join and after a hang: go on with the next message.
 	ErrEpoch = errors.New("tick: message is out of date")
 )
 

@@ -154,7 +154,8 @@ func (g *Server) OnHello(peer uint64, h Hello) error {
 //	false  true   too late: tick n was run or skipped. Announce soon, see there
 //	false  false  drop it: of another epoch, or not within Config.AcceptBehind and AcceptAhead
 //
-// A second input for the same tick gets the same answer; which one to keep is up to the game. An
+// It came early by int64(start - nowUsec), where start is the result of StartUsec(n, nowUsec). A
+// second input for the same tick gets the same answer; which one to keep is up to the game. An
 // input in time need not be played: after a stall ticks are skipped. To count what was played,
 // count in the Tick handler.
 //
@@ -226,8 +227,8 @@ type PeerTiming struct {
 	Silent    bool // that is longer ago than 3 s
 }
 
-// Peer returns how well the inputs of a peer come in time. ok is false if there was neither a
-// Hello nor an input of it since Start, or since Forget.
+// Peer returns how well the inputs of a peer come in time; AcceptInput says how early one came. ok
+// is false if there was neither a Hello nor an input of it since Start, or since Forget.
 func (g *Server) Peer(peer uint64) (t PeerTiming, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
