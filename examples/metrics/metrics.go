@@ -7,7 +7,7 @@
 //	collector := metrics.New(clock.Now)
 //	prometheus.MustRegister(collector)
 //	http.Handle("/metrics", promhttp.Handler()) // of client_golang, for Prometheus to scrape
-//	peer := collector.Add("player 3", &connection) // a link.Link, ping.Clock or TimeSynchronizer
+//	peer := collector.Add("seat 3", &connection) // a link.Link, ping.Clock or TimeSynchronizer
 //	payload, delay, ok, err := connection.ReadHeader(datagram, clock.Received())
 //	if ok {
 //		peer.DelayIn(delay)

@@ -71,6 +71,7 @@ func TestScrape(t *testing.T) {
 		t.Errorf("promlint: %v, %v", problems, err)
 	}
 	text := scrape(t, c)
+	t.Logf("what Prometheus reads:\n%s", text)
 	for _, want := range []string{
 		`timesync_offset_seconds{peer="known"} 3`,
 		`timesync_min_delay_seconds{direction="in",peer="known"} 0.0`,
@@ -99,6 +100,33 @@ func TestScrape(t *testing.T) {
 	want := `timesync_state{peer="known",state="silent"} 1`
 	if !strings.Contains(scrape(t, c), want) {
 		t.Errorf("after 20 s of silence %s is missing", want)
+	}
+}
+
+// TestDocument: the README has the package's example, and names all that is scraped.
+func TestDocument(t *testing.T) {
+	b, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := string(b)
+	source, err := os.ReadFile("metrics.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(source), "\n//\n//\t")
+	code, _, _ = strings.Cut(code, "\n//\n")
+	code = strings.ReplaceAll(code, "\n//\t", "\n")
+	if !strings.Contains(readme, "```go\n"+code+"\n```") {
+		t.Errorf("README.md lacks this code of metrics.go:\n%s", code)
+	}
+	c := New(func() uint64 { return until })
+	c.Add("known", known()).DelayIn(delay * time.Microsecond)
+	families := regexp.MustCompile(`(?m)^# TYPE timesync_(\w+)`)
+	for _, name := range families.FindAllStringSubmatch(scrape(t, c), -1) {
+		if !strings.Contains(readme, "`"+name[1]+"`") {
+			t.Errorf("README.md lacks `%s`", name[1])
+		}
 	}
 }
 
