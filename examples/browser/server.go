@@ -142,7 +142,7 @@ func (s *server) routes() http.Handler {
 		_ = json.NewEncoder(w).Encode(s.greeting) // the page sees what is wrong
 	})
 	mux.HandleFunc("GET /play", s.onWebSocket)
-	mux.HandleFunc("GET /events", s.onDashboard)
+	mux.Handle("GET /events", &events{s.clock.Now, s.clock.Received, s.ctx})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store") // the page and the server belong together
