@@ -240,7 +240,7 @@ func printAblation(t *testing.T, source string) {
 			with += fmt.Sprintf(" %8.4g", whole.mean(c.name))
 		}
 	}
-	t.Logf("-seed.first %d; with all rules, then without/with\n%-54s%s\n%-54s%s",
+	t.Logf("-seed.first %d; with all rules, most in us, then without/with\n%-54s%s\n%-54s%s",
 		*seedFirst, "without the rule", header, "(with all rules)", with)
 	match := regexp.MustCompile(*ablationRule)
 	for _, r := range rules {
