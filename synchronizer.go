@@ -170,12 +170,12 @@ func (s *TimeSynchronizer) notice(x float64, localUsec uint64) {
 		s.both.outgoing = outgoing{}
 	}
 	b := &s.bucket
-	if b.fresh.first < none {
-		delta := s.both.delta(in, x) + float64(b.fresh.first)
+	if b.fresh.least < none {
+		delta := s.both.delta(in, x) + float64(b.fresh.least)
 		s.both.outgoing.note(delta, x, s.both.clock.skew)
 		s.minimum.take(NewCounter24(uint64(int64(delta))>>ts24Shift), localUsec)
-		b.two.add(b.fresh.first)
-		b.two.add(b.fresh.second)
+		b.two.add(b.fresh.least)
+		b.two.add(b.fresh.next)
 		b.fresh = noneYet
 	}
 }
@@ -428,7 +428,7 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()
 //     returns 0. The peer takes a number that arrives twice within a second as one report, so
 //     several goroutines may read and send reports.
 //   - A report that is lost, or that is read and not sent, loses the least delta of its own
-//     interval and nothing else. If you read a report each second, the peer misses one second.
+//     interval and nothing else: with one report a second, that second.
 //   - After the local clock was set back, or ahead by hours, the result is 0 until the next
 //     datagram, since nobody knows how old the last one is.
 //
@@ -1340,7 +1340,7 @@ func (a *association) learnResolution(d float64) {
 func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 	a.advance(x)
 	a.outliers.endBucket()
-	if b.two.first == none {
+	if b.two.least == none {
 		return false // there were only early outliers
 	}
 	s := &sample{
@@ -1348,11 +1348,11 @@ func (a *association) endBucket(x float64, b *bucket) (congested bool) {
 		to:    x,
 		since: b.from,
 		at:    b.from + bucketTime/2,
-		least: float64(b.two.first),
+		least: float64(b.two.least),
 		next:  infinite,
 	}
 	if !b.single() {
-		s.next = float64(b.two.second)
+		s.next = float64(b.two.next)
 	}
 	congested = a.take(in, s)
 	if !congested && b.many() {
@@ -1398,8 +1398,8 @@ func (a *association) fall(d int, x, by float64) {
 	// Where the round trip is negative already, one way has not shown an earlier clock step.
 	wasNegative := min(a.arbiter.reference, roundTrip) < -dead
 	if !a.peer.known || isPossible || wasNegative {
-		// No way becomes shorter than ever as the other one becomes longer. Where neither shows a
-		// rate, a wrong one could let both floors move for ever.
+		// No path makes one way shorter than it ever was while the other one becomes longer: the
+		// rate is wrong. Where no points show it, both floors would part for ever.
 		showsRate := a.ways[in].n >= fitPoints || a.ways[out].n >= fitPoints
 		isShorter := roundTrip+by < a.arbiter.reference-dead
 		isOtherLate := a.ways[1-d].congestedFor > 0
@@ -1519,7 +1519,7 @@ func (a *association) fit(d int, s *sample) {
 		return
 	}
 	// A floor that had to be lowered by more than noise has another slope than its points. Fewer
-	// than fitPoints tell no slope, but in warm-up they may all have queued.
+	// than fitPoints have no slope that could be wrong, but in warm-up all may have queued.
 	hasLine := w.n >= fitPoints || a.arbiter.warmingUp()
 	// rule: a line that sinks starts anew
 	if hasLine && w.loweredBy > w.lowerGate(w.lastNear, c.sigma, a.resolution.joint()) {
@@ -1537,7 +1537,8 @@ func (a *association) fit(d int, s *sample) {
 	}
 	a.dirty = true
 	if w.n < fitPoints {
-		// Clocks whose rates are not known drift apart by more in 10 s than most queues last.
+		// In 10 s clocks of unknown rates drift apart by more than most queues are high. So what
+		// is late after such a gap is no queue.
 		// rule: until its slope is known a floor is where it was seen
 		if silence > congestedTime && w.congestedFor == 0 {
 			w.raise(w.residual)
@@ -1554,7 +1555,8 @@ func (a *association) fit(d int, s *sample) {
 		drift := 4 * skewDrift * wait
 		c.prior.variance += drift * drift
 	}
-	// A burst between two silences is short, and its points show hardly any rate.
+	// A burst between two silences is short, and its points show hardly any rate. The silence
+	// shows all that prior knew, and since then.
 	// rule: a long silence measures the rate
 	if a.longSilence.teaches(x) && a.interval.event < a.longSilence.from && a.interval.checked() {
 		// Each floor is off by one scatter, and the offset is not better known than its bound says.
@@ -1583,6 +1585,7 @@ func (a *association) matchStep(x float64) {
 		}
 		l := a.look()
 		wasNegative := l.roundTrip < -l.deadBand
+		// A negative round trip waits for the way that has not shown the clock step yet.
 		opens := wasNegative && l.roundTrip+by > -l.deadBand
 		if opens && !a.arbiter.warmingUp() {
 			by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
@@ -2010,7 +2013,7 @@ func (c *clock) learn(i, o gaussian, lasts bool) (change float64) {
 			// rule: what no queue explains is the clock
 			if isPossible && (isCommon || !both && sinks && lasts) {
 				c.prior.variance = d * d
-			} else {
+			} else { // a queue: the points are off by d
 				points.variance = d * d
 				c.rejected = true
 			}
@@ -2095,7 +2098,7 @@ func (r *arbiter) isEarly() bool { return r.age < 2*settledTime }
 // its floor rose.
 func (r *arbiter) isLonger(d float64) bool {
 	// Queues and noise make a round trip longer, so the shorter one is that of the path.
-	// rule: a round trip that is well known is not a little longer
+	// rule: longer than a well known round trip is another one
 	return d > 0 && !r.isEarly() && !r.original
 }
 
@@ -2313,7 +2316,7 @@ type bucket struct {
 
 // fastest are the heights, in us, of the two fastest datagrams above the floor; none where there is
 // no such datagram.
-type fastest struct{ first, second int32 }
+type fastest struct{ least, next int32 }
 
 const none = math.MaxInt32
 
@@ -2321,9 +2324,8 @@ var noneYet = fastest{none, none}
 
 // add adds a datagram that is y us above the floor.
 func (f *fastest) add(y int32) {
-	first := f.first
-	f.first = min(first, y)
-	f.second = min(f.second, max(first, y))
+	f.next = min(f.next, max(f.least, y))
+	f.least = min(f.least, y)
 }
 
 const jitterBits = 4 // RFC 3550: the jitter moves by a sixteenth of each difference
@@ -2348,7 +2350,7 @@ func (b *bucket) measureJitter(y int32) {
 }
 
 // single reports whether fewer than two datagrams arrived.
-func (b *bucket) single() bool { return b.two.second == none }
+func (b *bucket) single() bool { return b.two.next == none }
 
 // many reports whether enough datagrams arrived that the two fastest differ little, even where a
 // path flaps.
@@ -2357,7 +2359,7 @@ func (b *bucket) many() bool { return b.count > fitPoints+1 }
 // rise says that the floor rose by d us.
 func (b *bucket) rise(d float64) {
 	b.last = int32(min(max(float64(b.last)-d, math.MinInt32/2), math.MaxInt32/2))
-	for _, y := range []*int32{&b.two.first, &b.two.second} {
+	for _, y := range []*int32{&b.two.least, &b.two.next} {
 		if *y < none {
 			*y = int32(min(max(float64(*y)-d, 0), none-1))
 		}
@@ -2635,7 +2637,7 @@ func (w *way) learnFirstSpread(b *bucket) {
 	// Until there is a spread the gates are too wide to see a clock step.
 	// rule: the first bucket need not be over
 	if w.spreads == 0 && b.count >= fitPoints && !b.single() {
-		w.spread = min(float64(b.two.second-b.two.first), second/2)
+		w.spread = min(float64(b.two.next-b.two.least), second/2)
 	}
 }
 
@@ -2812,8 +2814,9 @@ func (p *points) endSpan(x, slope, resolution float64) (added, evicted bool, wai
 // makeRoom drops points that are too old, or every second one. It reports whether any was too old.
 func (p *points) makeRoom(slope, resolution float64) (evicted bool) {
 	// A long window averages noise, a short one follows drift. Noise makes the slope wrong by
-	// about noise/window/points, which is noise*spacing/window^2. A drift of 0.00125 ppm a second
-	// makes it wrong by that times the window. At the best window, cubed here, both are equal.
+	// about noise/window/points, which is noise*spacing/window^2. Rates mostly drift by 0.00125
+	// ppm a second, skewDrift at the worst; that makes it wrong by as much times the window. At
+	// the best window, cubed here, both are equal.
 	spacing := max(p.spacing, p.list[0].age(p.end)/float64(max(p.n, 1))) // reports may be rarer
 	best := 800 * max(p.meanResidual, resolution/2) * spacing * second * second
 	longer := func(t float64) bool { return t > congestedTime && (t > longestWindow || t*t*t > best) }
@@ -3064,8 +3067,8 @@ func (r *resolution) joint() float64 {
 	if r.hits < surelyCoarse || r.guess <= hostJitter {
 		return 0
 	}
-	// A coarse clock ticks between two datagrams, not with them: its deltas are off by up to a
-	// tick.
+	// Beside a fine clock a coarse one has deltas of all sizes, and the fastest show the floor.
+	// Where both are coarse deltas are stairs, and each may be off by a tick.
 	return float64(r.guess) // rule: both clocks may be coarse
 }
 

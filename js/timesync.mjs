@@ -2841,7 +2841,7 @@ class Arbiter {
 	 */
 	isLonger(d) {
 		// Queues and noise make a round trip longer, so the shorter one is that of the path.
-		// rule: a round trip that is well known is not a little longer
+		// rule: longer than a well known round trip is another one
 		return d > 0 && !this.isEarly() && !this.original;
 	}
 
