@@ -814,6 +814,17 @@ export type Advance = {
     count: number;
 };
 /**
+ * An edge of the lower convex hull of the points (Moon, Skelly and Towsley 1999): a floor that
+ * turns below them leaves one point there and touches the next.
+ */
+export type Edge = {
+    slope: number;
+    /**
+     * us: the sum of the heights of all points above a floor with that slope
+     */
+    total: number;
+};
+/**
  * a datagram that was taken
  */
 export type Opened = {
