@@ -2324,8 +2324,9 @@ var noneYet = fastest{none, none}
 
 // add adds a datagram that is y us above the floor.
 func (f *fastest) add(y int32) {
-	f.next = min(f.next, max(f.least, y))
-	f.least = min(f.least, y)
+	least := f.least
+	f.least = min(least, y)
+	f.next = min(f.next, max(least, y))
 }
 
 const jitterBits = 4 // RFC 3550: the jitter moves by a sixteenth of each difference
@@ -2957,12 +2958,21 @@ type edge struct {
 // two edges the floor touches one point, and the total changes in proportion to the slope.
 func likelySlope(points []point, leastUsual float64) (mean, variance float64) {
 	n := float64(len(points))
+	sumX := 0.0
+	sumY := 0.0
+	for _, p := range points {
+		sumX += p.x
+		sumY += p.delta
+	}
 	least := infinite
 	var room [maxPoints + 1]edge
 	edges := room[:1]
 	for p := 0; p < len(points)-1; {
-		next, slope := nextCorner(points, p)
-		total := n * meanHeight(points, slope)
+		next := nextCorner(points, p)
+		x := points[p].x
+		y := points[p].delta
+		slope := (points[next].delta - y) / (points[next].x - x)
+		total := sumY - n*y - slope*(sumX-n*x)
 		least = min(least, total)
 		edges = append(edges, edge{slope, total})
 		p = next
@@ -2970,11 +2980,7 @@ func likelySlope(points []point, leastUsual float64) (mean, variance float64) {
 	const halfUnit = 1 << (ts24Shift - 1)          // of a stamp, which no fit removes
 	usual := max(least/(n-2)+halfUnit, leastUsual) // the floor was fitted to two of the points
 	// Beyond its last edge the floor turns about an end until nothing is likely.
-	const nothing = 40 // e^-40
-	sumX := 0.0
-	for _, p := range points {
-		sumX += p.x
-	}
+	const nothing = 28 // e^-28
 	first := edges[1]
 	first.total += nothing * usual
 	first.slope -= nothing * usual / (sumX - n*points[0].x)
@@ -2984,16 +2990,31 @@ func likelySlope(points []point, leastUsual float64) (mean, variance float64) {
 	edges[0] = first
 	edges = append(edges, last)
 
+	likelihood := func(e edge) float64 {
+		z := (e.total - least) / usual
+		if z > nothing {
+			return 0
+		}
+		return 1 + math.Expm1(-z) // which is the same on all systems; Exp is not
+	}
 	var weights, sum, squares float64
+	before := likelihood(edges[0])
 	for i := 1; i < len(edges); i++ {
 		likelier := edges[i-1]
 		other := edges[i]
+		most := before
+		rest := likelihood(other)
+		before = rest
 		if likelier.total > other.total {
 			likelier, other = other, likelier
+			most, rest = rest, most
 		}
-		weight, way, spread := decay((other.total - likelier.total) / usual)
+		if most < 1e-12 {
+			continue // rest would have no digits
+		}
+		weight, way, spread := decay((other.total-likelier.total)/usual, rest/most)
 		width := other.slope - likelier.slope
-		weight *= abs(width) * math.Exp((least-likelier.total)/usual)
+		weight *= abs(width) * most
 		slope := likelier.slope + way*width
 		weights += weight
 		sum += weight * slope
@@ -3004,28 +3025,31 @@ func likelySlope(points []point, leastUsual float64) (mean, variance float64) {
 }
 
 // decay returns the integral, the mean and the variance of the density exp(-z t), t from 0 to 1.
-func decay(z float64) (integral, mean, variance float64) {
+// rest is that density at 1.
+func decay(z, rest float64) (integral, mean, variance float64) {
 	if z < 1e-3 { // it is constant, and the differences below would have no digits left
 		return 1, 1. / 2, 1. / 12
 	}
-	lost := -math.Expm1(-z)
-	rest := 1 - lost
+	lost := 1 - rest
 	return lost / z, 1/z - rest/lost, 1/(z*z) - rest/(lost*lost)
 }
 
-// nextCorner returns the corner of the lower convex hull that follows the one at p, and the slope
-// of the edge between them: the least slope to any later point.
-func nextCorner(points []point, p int) (next int, slope float64) {
+// nextCorner returns the corner of the lower convex hull that follows the one at p: the point with
+// the least slope from it. Products compare slopes faster than quotients do.
+func nextCorner(points []point, p int) (next int) {
 	next = p + 1
-	slope = infinite
-	for i := p + 1; i < len(points); i++ {
-		to := (points[i].delta - points[p].delta) / (points[i].x - points[p].x)
-		if to <= slope {
+	run := points[next].x - points[p].x
+	rise := points[next].delta - points[p].delta
+	for i := p + 2; i < len(points); i++ {
+		dx := points[i].x - points[p].x
+		dy := points[i].delta - points[p].delta
+		if dy*run <= rise*dx {
 			next = i
-			slope = to
+			run = dx
+			rise = dy
 		}
 	}
-	return next, slope
+	return next
 }
 
 // ---- Coarse clocks ----

@@ -3956,12 +3956,16 @@ function wobble(points) {
  */
 function likelySlope(points, leastUsual) {
 	const n = points.length;
+	const sumX = points.reduce((sum, p) => sum + p.x, 0);
+	const sumY = points.reduce((sum, p) => sum + p.delta, 0);
 	let least = Infinity;
 	/** @type {Edge[]} */
 	const edges = [];
 	for (let p = 0; p < n - 1;) {
-		const {next, slope} = nextCorner(points, p);
-		const total = n * meanHeight(points, slope);
+		const next = nextCorner(points, p);
+		const {x, delta: y} = points[p];
+		const slope = (points[next].delta - y) / (points[next].x - x);
+		const total = sumY - n * y - slope * (sumX - n * x);
 		least = Math.min(least, total);
 		edges.push({slope, total});
 		p = next;
@@ -3969,8 +3973,7 @@ function likelySlope(points, leastUsual) {
 	const halfUnit = 4; // us: of a stamp, which no fit removes
 	const usual = Math.max(least / (n - 2) + halfUnit, leastUsual); // the floor fits two points
 	// Beyond its last edge the floor turns about an end until nothing is likely.
-	const nothing = 40; // e^-40
-	const sumX = points.reduce((sum, p) => sum + p.x, 0);
+	const nothing = 28; // e^-28
 	const first = edges[0];
 	const last = edges[edges.length - 1];
 	edges.unshift({
@@ -3982,18 +3985,29 @@ function likelySlope(points, leastUsual) {
 		total: last.total + nothing * usual,
 	});
 
+	const likelihoods = edges.map(({total}) => {
+		const z = (total - least) / usual;
+		return z > nothing ? 0 : 1 + Math.expm1(-z);
+	});
 	let weights = 0;
 	let sum = 0;
 	let squares = 0;
 	for (let i = 1; i < edges.length; i++) {
 		let likelier = edges[i - 1];
 		let other = edges[i];
+		let most = likelihoods[i - 1];
+		let rest = likelihoods[i];
 		if (likelier.total > other.total) {
 			[likelier, other] = [other, likelier];
+			[most, rest] = [rest, most];
 		}
-		const {integral, mean, variance} = decay((other.total - likelier.total) / usual);
+		if (most < 1e-12) {
+			continue; // rest would have no digits
+		}
+		const z = (other.total - likelier.total) / usual;
+		const {integral, mean, variance} = decay(z, rest / most);
 		const width = other.slope - likelier.slope;
-		const weight = integral * Math.abs(width) * Math.exp((least - likelier.total) / usual);
+		const weight = integral * Math.abs(width) * most;
 		const slope = likelier.slope + mean * width;
 		weights += weight;
 		sum += weight * slope;
@@ -4006,13 +4020,13 @@ function likelySlope(points, leastUsual) {
 /**
  * Returns the integral, the mean and the variance of the density exp(-z t), t from 0 to 1.
  * @param {number} z
+ * @param {number} rest that density at 1
  */
-function decay(z) {
+function decay(z, rest) {
 	if (z < 1e-3) { // it is constant, and the differences below would have no digits left
 		return {integral: 1, mean: 1 / 2, variance: 1 / 12};
 	}
-	const lost = -Math.expm1(-z);
-	const rest = 1 - lost;
+	const lost = 1 - rest;
 	return {
 		integral: lost / z,
 		mean: 1 / z - rest / lost,
@@ -4021,22 +4035,25 @@ function decay(z) {
 }
 
 /**
- * Returns the corner of the lower convex hull that follows the one at p, and the slope of the edge
- * between them: the least slope to any later point.
+ * Returns the corner of the lower convex hull that follows the one at p: the point with the least
+ * slope from it.
  * @param {Point[]} points
  * @param {number} p
  */
 function nextCorner(points, p) {
 	let next = p + 1;
-	let slope = Infinity;
-	for (let i = p + 1; i < points.length; i++) {
-		const to = (points[i].delta - points[p].delta) / (points[i].x - points[p].x);
-		if (to <= slope) {
+	let run = points[next].x - points[p].x;
+	let rise = points[next].delta - points[p].delta;
+	for (let i = p + 2; i < points.length; i++) {
+		const dx = points[i].x - points[p].x;
+		const dy = points[i].delta - points[p].delta;
+		if (dy * run <= rise * dx) {
 			next = i;
-			slope = to;
+			run = dx;
+			rise = dy;
 		}
 	}
-	return {next, slope};
+	return next;
 }
 
 // ---- Coarse clocks ----
