@@ -2867,9 +2867,9 @@ func (w *way) slope(d int, c *clock, resolution float64) gaussian {
 	atFirst := float64(w.n) / 2 * w.spread / (buckets * buckets)
 	var room [maxPoints]point
 	slope, variance := likelySlope(w.heights(d, c, &room), max(atFirst, resolution))
-	// The fewer points there are, the less they show how far they scatter.
-	unknown := 1 + fitPoints/float64(w.n)
-	return gaussian{c.skew + sign(d)*slope, unknown * unknown * variance}
+	// Queues that fill and empty have no exponential heights, and mislead by twice as much.
+	const misled = 2
+	return gaussian{c.skew + sign(d)*slope, misled * misled * variance}
 }
 
 // tilt lays the floor after the skew changed: below its points. If there are few, they may all be

@@ -3664,9 +3664,9 @@ class Way {
 		const buckets = this.points.spacing / bucketTime;
 		const atFirst = heights.length / 2 * this.spread / (buckets * buckets);
 		const {mean, variance} = likelySlope(heights, Math.max(atFirst, resolution));
-		// The fewer points there are, the less they show how far they scatter.
-		const unknown = 1 + fitPoints / heights.length;
-		return new Gaussian(clock.skew + signOf(way) * mean, unknown * unknown * variance);
+		// Queues that fill and empty have no exponential heights, and mislead by twice as much.
+		const misled = 2;
+		return new Gaussian(clock.skew + signOf(way) * mean, misled * misled * variance);
 	}
 
 	/**
