@@ -2867,8 +2867,8 @@ func (w *way) slope(d int, c *clock, resolution float64) gaussian {
 	atFirst := float64(w.n) / 2 * w.spread / (buckets * buckets)
 	var room [maxPoints]point
 	slope, variance := likelySlope(w.heights(d, c, &room), max(atFirst, resolution))
-	// Queues that fill and empty have no exponential heights, and mislead by twice as much.
-	const misled = 2
+	// Queues that fill and empty have no exponential heights, and mislead by half as much again.
+	const misled = 1.5
 	return gaussian{c.skew + sign(d)*slope, misled * misled * variance}
 }
 

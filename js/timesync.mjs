@@ -3664,8 +3664,9 @@ class Way {
 		const buckets = this.points.spacing / bucketTime;
 		const atFirst = heights.length / 2 * this.spread / (buckets * buckets);
 		const {mean, variance} = likelySlope(heights, Math.max(atFirst, resolution));
-		// Queues that fill and empty have no exponential heights, and mislead by twice as much.
-		const misled = 2;
+		// Queues that fill and empty have no exponential heights, and mislead by half as
+		// much again.
+		const misled = 1.5;
 		return new Gaussian(clock.skew + signOf(way) * mean, misled * misled * variance);
 	}
 

@@ -36,8 +36,9 @@ const (
 	// run that is shorter than twice hostSettling. Few datagrams have come by then, and 80 ppm are
 	// not known yet.
 	startError = 300 * time.Microsecond
-	// queueError is how far off the mean of a run may be whose datagrams queue from the start on.
-	queueError = 2 * startError
+	// queueError is the same where datagrams queue from the start on: 10 s later the skew may still
+	// be unknown, and makes 80 us a second.
+	queueError = startError + 800*time.Microsecond
 	// stampError is how far a receive time may be from the moment at which the wire let the
 	// datagram go: the processes' clocks are compared by way of the wall clock, to microseconds.
 	stampError = 20 * time.Microsecond
