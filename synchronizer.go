@@ -1375,7 +1375,7 @@ func (a *association) take(d int, s *sample) (congested bool) {
 	if !congested {
 		w.points.add(point{s.at, a.delta(d, s.at) + s.least}, sign(d)*a.clock.skew)
 	}
-	a.dirty = a.dirty || w.mayBeClock() > 0 // readers' bound contains it at once
+	a.dirty = a.dirty || a.mayBeClock(d) > 0 // readers' bound contains it at once
 	if by > 0 {
 		a.shift(d, s.to, by)
 	} else if a.peer.known && !a.peer.isOriginal() {
@@ -1401,13 +1401,19 @@ func (a *association) fall(d int, x, by float64) {
 		// No path makes one way shorter than it ever was while the other one becomes longer: the
 		// rate is wrong. Where no points show it, both floors would part for ever.
 		showsRate := a.ways[in].n >= fitPoints || a.ways[out].n >= fitPoints
-		isShorter := roundTrip+by < a.arbiter.reference-dead
+		isShortest := a.arbiter.isShortest(roundTrip+by, dead)
 		isOtherLate := a.ways[1-d].congestedFor > 0
 		// rule: two floors that part are a rate
-		if !showsRate && isShorter && isOtherLate && !a.arbiter.warmingUp() {
+		if !showsRate && isShortest && isOtherLate && !a.arbiter.warmingUp() {
 			a.clock.doubt(slewSkew)
 		}
 		a.shift(d, x, by)
+		if isShortest {
+			// It may be a clock step, too. Then the limit of the other way is off by as much, until
+			// that way says that it is not late.
+			a.limit(d, &sample{from: x, to: x, since: x})
+			a.interval.slack[1-d] -= by
+		}
 		return
 	}
 	// No datagram arrives before it was sent.
@@ -1761,6 +1767,24 @@ func (a *association) dispersion() float64 {
 	return 2*settledTime*skewDrift + min(unknown, slewSkew+abs(a.clock.skew))
 }
 
+// mayBeClock returns by how many us a clock may have been set or slewed: even the fastest datagrams
+// of way d are late by as much.
+func (a *association) mayBeClock(d int) float64 {
+	w := &a.ways[d]
+	by := w.queue()
+	isMoreThanSlew := by > unseenSlew
+	isLessThanSleep := w.leastOfTwo <= second
+	isOtherShort := a.arbiter.isShortest(a.roundTrip(), a.deadBand())
+	// A slew moves a clock by little before a report shows it. A suspended clock makes every
+	// datagram late by seconds, which a queue rarely does. What is between the two is a queue,
+	// unless the other way became shorter: a clock step makes one way early and the other one late.
+	// rule: what is late may be a clock that no report has shown yet
+	if isMoreThanSlew && isLessThanSleep && !isOtherShort {
+		return 0
+	}
+	return by
+}
+
 // view sets v to what readers see at x. Of all offsets modulo 67.1 s it takes the one nearest to
 // near.
 func (a *association) view(v *view, x float64, near uint64) {
@@ -1786,7 +1810,7 @@ func (a *association) view(v *view, x float64, near uint64) {
 	v.toPeer = float32(max(a.delay(out), 0))
 	dispersion := a.dispersion()
 	// What the round trip lacks may be a slew that the late way has not shown yet.
-	late := max(a.ways[in].mayBeClock(), a.ways[out].mayBeClock())
+	late := max(a.mayBeClock(in), a.mayBeClock(out))
 	wrong := max(-a.roundTrip(), min(a.lack(), unseenSlew), late, 0)
 	ahead := dispersion * max(x-readerMargin-a.clock.at, 0)
 	v.bound = float32(a.interval.bound() + wrong + ahead)
@@ -2092,6 +2116,11 @@ func (r *arbiter) warmingUp() bool { return r.age < warmUp }
 
 // isEarly reports whether the round trip is not known well yet.
 func (r *arbiter) isEarly() bool { return r.age < 2*settledTime }
+
+// isShortest reports whether no round trip as short is remembered.
+func (r *arbiter) isShortest(roundTrip, deadBand float64) bool {
+	return roundTrip < min(r.reference, r.symmetric)-deadBand
+}
 
 // isLonger reports whether a round trip that is d longer is another one, however small d is: a long
 // time has shown the shortest. Beside an original that may be too short, since it tells late that
@@ -2550,21 +2579,6 @@ func (w *way) queue() float64 {
 		return 0
 	}
 	return w.residual
-}
-
-// mayBeClock returns by how many us a clock may have been set or slewed: even the fastest datagrams
-// are late by as much.
-func (w *way) mayBeClock() float64 {
-	by := w.queue()
-	isMoreThanSlew := by > unseenSlew
-	isLessThanSleep := w.leastOfTwo <= second
-	// A slew moves a clock by little before a report shows it. A suspended clock makes every
-	// datagram late by seconds, which a queue rarely does. What is between the two is a queue.
-	// rule: what is late may be a clock that no report has shown yet
-	if isMoreThanSlew && isLessThanSleep {
-		return 0
-	}
-	return by
 }
 
 // isLate reports whether the run of late samples is late by most of what the round trip lacks, and

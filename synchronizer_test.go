@@ -1203,6 +1203,28 @@ func TestUnheardSteps(t *testing.T) {
 	}
 }
 
+// TestHalfSeenStep: a clock that is set by less than the round trip makes one way early at once. That
+// might be a shorter path, but until a report says so the bound covers the step, too.
+func TestHalfSeenStep(t *testing.T) {
+	const delay = 50_000 // us
+	for _, begin := range []time.Duration{4 * time.Second, 10 * time.Second, time.Minute} {
+		for _, by := range []int64{20_000, 60_000, 80_000, 95_000} {
+			w := newWorld(1<<40, 1<<33, delay)
+			w.rng = rand.New(rand.NewPCG(1, 2))
+			w.jitter = 1000
+			w.run(begin)
+			w.mute = true
+			setB(by)(w)
+			w.run(time.Second)
+			a := w.ends()[0]
+			off, _ := a.off()
+			if s, _ := w.a.Snapshot(w.now); off.Abs() > s.ErrorBound || s.StepSeen {
+				t.Errorf("set by %d us after %v: off by %v, %v", by, begin, off, s)
+			}
+		}
+	}
+}
+
 // TestSecondsEarly: no queue and no swapped receive times make a datagram seconds early, only a
 // clock step. So one such datagram ends trust at once, and one that is on time brings it back.
 func TestSecondsEarly(t *testing.T) {

@@ -1854,7 +1854,7 @@ class Association {
 			const delta = this.delta(way, sample.at) + sample.least;
 			w.points.add(keptPoint(sample.at, delta), signOf(way) * this.clock.skew);
 		}
-		this.dirty ||= w.mayBeClock() > 0; // readers' bound contains it at once
+		this.dirty ||= this.mayBeClock(way) > 0; // readers' bound contains it at once
 		if (by > 0) {
 			this.shift(way, sample.to, by);
 		} else if (this.peer.known && !this.peer.isOriginal()) {
@@ -1885,13 +1885,19 @@ class Association {
 			// No way becomes shorter than ever as the other one becomes longer. Where neither shows
 			// a rate, a wrong one could let both floors move for ever.
 			const showsRate = this.ways.some((w) => w.points.list.length >= fitPoints);
-			const isShorter = roundTrip + by < this.arbiter.reference - dead;
+			const isShortest = this.arbiter.isShortest(roundTrip + by, dead);
 			const isOtherLate = this.ways[1 - way].congestedFor > 0;
 			// rule: two floors that part are a rate
-			if (!showsRate && isShorter && isOtherLate && !this.arbiter.warmingUp()) {
+			if (!showsRate && isShortest && isOtherLate && !this.arbiter.warmingUp()) {
 				this.clock.doubt(slewSkew);
 			}
 			this.shift(way, x, by);
+			if (isShortest) {
+				// It may be a clock step, too. Then the limit of the other way is off by as much,
+				// until that way says that it is not late.
+				this.limit(way, {from: x, since: x, least: 0});
+				this.interval.slack[1 - way] -= by;
+			}
 			return;
 		}
 		// No datagram arrives before it was sent.
@@ -2295,6 +2301,24 @@ class Association {
 	}
 
 	/**
+	 * Returns by how many us a clock may have been set or slewed: even the fastest datagrams of a
+	 * way are late by as much.
+	 * @param {number} way
+	 */
+	mayBeClock(way) {
+		const w = this.ways[way];
+		const by = w.queue();
+		const isMoreThanSlew = by > unseenSlew;
+		const isLessThanSleep = w.leastOfTwo <= second;
+		const isOtherShort = this.arbiter.isShortest(this.roundTrip(), this.deadBand());
+		// A slew moves a clock by little before a report shows it. A suspended clock makes every
+		// datagram late by seconds, which a queue rarely does. What is between the two is a queue,
+		// unless the other way became shorter: a clock step makes one way early and the other late.
+		// rule: what is late may be a clock that no report has shown yet
+		return isMoreThanSlew && isLessThanSleep && !isOtherShort ? 0 : by;
+	}
+
+	/**
 	 * Returns what readers see at x. Of all offsets modulo 67.1 s it takes the one nearest to
 	 * near.
 	 * @param {number} x
@@ -2328,8 +2352,8 @@ class Association {
 		view.dispersion = this.dispersion();
 		// What the round trip lacks may be a slew that the late way has not shown yet.
 		const lack = Math.min(this.lack(), unseenSlew);
-		const late = this.ways.map((w) => w.mayBeClock());
-		const wrong = Math.max(-this.roundTrip(), lack, ...late, 0);
+		const late = Math.max(this.mayBeClock(inward), this.mayBeClock(outward));
+		const wrong = Math.max(-this.roundTrip(), lack, late, 0);
 		const ahead = view.dispersion * Math.max(x - readerMargin - this.clock.at, 0);
 		view.bound = this.interval.bound() + wrong + ahead;
 		return view;
@@ -2831,6 +2855,15 @@ class Arbiter {
 	/** Returns whether the round trip is not known well yet. */
 	isEarly() {
 		return this.age < 2 * settledTime;
+	}
+
+	/**
+	 * Returns whether no round trip as short is remembered.
+	 * @param {number} roundTrip us
+	 * @param {number} deadBand us
+	 */
+	isShortest(roundTrip, deadBand) {
+		return roundTrip < Math.min(this.reference, this.symmetric) - deadBand;
 	}
 
 	/**
@@ -3431,20 +3464,6 @@ class Way {
 	/** Returns for how long, in us, even the fastest datagrams queue. */
 	queue() {
 		return this.congestedFor === 0 ? 0 : this.residual;
-	}
-
-	/**
-	 * Returns by how many us a clock may have been set or slewed: even the fastest datagrams are
-	 * late by as much.
-	 */
-	mayBeClock() {
-		const by = this.queue();
-		const isMoreThanSlew = by > unseenSlew;
-		const isLessThanSleep = this.leastOfTwo <= second;
-		// A slew moves a clock by little before a report shows it. A suspended clock makes every
-		// datagram late by seconds, which a queue rarely does. What is between the two is a queue.
-		// rule: what is late may be a clock that no report has shown yet
-		return isMoreThanSlew && isLessThanSleep ? 0 : by;
 	}
 
 	/**
