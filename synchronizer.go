@@ -3069,8 +3069,11 @@ func nextCorner(points []point, p int) (next int) {
 // ---- Coarse clocks ----
 
 const (
+	// Chance makes differences of fine clocks multiples of one number. So many in a row, of a number
+	// as large, are that once in months. Of one half as large they are every few days.
+	surelyCoarse  = 8    // differences in a row
+	minResolution = 300  // us: what is finer is noise
 	maxResolution = 16e3 // us: no system's clock is coarser
-	surelyCoarse  = 8    // differences in a row that are multiples of one number are hardly chance
 )
 
 // resolution learns the unit of which deltas are multiples where both clocks are coarse.
@@ -3091,7 +3094,7 @@ func (r *resolution) learn(d int64) {
 	guess := int64(r.guess)
 	rest := d % max(guess, 1)
 	switch {
-	case guess > 6*alike && min(rest, guess-rest) <= alike:
+	case guess >= minResolution && min(rest, guess-rest) <= alike:
 		r.hits = min(r.hits+1, longRun)
 	case r.hits >= surelyCoarse: // a clock was slewed or stepped just between the two
 		r.hits /= 2
@@ -3102,7 +3105,7 @@ func (r *resolution) learn(d int64) {
 
 // joint returns the resolution of both clocks together, in us: 0 unless both are coarse.
 func (r *resolution) joint() float64 {
-	if r.hits < surelyCoarse || r.guess <= hostJitter {
+	if r.hits < surelyCoarse {
 		return 0
 	}
 	// Beside a fine clock a coarse one has deltas of all sizes, and the fastest show the floor.

@@ -4078,8 +4078,11 @@ function nextCorner(points, p) {
 
 // ---- Coarse clocks ----
 
+// Chance makes differences of fine clocks multiples of one number. So many in a row, of a number as
+// large, are that once in months. Of one half as large they are every few days.
+const surelyCoarse = 8; // differences in a row
+const minResolution = 300; // us: what is finer is noise
 const maxResolution = 16_000; // us: no system's clock is coarser
-const surelyCoarse = 8; // differences in a row that are multiples of one number are hardly chance
 
 /** Resolution learns the unit of which deltas are multiples where both clocks are coarse. */
 class Resolution {
@@ -4100,7 +4103,7 @@ class Resolution {
 		}
 		const rest = d % Math.max(this.guess, 1);
 		const isMultiple = Math.min(rest, this.guess - rest) <= alike;
-		if (this.guess > 6 * alike && isMultiple) {
+		if (this.guess >= minResolution && isMultiple) {
 			this.hits = Math.min(this.hits + 1, longRun);
 		} else if (this.hits >= surelyCoarse) { // a clock was slewed or stepped between the two
 			this.hits = Math.floor(this.hits / 2);
@@ -4112,7 +4115,7 @@ class Resolution {
 
 	/** Returns the resolution of both clocks together, in us: 0 unless both are coarse. */
 	joint() {
-		if (this.hits < surelyCoarse || this.guess <= hostJitter) {
+		if (this.hits < surelyCoarse) {
 			return 0;
 		}
 		// A coarse clock ticks between two datagrams, not with them: its deltas are off by up to a
