@@ -1774,12 +1774,11 @@ func (a *association) mayBeClock(d int) float64 {
 	by := w.queue()
 	isMoreThanSlew := by > unseenSlew
 	isLessThanSleep := w.leastOfTwo <= second
-	isOtherShort := a.arbiter.isShortest(a.roundTrip(), a.deadBand())
 	// A slew moves a clock by little before a report shows it. A suspended clock makes every
 	// datagram late by seconds, which a queue rarely does. What is between the two is a queue,
 	// unless the other way became shorter: a clock step makes one way early and the other one late.
 	// rule: what is late may be a clock that no report has shown yet
-	if isMoreThanSlew && isLessThanSleep && !isOtherShort {
+	if isMoreThanSlew && isLessThanSleep && !a.arbiter.isShortest(a.roundTrip(), a.deadBand()) {
 		return 0
 	}
 	return by

@@ -2310,12 +2310,13 @@ class Association {
 		const by = w.queue();
 		const isMoreThanSlew = by > unseenSlew;
 		const isLessThanSleep = w.leastOfTwo <= second;
-		const isOtherShort = this.arbiter.isShortest(this.roundTrip(), this.deadBand());
 		// A slew moves a clock by little before a report shows it. A suspended clock makes every
 		// datagram late by seconds, which a queue rarely does. What is between the two is a queue,
 		// unless the other way became shorter: a clock step makes one way early and the other late.
 		// rule: what is late may be a clock that no report has shown yet
-		return isMoreThanSlew && isLessThanSleep && !isOtherShort ? 0 : by;
+		const isQueue = isMoreThanSlew && isLessThanSleep &&
+			!this.arbiter.isShortest(this.roundTrip(), this.deadBand());
+		return isQueue ? 0 : by;
 	}
 
 	/**
