@@ -2116,7 +2116,8 @@ func (r *arbiter) warmingUp() bool { return r.age < warmUp }
 // isEarly reports whether the round trip is not known well yet.
 func (r *arbiter) isEarly() bool { return r.age < 2*settledTime }
 
-// isShortest reports whether no round trip as short is remembered.
+// isShortest reports whether the round trip is shorter than both that are remembered: the one that is
+// trusted now, and the last one with equal ways.
 func (r *arbiter) isShortest(roundTrip, deadBand float64) bool {
 	return roundTrip < min(r.reference, r.symmetric)-deadBand
 }
@@ -3068,8 +3069,8 @@ func nextCorner(points []point, p int) (next int) {
 // ---- Coarse clocks ----
 
 const (
-	// Chance makes differences of fine clocks multiples of one number. So many in a row, of a number
-	// as large, are that once in months. Of one half as large they are every few days.
+	// Chance, too, makes differences multiples of one number. With fine clocks eight in a row are
+	// multiples of 300 us or more once in months, and of 150 us every few days.
 	surelyCoarse  = 8    // differences in a row
 	minResolution = 300  // us: what is finer is noise
 	maxResolution = 16e3 // us: no system's clock is coarser

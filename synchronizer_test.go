@@ -333,8 +333,8 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// TestGrid: where deltas are multiples of a step, but for the unit of stamps, it is learnt. Where they
-// are as they come none is, in the five looks a second of five days.
+// TestGrid: where deltas are multiples of a step, but for the unit of stamps, the step is learnt.
+// Where they are as they come, none is learnt in five days, at five differences a second.
 func TestGrid(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 'g'))
 	for _, step := range []float64{500, 1000, 15_600} {
@@ -1204,8 +1204,8 @@ func TestUnheardSteps(t *testing.T) {
 	}
 }
 
-// TestHalfSeenStep: a clock that is set by less than the round trip makes one way early at once. That
-// might be a shorter path, but until a report says so the bound covers the step, too.
+// TestHalfSeenStep: a clock that is set by less than the round trip makes one way early at once.
+// That may also be a shorter path. Until a report tells which, the bound covers the clock step, too.
 func TestHalfSeenStep(t *testing.T) {
 	const delay = 50_000 // us
 	for _, begin := range []time.Duration{4 * time.Second, 10 * time.Second, time.Minute} {
@@ -1217,8 +1217,7 @@ func TestHalfSeenStep(t *testing.T) {
 			w.mute = true
 			setB(by)(w)
 			w.run(time.Second)
-			a := w.ends()[0]
-			off, _ := a.off()
+			off, _ := w.ends()[0].off()
 			if s, _ := w.a.Snapshot(w.now); off.Abs() > s.ErrorBound || s.StepSeen {
 				t.Errorf("set by %d us after %v: off by %v, %v", by, begin, off, s)
 			}

@@ -2859,7 +2859,8 @@ class Arbiter {
 	}
 
 	/**
-	 * Returns whether no round trip as short is remembered.
+	 * Returns whether the round trip is shorter than both that are remembered: the one that is
+	 * trusted now, and the last one with equal ways.
 	 * @param {number} roundTrip us
 	 * @param {number} deadBand us
 	 */
@@ -4079,8 +4080,8 @@ function nextCorner(points, p) {
 
 // ---- Coarse clocks ----
 
-// Chance makes differences of fine clocks multiples of one number. So many in a row, of a number as
-// large, are that once in months. Of one half as large they are every few days.
+// Chance, too, makes differences multiples of one number. With fine clocks eight in a row are
+// multiples of 300 us or more once in months, and of 150 us every few days.
 const surelyCoarse = 8; // differences in a row
 const minResolution = 300; // us: what is finer is noise
 const maxResolution = 16_000; // us: no system's clock is coarser
