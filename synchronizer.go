@@ -126,7 +126,7 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 	b.count++
 	if dx < uint64(b.span) && uint64(y) < maxDelta {
 		b.fresh.add(int32(y))
-		b.measureJitter(int32(y))
+		b.vary(int32(y))
 		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 	}
 	return s.slowPath(remoteSendTS24, localRecvUsec)
@@ -183,7 +183,7 @@ func (s *TimeSynchronizer) notice(x float64, localUsec uint64) {
 // endBucket ends the bucket under way at x.
 func (s *TimeSynchronizer) endBucket(x float64) {
 	b := &s.bucket
-	s.published.jitter.Store(uint32(b.jitter))
+	s.published.jitter.Store(b.jitterAfter(s.published.jitter.Load()))
 	if s.both.endBucket(x, b) {
 		s.published.queuedSpans.Store(s.published.queuedSpans.Load() + 1)
 	}
@@ -581,7 +581,8 @@ type Snapshot struct {
 	MinimumOneWayDelay time.Duration
 	// MinimumDelayToPeer is the shortest recent one-way delay to the peer.
 	MinimumDelayToPeer time.Duration
-	// Jitter is the interarrival jitter of RFC 3550, section 6.4.1. It lags by up to 0.2 s.
+	// Jitter is the interarrival jitter of RFC 3550, section 6.4.1, save that all datagrams of 0.2 s
+	// count alike. It lags by up to 0.2 s.
 	Jitter time.Duration
 	// FloorScatter is the mean distance of the fastest datagrams from the shortest delay, and 0
 	// until that is known.
@@ -2340,7 +2341,7 @@ type bucket struct {
 	delay  int32   // us: minimum one-way delay
 	count  uint32  // datagrams
 	last   int32   // us: height of the last datagram
-	jitter int32   // 2^-jitterBits us: mean difference of two successive datagrams
+	varied uint32  // us: sum of the differences of two successive datagrams
 }
 
 // fastest are the heights, in us, of the two fastest datagrams above the floor; none where there is
@@ -2358,25 +2359,37 @@ func (f *fastest) add(y int32) {
 	f.next = min(f.next, max(least, y))
 }
 
-const jitterBits = 4 // RFC 3550: the jitter moves by a sixteenth of each difference
-
 // begin begins a bucket at x.
 func (b *bucket) begin(x float64) {
 	b.from = x
 	b.fresh = noneYet
 	b.two = noneYet
+	b.varied = 0
 }
 
 // add adds a datagram that the slow path took, y us above the floor.
 func (b *bucket) add(y int32) {
 	b.two.add(y)
-	b.measureJitter(y)
+	b.vary(y)
 }
 
-// measureJitter takes the height of the next datagram above the floor.
-func (b *bucket) measureJitter(y int32) {
-	b.jitter += min(abs(y-b.last), second) - (b.jitter+1<<(jitterBits-1))>>jitterBits
+// vary takes the height of the next datagram above the floor.
+func (b *bucket) vary(y int32) {
+	b.varied += uint32(abs(y - b.last))
 	b.last = y
+}
+
+const jitterBits = 4 // RFC 3550: the jitter moves by a sixteenth of each difference
+
+// jitterAfter returns the jitter at the end of the bucket, in 2^-jitterBits us, as the one before.
+// The differences of one bucket count alike, so that a datagram need only add its own.
+func (b *bucket) jitterAfter(before uint32) uint32 {
+	n := uint64(max(b.count-1, 1)) // the last datagram falls into the next bucket
+	jitter := uint64(before)
+	if n < 1<<jitterBits {
+		return uint32(min(jitter+uint64(b.varied)-jitter*n>>jitterBits, math.MaxUint32))
+	}
+	return uint32(uint64(b.varied) << jitterBits / n)
 }
 
 // single reports whether fewer than two datagrams arrived.
