@@ -678,8 +678,9 @@ var (
 //	ErrWide            ErrorBound is above tolerable; it is half the round trip at least
 //
 // A clock step is detected from the next datagrams and reports: with package link, and four or
-// more datagrams a second, within about 3 s. Until then Within answers as before. After a silence
-// Within fails until datagrams, reports and an anchor have shown whether there was a clock step.
+// more datagrams a second, within about 3 s. Until then Within answers as before. One of less than
+// 2 ms may pass for a slew: the bound widens, and Within goes on. After a silence Within fails until
+// datagrams, reports and an anchor have shown whether there was a clock step.
 func (s Snapshot) Within(tolerable time.Duration) error {
 	switch {
 	case !s.Known():
@@ -1442,11 +1443,19 @@ func (a *association) stepClock(d int, x, by float64) {
 	}
 	a.interval.widen(abs(by)) // until both ways have shown the step it may have been less
 	a.clock.doubt(slewSkew)   // it may go on as a slew
-	// Clocks go on drifting apart while nobody is heard.
-	// rule: what clocks drift apart in a silence is no step
-	if x-a.silenceEnd > warmUp || abs(by) > a.silenceDrift {
+	// A slew goes on until a report shows it, and clocks drift apart while nobody is heard.
+	// rule: what clocks may drift apart unseen is no step
+	if abs(by) > a.unseenDrift(x) {
 		a.interval.clockStep(x)
 	}
+}
+
+// unseenDrift returns how far, in us, the clocks may have drifted apart before it shows at x.
+func (a *association) unseenDrift(x float64) float64 {
+	if x-a.silenceEnd > warmUp {
+		return unseenSlew
+	}
+	return max(unseenSlew, a.silenceDrift)
 }
 
 // forget drops the rate that the points of way d showed, and keeps it as what was known before, if
@@ -1768,11 +1777,14 @@ func (a *association) dispersion() float64 {
 	return 2*settledTime*skewDrift + min(unknown, slewSkew+abs(a.clock.skew))
 }
 
-// mayBeClock returns by how many us a clock may have been set or slewed: even the fastest datagrams
-// of way d are late by as much.
+// mayBeClock returns by how many us a clock may have been set or slewed: even the fastest datagram
+// of the last sample of way d is late by as much.
 func (a *association) mayBeClock(d int) float64 {
 	w := &a.ways[d]
-	by := w.queue()
+	by := w.residual
+	if by < stepScatters*w.spread { // that is noise
+		return 0
+	}
 	isMoreThanSlew := by > unseenSlew
 	isLessThanSleep := w.leastOfTwo <= second
 	// A slew moves a clock by little before a report shows it. A suspended clock makes every

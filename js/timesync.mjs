@@ -1934,11 +1934,20 @@ class Association {
 		// Until both ways have shown the step it may have been less.
 		this.interval.widen(Math.abs(by));
 		this.clock.doubt(slewSkew); // it may go on as a slew
-		// Clocks go on drifting apart while nobody is heard.
-		// rule: what clocks drift apart in a silence is no step
-		if (x - this.silenceEnd > warmUp || Math.abs(by) > this.silenceDrift) {
+		// A slew goes on until a report shows it, and clocks drift apart while nobody is heard.
+		// rule: what clocks may drift apart unseen is no step
+		if (Math.abs(by) > this.unseenDrift(x)) {
 			this.interval.clockStep(x);
 		}
+	}
+
+	/**
+	 * Returns how far, in us, the clocks may have drifted apart before it shows at x.
+	 * @param {number} x
+	 */
+	unseenDrift(x) {
+		const isLong = x - this.silenceEnd > warmUp;
+		return isLong ? unseenSlew : Math.max(unseenSlew, this.silenceDrift);
 	}
 
 	/**
@@ -2301,13 +2310,16 @@ class Association {
 	}
 
 	/**
-	 * Returns by how many us a clock may have been set or slewed: even the fastest datagrams of a
-	 * way are late by as much.
+	 * Returns by how many us a clock may have been set or slewed: even the fastest datagram of the
+	 * last sample of a way is late by as much.
 	 * @param {number} way
 	 */
 	mayBeClock(way) {
 		const w = this.ways[way];
-		const by = w.queue();
+		const by = w.residual;
+		if (by < stepScatters * w.spread) { // that is noise
+			return 0;
+		}
 		const isMoreThanSlew = by > unseenSlew;
 		const isLessThanSleep = w.leastOfTwo <= second;
 		// A slew moves a clock by little before a report shows it. A suspended clock makes every

@@ -55,7 +55,7 @@ type rule struct{ name, from, to string }
 var rules = []rule{
 	{name: "two floors that part are a rate"},
 	{name: "a round trip shorter than nothing is a clock's"},
-	{"what clocks drift apart in a silence is no step", `if .*`, `if true {`},
+	{"what clocks may drift apart unseen is no step", `if .*`, `if true {`},
 	{name: "a slew is late by what lacks, a queue by more"},
 	{name: "a line that sinks starts anew"},
 	{name: "until its slope is known a floor is where it was seen"},
