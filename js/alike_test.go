@@ -111,6 +111,7 @@ func (e *twin) judge(remote, truth uint64) {
 // are a little more exact: over 1,800 sessions of six bases, the mean of their p99 was 310 us. Over
 // six others it is 330 us for both.
 func TestAccuracyLikeGo(t *testing.T) {
+	t.Parallel()
 	javascript := newJSEnd(t)
 	seeds := uint64(testkit.Sized(4, 8, 40))
 	mostOfIdeal := map[float64]float64{.9: 2, .99: 2.5} // at most 1.6 in the table
@@ -142,6 +143,7 @@ func TestAccuracyLikeGo(t *testing.T) {
 // to some microseconds. JavaScript rounds what Go keeps in few bits, where that decides anything.
 // Who is further apart has another rule.
 func TestLikeGo(t *testing.T) {
+	t.Parallel()
 	javascript := newJSEnd(t)
 	for _, rate := range []float64{60, 4, 0.08} {
 		for _, c := range append(chosen(), paths...) {
@@ -187,6 +189,7 @@ func (e *original) trusts(uint64) bool { return false }
 // TestOriginal: beside a C++ original a JavaScript end says and knows the same as a Go end. What it
 // says is what another original would say.
 func TestOriginal(t *testing.T) {
+	t.Parallel()
 	javascript := newJSEnd(t)
 	for _, c := range append(chosen(), paths...) {
 		e := &twin{golang: &goEnd{}, javascript: javascript}

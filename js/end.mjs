@@ -5,8 +5,8 @@
 //
 //	new                        a fresh link
 //	stranger                   a fresh Stranger
+//	open NOW HEX               a header that came
 //	send NOW                   answered by the header, in hex
-//	open NOW HEX               by the delay, or an error
 //	read NOW                   by the remote time and its bound, or "-"
 //	trusts NOW                 by whether the time is right within its bound
 //	local REMOTE               by the local time, or "-"
@@ -67,8 +67,7 @@ const calls = {
 		return hex(link.header(BigInt(now)));
 	},
 	open(now, datagram) {
-		const opened = link.open(unhex(datagram), BigInt(now));
-		return opened?.error ?? opened?.delay ?? '-';
+		link.open(unhex(datagram), BigInt(now));
 	},
 	read(now) {
 		const remote = link.remoteTime(BigInt(now));

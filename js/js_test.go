@@ -11,7 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -124,7 +123,7 @@ func (e *goEnd) trusts(now uint64) bool {
 // jsEnd is a link in a process of Node's.
 type jsEnd struct {
 	t   *testing.T
-	in  io.Writer
+	in  *bufio.Writer
 	out *bufio.Scanner
 }
 
@@ -140,9 +139,10 @@ func newJSEnd(t *testing.T) *jsEnd {
 			t.Error(err)
 		}
 	})
-	return &jsEnd{t, in, bufio.NewScanner(out)}
+	return &jsEnd{t, bufio.NewWriter(in), bufio.NewScanner(out)}
 }
 
+// tell tells something that has no answer. It arrives with the next call.
 func (e *jsEnd) tell(format string, args ...any) {
 	if _, err := fmt.Fprintf(e.in, format+"\n", args...); err != nil {
 		e.t.Error("Node has stopped: ", err)
@@ -150,7 +150,8 @@ func (e *jsEnd) tell(format string, args ...any) {
 }
 
 func (e *jsEnd) call(format string, args ...any) string {
-	if e.tell(format, args...); !e.out.Scan() {
+	e.tell(format, args...)
+	if e.in.Flush() != nil || !e.out.Scan() {
 		e.t.Fatal("Node has stopped: ", e.out.Err())
 	}
 	return e.out.Text()
@@ -162,7 +163,7 @@ func (e *jsEnd) send(now uint64) []byte {
 	testkit.Must(e.t, err)
 	return b
 }
-func (e *jsEnd) open(b []byte, now uint64) { e.call("open %d %x", now, b) }
+func (e *jsEnd) open(b []byte, now uint64) { e.tell("open %d %x", now, b) }
 func (e *jsEnd) read(now uint64) (remote uint64, bound float64, ok bool) {
 	n, _ := fmt.Sscan(e.call("read %d", now), &remote, &bound)
 	return remote, bound, n == 2

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"timesync/internal/badnet"
+	"timesync/internal/testkit"
 	"timesync/link"
 )
 
@@ -84,6 +85,7 @@ func TestThroughRelay(t *testing.T) {
 			l.link.Store(new(link.Link))
 		} else {
 			javascript.tell("%s", happens)
+			testkit.Must(t, javascript.in.Flush())
 		}
 		for start, row := time.Now(), 0; row < 10; row++ { // right so often in a row
 			if !javascript.out.Scan() {

@@ -270,6 +270,7 @@ func lacking(datagram []byte, floor uint64) float64 {
 // JavaScript end as well as a Go end in its place, also where either starts anew or its clock is
 // set.
 func TestBesideGo(t *testing.T) {
+	t.Parallel()
 	javascript := newJSEnd(t)
 	if testing.Short() {
 		*seeds = 1
@@ -319,6 +320,7 @@ func TestBesideGo(t *testing.T) {
 // seeds 1 to 40 later than 10 s after the sleep in 17 of 640 worlds at 4/s, two of them later than
 // 15 s, and in none of 640 at 20/s. Without the doubt there were 6.
 func TestSleeps(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes 15 s")
 	}
