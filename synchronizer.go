@@ -93,7 +93,7 @@ import (
 //
 // One goroutine at a time may call OnAuthenticatedDatagramTimestamp,
 // OnPeerMinDeltaTS24, Anchor and Reset. All other methods may be called from any
-// goroutine at any time; they never block for long and see one consistent state.
+// goroutine at any time; they take no lock and see one consistent state.
 //
 // Times are readings of the local clock in microseconds. The clock may start anywhere
 // and it may wrap. It should be monotonic, and nobody should slew or set it on purpose.
@@ -115,16 +115,17 @@ const (
 // offset is not known. Call it only for datagrams that are proven to come from the
 // peer: whoever can forge a stamp can move the clock.
 //
-// Datagrams may be lost, repeated and reordered, and receive times may go back, as when two
-// threads swap datagrams. One or two implausibly early datagrams are ignored, and owd is then the
-// minimum delay. Three in a row, or one in each of four 0.2-second buckets, move the floor.
+// Datagrams may be lost, reordered, and repeated within half a minute; stamps repeat, so refuse
+// older copies. Receive times may go back, as when two threads swap datagrams. One or two
+// implausibly early datagrams are ignored, and owd is then the minimum delay. Three in a row, or
+// one in each of four 0.2-second buckets, move the floor.
 func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
 	// Nearly every datagram queues a little and falls into the bucket under way. It ends here.
 	b := &s.bucket
 	dx := localRecvUsec - b.at
 	y := wrap(dx*uint64(b.rate)>>31-uint64(remoteSendTS24)<<ts24Shift-b.origin, deltaBits)
 	b.count++
-	if dx < uint64(b.span) && uint64(y) < maxDelta {
+	if dx < uint64(b.span) && uint64(y) < second {
 		b.fresh.add(int32(y))
 		b.vary(int32(y))
 		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
@@ -142,12 +143,12 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (time.Dur
 	b := &s.bucket
 	s.notice(x, localUsec)
 	s.minimum.take(NewCounter24(raw>>ts24Shift), localUsec)
-	silence := x - b.from // the first datagram after 0.2 s ends a bucket
+	floor := s.both.delta(in, x)
+	silence := x - b.from // since the bucket began: up to 0.2 s longer than nothing came
 	if silence >= bucketTime {
 		s.endBucket(x)
 		s.both.heardAgain(in, x, silence)
 	}
-	floor := s.both.delta(in, x)
 	above, believed := s.both.datagram(x, raw, b)
 	if silence > 2*second {
 		s.both.endSilence(x, silence, above)
@@ -284,7 +285,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	s.notice(x, localRecvUsec)
 	floor := s.both.delta(in, x)
 	s.both.report(x, minDelta)
-	s.published.patience.Store(uint32(s.both.ways[out].patience() / 1000))
+	s.published.patience.Store(uint32(min(s.both.ways[out].patience()/1000, math.MaxInt32)))
 	s.bucket.rise(s.both.delta(in, x) - floor)
 	s.show(x)
 }
@@ -581,8 +582,8 @@ type Snapshot struct {
 	MinimumOneWayDelay time.Duration
 	// MinimumDelayToPeer is the shortest recent one-way delay to the peer.
 	MinimumDelayToPeer time.Duration
-	// Jitter is the interarrival jitter of RFC 3550, section 6.4.1, save that all datagrams of 0.2 s
-	// count alike. It lags by up to 0.2 s.
+	// Jitter is the interarrival jitter of RFC 3550, section 6.4.1, but all datagrams of 0.2 s count
+	// alike. It lags by up to 0.2 s.
 	Jitter time.Duration
 	// FloorScatter is the mean distance of the fastest datagrams from the shortest delay, and 0
 	// until that is known.
@@ -666,9 +667,9 @@ var (
 	ErrWide           = errors.New("timesync: the error bound exceeds the tolerance")
 )
 
-// Within returns nil if RemoteUsec is at most tolerable from the truth, modulo 67.1 s where Anchor
-// is not called. Otherwise the error says why nobody should rely on it. It is the first of these
-// that applies:
+// Within returns nil if ErrorBound is at most tolerable and nothing is known that speaks against
+// it: RemoteUsec is then right to that, modulo 67.1 s where Anchor is not called. Otherwise the
+// error says why nobody should rely on it. It is the first of these that applies:
 //
 //	ErrUnsynchronized  Known is false: nothing is known
 //	ErrSilent          Age is SilentAfter or more: the peer was silent for too long
@@ -678,9 +679,9 @@ var (
 //	ErrWide            ErrorBound is above tolerable; it is half the round trip at least
 //
 // A clock step is detected from the next datagrams and reports: with package link, and four or
-// more datagrams a second, within about 3 s. Until then Within answers as before. One of less than
-// 2 ms may pass for a slew: the bound widens, and Within goes on. After a silence Within fails until
-// datagrams, reports and an anchor have shown whether there was a clock step.
+// more datagrams a second, within about 3 s. Until then Within answers as before. A clock step
+// of less than 2 ms may pass for a slew: the bound widens, and Within goes on. After a silence Within
+// fails until datagrams, reports and an anchor have shown whether there was a clock step.
 func (s Snapshot) Within(tolerable time.Duration) error {
 	switch {
 	case !s.Known():
@@ -1127,7 +1128,8 @@ type association struct {
 	resolution   resolution
 	dirty        bool    // there is news for readers
 	awaited      uint8   // 1 + the way that has not shown the last clock step yet; 0: none
-	mayBeStep    bool    // the last silence may have been a clock step
+	wasMaybeSet  bool    // the last silence may have been a clock step
+	awaitedFrom  float64 // x of that step
 	awaitedTrip  float64 // us: the round trip before that step, which holds until the way shows it
 	silenceEnd   float64 // x at which the last silence ended
 	silenceDrift float64 // us: how far the clocks may have drifted apart in it
@@ -1200,7 +1202,7 @@ func (a *association) stale(unknown float64) float64 {
 	if !a.peer.isOriginal() {
 		return 0
 	}
-	return (min(a.clock.at, congestedTime) + second) * max(unknown+a.clock.skew, 0)
+	return (min(a.clock.at, originalWindow) + second) * max(unknown+a.clock.skew, 0)
 }
 
 // look returns what both ways say together now.
@@ -1287,7 +1289,7 @@ func (a *association) endSilence(x, silence, above float64) {
 	}
 	a.silenceEnd = x
 	a.silenceDrift = a.dispersion() * silence
-	a.mayBeStep = above > second || silence > longestWindow
+	a.wasMaybeSet = above > second || silence > longestWindow
 	a.interval.slack[in] = max(a.interval.slack[in], a.delay(in)+above)
 	a.dirty = true
 }
@@ -1377,7 +1379,7 @@ func (a *association) take(d int, s *sample) (congested bool) {
 	if !congested {
 		w.points.add(point{s.at, a.delta(d, s.at) + s.least}, sign(d)*a.clock.skew)
 	}
-	a.dirty = a.dirty || a.mayBeClock(d) > 0 // readers' bound contains it at once
+	a.dirty = a.dirty || a.clockLateness(d) > 0 // readers' bound contains it at once
 	if by > 0 {
 		a.shift(d, s.to, by)
 	} else if a.peer.known && !a.peer.isOriginal() {
@@ -1391,8 +1393,9 @@ func (a *association) take(d int, s *sample) (congested bool) {
 	return congested
 }
 
-// fall takes that the floor of way d fell by -by at x. Either the path became shorter or there was
-// a clock step. It was the clock if the round trip would become negative, which no path can do.
+// fall takes that the floor of way d moved down at x; by is below 0. Either the path became shorter
+// or there was a clock step. It was the clock if the round trip would become negative, which no path
+// can do.
 func (a *association) fall(d int, x, by float64) {
 	roundTrip := a.roundTrip()
 	dead := a.deadBand()
@@ -1413,7 +1416,6 @@ func (a *association) fall(d int, x, by float64) {
 		if isShortest {
 			// It may be a clock step, too. Then the limit of the other way is off by as much, until
 			// that way says that it is not late.
-			a.limit(d, &sample{from: x, to: x, since: x})
 			a.interval.slack[1-d] -= by
 		}
 		return
@@ -1421,6 +1423,7 @@ func (a *association) fall(d int, x, by float64) {
 	// No datagram arrives before it was sent.
 	a.stepClock(d, x, by) // rule: a round trip shorter than nothing is a clock's
 	a.awaited = uint8(2 - d)
+	a.awaitedFrom = x
 	a.awaitedTrip = roundTrip
 }
 
@@ -1494,7 +1497,7 @@ func (a *association) followSlew(d int, s *sample) {
 	lasted := float64(w.late.lasted)
 	slewTime := max(lasted, 2*second)
 	isTooSmall := lack < leastSlew+2*a.resolution.joint()
-	isTooFast := by > slewSkew*lasted // no daemon slews like that
+	isTooFast := by > slewSkew*lasted // then it is a clock step
 	switch {
 	case isTooSmall, isTooFast, a.arbiter.warmingUp(), !w.isLate(lack, slewDepths):
 		return
@@ -1571,8 +1574,8 @@ func (a *association) fit(d int, s *sample) {
 		drift := 4 * skewDrift * wait
 		c.prior.variance += drift * drift
 	}
-	// A burst between two silences is short, and its points show hardly any rate. The silence
-	// shows all that prior knew, and since then.
+	// A burst between two silences is short, and its points show hardly any rate. The long silence
+	// shows it better than all that prior rests on.
 	// rule: a long silence measures the rate
 	if a.longSilence.teaches(x) && a.interval.event < a.longSilence.from && a.interval.checked() {
 		// Each floor is off by one scatter, and the offset is not better known than its bound says.
@@ -1654,15 +1657,16 @@ func (a *association) report(x float64, minDelta Counter24) {
 		a.reportOfOriginal(x, y, sent-previous)
 		return
 	}
-	predatesStep := previous < a.interval.event && a.interval.undisturbed(x) < 3*second
+	predatesStep := previous < a.awaitedFrom && x-a.awaitedFrom < 3*second
 	if a.awaited == out+1 && y < 0 && predatesStep {
 		return // its least delta is from before the clock step
 	}
 	gate := w.lowerGate(sent, a.clock.sigma, a.resolution.joint())
-	// A clock that was set looks like a silence. Datagrams that arrived before it, or were on
-	// their way then, do not show what it was, and no clock drifted for as long as it seems.
+	// A local clock that is set ahead looks like a silence. A report of datagrams from before that
+	// does not show the new offset, and the gate is too wide, since no clock drifted for as long as
+	// it seems. So no floor follows such a report.
 	sentSince := previous - min(max(a.delay(out), 0), second)
-	if a.mayBeStep && sentSince < a.silenceEnd && y < 0 && y >= -gate {
+	if a.wasMaybeSet && sentSince < a.silenceEnd && y < 0 && y >= -gate {
 		return
 	}
 	if y < -gate {
@@ -1702,7 +1706,7 @@ func (a *association) reportOfOriginal(x, y, dt float64) {
 	a.limit(out, &sample{
 		from:  a.peer.sent,
 		to:    a.peer.sent,
-		since: a.peer.sent - congestedTime - second,
+		since: a.peer.sent - originalWindow - second,
 	})
 	a.matchStep(x)
 	a.follow()
@@ -1752,13 +1756,13 @@ func (a *association) review(dt float64) {
 	}
 	a.arbiter.decay(dt)
 	lack := a.arbiter.reference - l.roundTrip
-	mayBeClock := i.isLate(lack, suspectDepths) || o.isLate(lack, suspectDepths)
+	mayBeSlew := i.isLate(lack, suspectDepths) || o.isLate(lack, suspectDepths)
 	mayBeRate := lack < congestedTime*a.clock.sigma && !a.arbiter.warmingUp()
 	// A slew shortens the round trip until the late way has been followed, and so does a wrong
 	// rate.
 	// rule: what lacks may be a clock's
-	if lack > 1 && (mayBeClock || mayBeRate) {
-		a.arbiter.age += dt
+	if lack > 1 && (mayBeSlew || mayBeRate) {
+		a.arbiter.age += float32(dt)
 		return
 	}
 	a.arbiter.learn(a.clock.at, dt, l)
@@ -1777,12 +1781,12 @@ func (a *association) dispersion() float64 {
 	return 2*settledTime*skewDrift + min(unknown, slewSkew+abs(a.clock.skew))
 }
 
-// mayBeClock returns by how many us a clock may have been set or slewed: even the fastest datagram
+// clockLateness returns by how many us a clock may have been set or slewed: even the fastest datagram
 // of the last sample of way d is late by as much.
-func (a *association) mayBeClock(d int) float64 {
+func (a *association) clockLateness(d int) float64 {
 	w := &a.ways[d]
 	by := w.residual
-	if by < stepScatters*w.spread { // that is noise
+	if !w.sampled || by < stepScatters*w.spread { // it is of another level, or that is noise
 		return 0
 	}
 	isMoreThanSlew := by > unseenSlew
@@ -1821,8 +1825,8 @@ func (a *association) view(v *view, x float64, near uint64) {
 	v.delay = float32(max(a.delay(in), 0))
 	v.toPeer = float32(max(a.delay(out), 0))
 	dispersion := a.dispersion()
+	late := max(a.clockLateness(in), a.clockLateness(out))
 	// What the round trip lacks may be a slew that the late way has not shown yet.
-	late := max(a.mayBeClock(in), a.mayBeClock(out))
 	wrong := max(-a.roundTrip(), min(a.lack(), unseenSlew), late, 0)
 	ahead := dispersion * max(x-readerMargin-a.clock.at, 0)
 	v.bound = float32(a.interval.bound() + wrong + ahead)
@@ -1832,8 +1836,10 @@ func (a *association) view(v *view, x float64, near uint64) {
 // ---- Reports: what the peer says, and what it is told ----
 
 const (
-	// longRun is how many reports in a row an original never sends without its remainder. It also
-	// caps counters and is the number of buckets that the spread is a mean over.
+	originalWindow = 10 * second // us: an original reports the minimum of this time
+
+	// longRun is how many reports in a row an original never sends without its remainder. It is also
+	// the number of samples that the spread is a mean over, and the most that counters count.
 	longRun = 64
 )
 
@@ -1910,7 +1916,7 @@ func (m *minimum) take(delta Counter24, localUsec uint64) {
 		return age
 	}
 	switch {
-	case !m.delta[0].Less(delta) || age(2) > congestedTime:
+	case !m.delta[0].Less(delta) || age(2) > originalWindow:
 		m.replace(0, delta, localUsec)
 	case !m.delta[1].Less(delta):
 		m.replace(1, delta, localUsec)
@@ -1918,17 +1924,17 @@ func (m *minimum) take(delta Counter24, localUsec uint64) {
 		m.replace(2, delta, localUsec)
 	}
 	switch {
-	case age(1) > congestedTime:
+	case age(1) > originalWindow:
 		m.delta[0] = m.delta[2]
 		m.at[0] = m.at[2]
 		m.replace(1, delta, localUsec)
-	case age(0) > congestedTime:
+	case age(0) > originalWindow:
 		copy(m.delta[:], m.delta[1:])
 		copy(m.at[:], m.at[1:])
 		m.replace(2, delta, localUsec)
-	case m.delta[1] == m.delta[0] && age(1) > congestedTime/4:
+	case m.delta[1] == m.delta[0] && age(1) > originalWindow/4:
 		m.replace(1, delta, localUsec)
-	case m.delta[2] == m.delta[1] && age(2) > congestedTime/2:
+	case m.delta[2] == m.delta[1] && age(2) > originalWindow/2:
 		m.replace(2, delta, localUsec)
 	}
 }
@@ -1937,7 +1943,7 @@ func (m *minimum) take(delta Counter24, localUsec uint64) {
 
 const (
 	priorSkew  = 100e-6         // two crystals, each up to 50 ppm off
-	slewSkew   = 500e-6         // NTP slews no faster
+	slewSkew   = 500e-6         // ntpd slews no faster; what is faster counts as a clock step
 	unseenSlew = 2e6 * slewSkew // us: a slew goes this far in the 2 s until a report shows it
 	maxSkew    = 1000e-6        // no computer's clock is as far off
 	skewDrift  = 0.1e-6 / 1e6   // per us: temperature changes a skew this fast
@@ -2087,11 +2093,11 @@ type arbiter struct {
 	asymmetry    float64 // us: offset minus midpoint while the round trip is the reference one
 	symmetric    float64 // us: the reference round trip when the asymmetry was last 0
 	expiry       float64 // us: time left until the asymmetry decays
-	age          float64 // us: for how long the round trip has been the reference one
 	candidate    float64 // us: another round trip, which may become the reference
-	candidateAge float64 // us: for how long the round trip has been that
 	fellAt       float64 // x at which the reference last fell far in warm-up
 	fellFrom     float32 // us: the reference before that
+	age          float32 // us: for how long the round trip has been the reference one
+	candidateAge float32 // us: for how long the round trip has been the candidate
 	original     bool    // the peer is an original, which shows late that its floor rose
 	jumped       bool    // the offset jumped, so what looks like an asymmetry may be a clock step
 }
@@ -2126,9 +2132,6 @@ func (r *arbiter) pass(dt float64) {
 // warmingUp reports whether the reference round trip is hardly known yet.
 func (r *arbiter) warmingUp() bool { return r.age < warmUp }
 
-// isEarly reports whether the round trip is not known well yet.
-func (r *arbiter) isEarly() bool { return r.age < 2*settledTime }
-
 // isShortest reports whether the round trip is shorter than both that are remembered: the one that is
 // trusted now, and the last one with equal ways.
 func (r *arbiter) isShortest(roundTrip, deadBand float64) bool {
@@ -2141,7 +2144,7 @@ func (r *arbiter) isShortest(roundTrip, deadBand float64) bool {
 func (r *arbiter) isLonger(d float64) bool {
 	// Queues and noise make a round trip longer, so the shorter one is that of the path.
 	// rule: longer than a well known round trip is another one
-	return d > 0 && !r.isEarly() && !r.original
+	return d > 0 && r.age > 2*settledTime && !r.original
 }
 
 // asymmetryBound returns by how much the asymmetry may have changed when the round trip became d
@@ -2185,7 +2188,7 @@ func (r *arbiter) learn(x, dt float64, l look) {
 	case r.warmingUp() && d < 0: // rule: a shorter round trip is taken at once in warm-up
 		// Queues end, and what they leave is the path.
 		if abs(d) < l.pathBand {
-			r.age += dt
+			r.age += float32(dt)
 			r.candidateAge = 0
 		}
 		if d <= -l.deadBand { // a clock may have been set; matches finds out
@@ -2198,13 +2201,13 @@ func (r *arbiter) learn(x, dt float64, l look) {
 			d /= 10
 		}
 		r.reference += d * min(dt/congestedTime, 1)
-		r.age += dt
+		r.age += float32(dt)
 		r.candidateAge = 0
 	case abs(l.roundTrip-r.candidate) >= l.deadBand:
 		r.candidate = l.roundTrip
 		r.candidateAge = 0
 	default:
-		r.candidateAge += dt
+		r.candidateAge += float32(dt)
 		// No queue keeps its height for so long.
 		// rule: another round trip that lasts is learnt
 		if r.candidateAge > settledTime {
@@ -2255,8 +2258,8 @@ const maxOffset = 1 << (offsetBits - 1) // us: half the ring, where all offsets 
 // datagram limits the offset on one side, and each report on the other.
 type interval struct {
 	slack [2]float64 // us: the truth is at most this far below the offset (in) and above it (out)
-	rate  [2]float64 // the skew when a datagram of that way last proved it
-	fresh [2]bool    // that way has said something since
+	rate  [2]float64 // the skew when a sample of that way last limited its side
+	fresh [2]bool    // that way has limited its side after the time since
 	since float64    // x of the last clock step or end of a silence: older limits may be wrong
 	event float64    // x of the last clock step; at the start -settledTime
 }
@@ -2330,14 +2333,14 @@ func (i *interval) take(d int, from, x, slack, skew float64) (news bool) {
 
 const (
 	bucketTime    = 0.2e6 // us: datagrams are judged by the fastest of this span
-	congestedTime = 10e6  // us: what makes all datagrams late for longer is no queue
+	congestedTime = 10e6  // us: most queues end sooner, and others change their height
 	hostJitter    = 100.0 // us: what hosts add, whatever the path
 	gateSpreads   = 8     // spreads: exponential jitter exceeds 8 times its mean once in 3,000 times
 
 	leastSlew     = 20.0 // us: less may be rounding
 	lateShare     = 0.7  // of what lacks: two ways that return from a shorter path are late by half
 	slewDepths    = 8    // depths (see typical): where a path wanders, chance makes a way 5 late
-	suspectDepths = 0.6  // depths: and a way that is this late may be
+	suspectDepths = 0.6  // depths: a way that is this late may follow a slew, so the reference waits
 )
 
 // bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch only this
@@ -2379,13 +2382,14 @@ func (b *bucket) begin(x float64) {
 	b.varied = 0
 }
 
-// add adds a datagram that the slow path took, y us above the floor.
+// add adds a datagram that the slow path took, y us above the floor. What is later than a second
+// was held up or stamped by a clock that was set, and is no jitter.
 func (b *bucket) add(y int32) {
 	b.two.add(y)
-	b.vary(y)
+	b.vary(min(y, second))
 }
 
-// vary takes the height of the next datagram above the floor.
+// vary takes the height of the next datagram above the floor, at most a second.
 func (b *bucket) vary(y int32) {
 	b.varied += uint32(abs(y - b.last))
 	b.last = y
@@ -2393,8 +2397,9 @@ func (b *bucket) vary(y int32) {
 
 const jitterBits = 4 // RFC 3550: the jitter moves by a sixteenth of each difference
 
-// jitterAfter returns the jitter at the end of the bucket, in 2^-jitterBits us, as the one before.
-// The differences of one bucket count alike, so that a datagram need only add its own.
+// jitterAfter returns the jitter after this bucket, where before is the jitter after the last one,
+// both in 2^-jitterBits us. All differences of a bucket count alike, so a datagram need only add its
+// own. Sixteen of them leave nothing of the jitter before.
 func (b *bucket) jitterAfter(before uint32) uint32 {
 	n := uint64(max(b.count-1, 1)) // the last datagram falls into the next bucket
 	jitter := uint64(before)
@@ -2407,8 +2412,7 @@ func (b *bucket) jitterAfter(before uint32) uint32 {
 // single reports whether fewer than two datagrams arrived.
 func (b *bucket) single() bool { return b.two.next == none }
 
-// many reports whether enough datagrams arrived that the two fastest differ little, even where a
-// path flaps.
+// many reports whether enough datagrams arrived that the fastest hardly queued.
 func (b *bucket) many() bool { return b.count > fitPoints+1 }
 
 // rise says that the floor rose by d us.
@@ -2530,6 +2534,7 @@ type way struct {
 	plateau      float64 // us: the lowest height after the first 5 s of that
 	late         late
 	typical      typical
+	sampled      bool    // a sample came since the floor moved to another level
 	spreads      uint8   // samples that the spread is a mean over
 	hits         uint8   // congested samples near the plateau, at most longRun
 	usualGap     float32 // us: mean time between datagrams or reports, weighted by that time
@@ -2623,6 +2628,7 @@ func (w *way) shift(x, d float64) {
 	w.lay(d)
 	w.restart(x)
 	w.near(x)
+	w.sampled = false
 	w.late = late{}
 	w.touched = x
 }
@@ -2685,6 +2691,7 @@ func (w *way) learnFirstSpread(b *bucket) {
 // datagram queued.
 func (w *way) take(s *sample, gate float64) (by float64, congested bool) {
 	before := w.residual
+	w.sampled = true
 	w.residual = s.least
 	w.leastOfTwo = min(s.least, before)
 	if s.least > gate {
@@ -2697,7 +2704,7 @@ func (w *way) take(s *sample, gate float64) (by float64, congested bool) {
 }
 
 // congest takes a sample whose datagrams were all late. A path that became longer comes back to the
-// same height again and again; a queue hardly does, and it may last for 30 s.
+// same height again and again. A queue hardly does, and it may last for up to 30 s.
 func (w *way) congest(s *sample) (by float64, congested bool) {
 	w.congestedFor += min(s.to-s.from, second)
 	if w.congestedFor < congestedTime/2 {
@@ -3051,7 +3058,7 @@ func likelySlope(points []point, leastUsual float64) (mean, variance float64) {
 		if most < 1e-12 {
 			continue // rest would have no digits
 		}
-		weight, way, spread := decay((other.total-likelier.total)/usual, rest/most)
+		weight, way, spread := exponential((other.total-likelier.total)/usual, rest/most)
 		width := other.slope - likelier.slope
 		weight *= abs(width) * most
 		slope := likelier.slope + way*width
@@ -3063,9 +3070,9 @@ func likelySlope(points []point, leastUsual float64) (mean, variance float64) {
 	return mean, squares/weights - mean*mean
 }
 
-// decay returns the integral, the mean and the variance of the density exp(-z t), t from 0 to 1.
-// rest is that density at 1.
-func decay(z, rest float64) (integral, mean, variance float64) {
+// exponential returns the integral of exp(-z t) for t from 0 to 1, and the mean and the variance of
+// t with that density. rest is the density at 1.
+func exponential(z, rest float64) (integral, mean, variance float64) {
 	if z < 1e-3 { // it is constant, and the differences below would have no digits left
 		return 1, 1. / 2, 1. / 12
 	}
@@ -3108,8 +3115,9 @@ type resolution struct {
 }
 
 // learn takes the difference, in us, of two datagrams of about the same moment. Apart from the
-// unit of stamps it is 0 or a multiple of the resolution. Where a queue grows or a path flaps it
-// is often the same, too; the caller must not pass those.
+// unit of stamps it is 0 or a multiple of the resolution. Where a queue grows the difference is
+// often the same, too; the caller must not pass those. A path that flaps by one amount, with less
+// than 10 us of jitter, passes for a coarse clock.
 func (r *resolution) learn(d int64) {
 	const alike = 2<<ts24Shift + 2
 	d = abs(d)
@@ -3341,7 +3349,7 @@ func (r *ownReport) tell(localUsec uint64, clock clockMap) (minDelta Counter24, 
 		case kind == reportTold:
 			return NewCounter24(uint64(level >> 8)), true
 		}
-		drift := uint32(int64(int32(clock.rates)) * age >> deltaBits)
+		drift := uint32(int64(int32(clock.rates)) * age >> (32 - 5)) // from 2^-32 to 2^-5 us
 		minDelta = rounded(level - drift)
 		told := uint64(minDelta)<<40 | word&math.MaxUint32&^7 | reportTold
 		if r.word.CompareAndSwap(word, told) {

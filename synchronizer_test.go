@@ -1227,6 +1227,61 @@ func TestHalfSeenStep(t *testing.T) {
 	}
 }
 
+// TestStepOnShortPath: where ways are shorter than a clock step, no path explains it, and one end
+// follows it within 0.2 s. The next report is of datagrams from before the step, and does not undo
+// it. So the bound soon has nothing left of it.
+func TestStepOnShortPath(t *testing.T) {
+	const delay = 150 // us
+	for _, by := range []int64{-5000, -950, -800, 800, 950, 5000} {
+		w := newWorld(1<<40, 1<<33, delay)
+		w.rng = rand.New(rand.NewPCG(1, 2))
+		w.jitter = 20
+		w.every = 16_667
+		w.reports = 60
+		w.run(60*time.Second + 500*time.Millisecond)
+		setB(by)(w)
+		followed := [2]bool{}
+		for range 100 {
+			w.run(50 * time.Millisecond)
+			for k, e := range w.ends() {
+				off, _ := e.off()
+				isRight := off.Abs() < 200*time.Microsecond
+				if followed[k] && !isRight {
+					t.Errorf("set by %d us: end %d followed, and is off by %v again", by, k, off)
+				}
+				followed[k] = isRight
+			}
+		}
+		for k, e := range w.ends() {
+			bound, _ := e.s.ErrorBound(e.local)
+			if !followed[k] || by >= -1000 && by <= 1000 && bound > 2500*time.Microsecond {
+				t.Errorf("set by %d us: end %d followed %v, bound %v", by, k, followed[k], bound)
+			}
+		}
+	}
+}
+
+// TestBoundBesideOriginal: a path that becomes shorter beside a C++ original widens the bound by no
+// more than that, also where its first report shows that it is one.
+func TestBoundBesideOriginal(t *testing.T) {
+	for unit := range uint64(marks) { // one of the first reports has an original's remainder
+		w := newWorld(1<<40, 1<<33, 30_000+unit<<ts24Shift)
+		w.original = true
+		w.mute = true
+		w.run(2 * time.Second)
+		w.mute = false
+		w.run(28 * time.Second)
+		w.delay -= 10_000
+		for range 200 {
+			w.run(100 * time.Millisecond)
+			if bound, _ := w.a.ErrorBound(w.now); bound > 55*time.Millisecond {
+				t.Fatalf("%d: %.1f s after the ways became 10 ms shorter: bound %v",
+					unit, float64(w.now-w.start)/1e6-30, bound)
+			}
+		}
+	}
+}
+
 // TestSecondsEarly: no queue and no swapped receive times make a datagram seconds early, only a
 // clock step. So one such datagram ends trust at once, and one that is on time brings it back.
 func TestSecondsEarly(t *testing.T) {

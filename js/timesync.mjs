@@ -1162,12 +1162,12 @@ export class Synchronizer extends RemoteClock {
 		const x = this.#advance(now);
 		this.#notice(x, now);
 		this.#minimum.take(deltaIn8(raw), now);
-		const silence = x - bucket.from; // the first datagram after 0.2 s ends a bucket
+		const floor = both.delta(inward, x);
+		const silence = x - bucket.from; // since the bucket began: up to 0.2 s longer than nothing came
 		if (silence >= bucketTime) {
 			this.#endBucket(x);
 			both.heardAgain(inward, x, silence);
 		}
-		const floor = both.delta(inward, x);
 		const above = both.datagram(x, raw, bucket);
 		if (silence > 2 * second) {
 			both.endSilence(x, silence, above ?? 0);
@@ -1544,7 +1544,8 @@ class Association {
 	begun = false; // a datagram has arrived
 	dirty = true; // there is news for readers
 	awaited = -1; // the way that has not shown the last clock step yet; -1: none
-	mayBeStep = false; // the last silence may have been a clock step
+	wasMaybeSet = false; // the last silence may have been a clock step
+	awaitedFrom = 0; // x of that step
 	awaitedTrip = 0; // us: the round trip before that step, which holds until the way shows it
 	silenceEnd = 0; // x at which the last silence ended
 	silenceDrift = 0; // us: how far the clocks may have drifted apart in it
@@ -1631,7 +1632,7 @@ class Association {
 		if (!this.peer.isOriginal()) {
 			return 0;
 		}
-		const span = Math.min(this.clock.at, congestedTime) + second;
+		const span = Math.min(this.clock.at, originalWindow) + second;
 		return span * Math.max(unknown + this.clock.skew, 0);
 	}
 
@@ -1738,7 +1739,7 @@ class Association {
 		}
 		this.silenceEnd = x;
 		this.silenceDrift = this.dispersion() * silence;
-		this.mayBeStep = above > second || silence > longestWindow;
+		this.wasMaybeSet = above > second || silence > longestWindow;
 		this.interval.atLeast(inward, this.delay(inward) + above);
 		this.dirty = true;
 	}
@@ -1854,7 +1855,7 @@ class Association {
 			const delta = this.delta(way, sample.at) + sample.least;
 			w.points.add(keptPoint(sample.at, delta), signOf(way) * this.clock.skew);
 		}
-		this.dirty ||= this.mayBeClock(way) > 0; // readers' bound contains it at once
+		this.dirty ||= this.clockLateness(way) > 0; // readers' bound contains it at once
 		if (by > 0) {
 			this.shift(way, sample.to, by);
 		} else if (this.peer.known && !this.peer.isOriginal()) {
@@ -1895,7 +1896,6 @@ class Association {
 			if (isShortest) {
 				// It may be a clock step, too. Then the limit of the other way is off by as much,
 				// until that way says that it is not late.
-				this.limit(way, {from: x, since: x, least: 0});
 				this.interval.slack[1 - way] -= by;
 			}
 			return;
@@ -1903,6 +1903,7 @@ class Association {
 		// No datagram arrives before it was sent.
 		this.stepClock(way, x, by); // rule: a round trip shorter than nothing is a clock's
 		this.awaited = 1 - way;
+		this.awaitedFrom = x;
 		this.awaitedTrip = roundTrip;
 	}
 
@@ -2176,16 +2177,16 @@ class Association {
 			this.reportOfOriginal(x, y, sent - previous);
 			return;
 		}
-		const {interval} = this;
-		const predatesStep = previous < interval.event && interval.undisturbed(x) < 3 * second;
+		const predatesStep = previous < this.awaitedFrom && x - this.awaitedFrom < 3 * second;
 		if (this.awaited === outward && y < 0 && predatesStep) {
 			return; // its least delta is from before the clock step
 		}
 		const gate = w.lowerGate(sent, this.clock.sigma, this.resolution.joint());
-		// A clock that was set looks like a silence. Datagrams that arrived before it, or were on
-		// their way then, do not show what it was, and no clock drifted for as long as it seems.
+		// A local clock that is set ahead looks like a silence. A report of datagrams from before
+		// that does not show the new offset, and the gate is too wide, since no clock drifted for as
+		// long as it seems. So no floor follows such a report.
 		const sentSince = previous - clamp(this.delay(outward), 0, second);
-		if (this.mayBeStep && sentSince < this.silenceEnd && y < 0 && y >= -gate) {
+		if (this.wasMaybeSet && sentSince < this.silenceEnd && y < 0 && y >= -gate) {
 			return;
 		}
 		if (y < -gate) {
@@ -2227,7 +2228,7 @@ class Association {
 		w.touched = this.peer.sent;
 		this.dirty = true;
 		const {sent} = this.peer;
-		this.limit(outward, {from: sent, since: sent - congestedTime - second, least: 0});
+		this.limit(outward, {from: sent, since: sent - originalWindow - second, least: 0});
 		this.matchStep(x);
 		this.follow();
 		this.review(dt);
@@ -2281,12 +2282,12 @@ class Association {
 		}
 		arbiter.decay(dt);
 		const lack = arbiter.reference - look.roundTrip;
-		const mayBeClock = i.isLate(lack, suspectDepths) || o.isLate(lack, suspectDepths);
+		const mayBeSlew = i.isLate(lack, suspectDepths) || o.isLate(lack, suspectDepths);
 		const mayBeRate = lack < congestedTime * this.clock.sigma && !arbiter.warmingUp();
 		// A slew shortens the round trip until the late way has been followed, and so does a wrong
 		// rate.
 		// rule: what lacks may be a clock's
-		if (lack > 1 && (mayBeClock || mayBeRate)) {
+		if (lack > 1 && (mayBeSlew || mayBeRate)) {
 			arbiter.age += dt;
 			return;
 		}
@@ -2314,10 +2315,10 @@ class Association {
 	 * last sample of a way is late by as much.
 	 * @param {number} way
 	 */
-	mayBeClock(way) {
+	clockLateness(way) {
 		const w = this.ways[way];
 		const by = w.residual;
-		if (by < stepScatters * w.spread) { // that is noise
+		if (!w.sampled || by < stepScatters * w.spread) { // it is of another level, or that is noise
 			return 0;
 		}
 		const isMoreThanSlew = by > unseenSlew;
@@ -2365,15 +2366,13 @@ class Association {
 		view.dispersion = this.dispersion();
 		// What the round trip lacks may be a slew that the late way has not shown yet.
 		const lack = Math.min(this.lack(), unseenSlew);
-		const late = Math.max(this.mayBeClock(inward), this.mayBeClock(outward));
+		const late = Math.max(this.clockLateness(inward), this.clockLateness(outward));
 		const wrong = Math.max(-this.roundTrip(), lack, late, 0);
 		const ahead = view.dispersion * Math.max(x - readerMargin - this.clock.at, 0);
 		view.bound = this.interval.bound() + wrong + ahead;
 		return view;
 	}
 }
-
-const maxDelta = Math.floor(2 ** deltaBits / 3); // us: no queue is 45 s long, a clock step may be
 
 /**
  * Returns how many us a delta is above near, of those a ring apart: no queue is 45 s long.
@@ -2388,6 +2387,7 @@ function around(raw, near) {
 
 // ---- Reports: what the peer says, and what it is told ----
 
+const originalWindow = 10 * second; // an original reports the minimum of this time
 const longRun = 64; // reports in a row that an original never sends without its remainder
 
 /** Peer is what is known of the reports of the other end. */
@@ -2492,7 +2492,7 @@ class Minimum {
 	 */
 	take(delta, now) {
 		const isBelow = (/** @type {number} */ i) => ring(this.delta[i] - delta, 24) >= 0;
-		if (isBelow(0) || this.#age(2, now) > congestedTime) {
+		if (isBelow(0) || this.#age(2, now) > originalWindow) {
 			this.replace(0, delta, now);
 		} else if (isBelow(1)) {
 			this.replace(1, delta, now);
@@ -2500,16 +2500,16 @@ class Minimum {
 			this.replace(2, delta, now);
 		}
 		const [one, two, three] = this.delta;
-		if (this.#age(1, now) > congestedTime) {
+		if (this.#age(1, now) > originalWindow) {
 			this.delta[0] = three;
 			this.#at[0] = this.#at[2];
 			this.replace(1, delta, now);
-		} else if (this.#age(0, now) > congestedTime) {
+		} else if (this.#age(0, now) > originalWindow) {
 			this.delta = [two, three, delta];
 			this.#at = [this.#at[1], this.#at[2], keptUsec(now)];
-		} else if (two === one && this.#age(1, now) > congestedTime / 4) {
+		} else if (two === one && this.#age(1, now) > originalWindow / 4) {
 			this.replace(1, delta, now);
-		} else if (three === two && this.#age(2, now) > congestedTime / 2) {
+		} else if (three === two && this.#age(2, now) > originalWindow / 2) {
 			this.replace(2, delta, now);
 		}
 	}
@@ -2865,11 +2865,6 @@ class Arbiter {
 		return this.age < warmUp;
 	}
 
-	/** Returns whether the round trip is not known well yet. */
-	isEarly() {
-		return this.age < 2 * settledTime;
-	}
-
 	/**
 	 * Returns whether the round trip is shorter than both that are remembered: the one that is
 	 * trusted now, and the last one with equal ways.
@@ -2889,7 +2884,7 @@ class Arbiter {
 	isLonger(d) {
 		// Queues and noise make a round trip longer, so the shorter one is that of the path.
 		// rule: longer than a well known round trip is another one
-		return d > 0 && !this.isEarly() && !this.original;
+		return d > 0 && this.age > 2 * settledTime && !this.original;
 	}
 
 	/**
@@ -3141,7 +3136,7 @@ class Interval {
 // ---- The floor of one way: gates, level shifts ----
 
 const bucketTime = 0.2 * second; // datagrams are judged by the fastest of this span
-const congestedTime = 10 * second; // what makes all datagrams late for longer is no queue
+const congestedTime = 10 * second; // most queues end sooner, and others change their height
 const hostJitter = 100; // us: what hosts add, whatever the path
 const gateSpreads = 8; // spreads: exponential jitter exceeds 8 times its mean once in 3,000 times
 
@@ -3225,7 +3220,7 @@ class Bucket {
 	height(stamp, now) {
 		const dx = since(now, this.#at);
 		const y = ring(Math.floor(dx * this.#rate) - 8 * stamp - this.#origin, deltaBits);
-		return dx >= 0 && dx < this.#span && y >= 0 && y < maxDelta ? y : null;
+		return dx >= 0 && dx < this.#span && y >= 0 && y < second ? y : null;
 	}
 
 	/**
@@ -3248,8 +3243,7 @@ class Bucket {
 	}
 
 	/**
-	 * Returns whether enough datagrams arrived that the two fastest differ little, even where a
-	 * path flaps.
+	 * Returns whether enough datagrams arrived that the fastest hardly queued.
 	 */
 	many() {
 		return this.count > fitPoints + 1;
@@ -3402,6 +3396,7 @@ class Way {
 	late = new Late();
 	typical = new Typical();
 	points = new Points();
+	sampled = false; // a sample came since the floor moved to another level
 	spreads = 0; // samples that the spread is a mean over, at most longRun
 	hits = 0; // congested samples near the plateau, at most longRun
 	usualGap = 0; // us: mean time between datagrams or reports, weighted by that time
@@ -3506,6 +3501,7 @@ class Way {
 		this.lay(d);
 		this.points.restart(x);
 		this.near(x);
+		this.sampled = false;
 		this.late = new Late();
 		this.touched = x;
 	}
@@ -3593,6 +3589,7 @@ class Way {
 	 */
 	take(sample, gate) {
 		const before = this.residual;
+		this.sampled = true;
 		this.residual = sample.least;
 		this.leastOfTwo = Math.min(sample.least, before);
 		if (sample.least > gate) {
@@ -4039,7 +4036,7 @@ function likelySlope(points, leastUsual) {
 			continue; // rest would have no digits
 		}
 		const z = (other.total - likelier.total) / usual;
-		const {integral, mean, variance} = decay(z, rest / most);
+		const {integral, mean, variance} = exponential(z, rest / most);
 		const width = other.slope - likelier.slope;
 		const weight = integral * Math.abs(width) * most;
 		const slope = likelier.slope + mean * width;
@@ -4056,7 +4053,7 @@ function likelySlope(points, leastUsual) {
  * @param {number} z
  * @param {number} rest that density at 1
  */
-function decay(z, rest) {
+function exponential(z, rest) {
 	if (z < 1e-3) { // it is constant, and the differences below would have no digits left
 		return {integral: 1, mean: 1 / 2, variance: 1 / 12};
 	}
@@ -4105,8 +4102,9 @@ class Resolution {
 
 	/**
 	 * Takes the difference, in us, of two datagrams of about the same moment. Apart from the unit
-	 * of stamps it is 0 or a multiple of the resolution. Where a queue grows or a path flaps it is
-	 * often the same, too; the caller must not pass those.
+	 * of stamps it is 0 or a multiple of the resolution. Where a queue grows the difference is
+	 * often the same, too; the caller must not pass those. A path that flaps by one amount, with
+	 * less than 10 us of jitter, passes for a coarse clock.
 	 * @param {number} difference
 	 */
 	learn(difference) {
