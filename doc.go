@@ -22,35 +22,51 @@
 //     such as NowUsec in a copy of this folder.
 //  2. Put the stamp timesync.LocalTimeToDatagramTS24(now) into each datagram, just before you send
 //     it.
-//  3. Every 0.5 s, and after 20 s every second, add the report MinDeltaTS24(now), if it is ok, and
-//     now itself, 8 bytes. Call MinDeltaTS24 only for a datagram that you send. Mark such
-//     datagrams, by a flag or by their length. Where a header has room for the stamp alone, put
-//     all else into the payload, also what step 7 adds.
-//  4. When an authenticated datagram arrives, pass its stamp and the time of receipt to
-//     OnAuthenticatedDatagramTimestamp. It returns the one-way delay.
+//  3. Add the report MinDeltaTS24(now), if it is ok, and now itself, 8 bytes: every 0.5 s for 20 s
+//     from your first report on, then every second. Call MinDeltaTS24 only for a datagram that you
+//     send. Mark such datagrams, by a flag or by their length. Where a header has room for the
+//     stamp alone, put all else into the payload, also what step 7 adds.
+//  4. When a datagram arrives that is authentic, did not arrive before and is less than a minute
+//     old, pass its stamp and the time of receipt to OnAuthenticatedDatagramTimestamp. It returns
+//     the one-way delay. Stamps repeat, so an older copy would move the clock. A sequence number
+//     and a replay window that spans less than a minute keep it out.
 //  5. If the datagram has a report, pass the 8 bytes to Anchor and then the report to
 //     OnPeerMinDeltaTS24. Pass neither if, in the last second, you passed a report that was sent
-//     later, by its stamp (Counter24.Less) or your sequence number. You may leave the 8 bytes out:
-//     the peer's clock is then known only modulo 67.1 s, and Within cannot tell. But do not stop
-//     after some: from the first Anchor on, Within waits for another after each silence.
+//     later, by its stamp (Counter24.Less) or your sequence number. You may leave out the 8 bytes
+//     of all reports. The peer's clock is then known only modulo 67.1 s, and Within does not check
+//     the multiple. But do not stop after some: from the first Anchor on, Within waits for another
+//     after each silence.
 //  6. Read the peer's clock: RemoteTime, LocalTime and Snapshot for yourself. For the time of an
 //     event in a payload, AppendEvent appends 3 bytes, which the peer reads with
 //     timesync.ReadEvent. They hold a time only while Snapshot.Within is nil. Within fails 15 s
 //     after the last report, so send a datagram every 2 s even if there is nothing to say.
-//  7. Notice a restart of the peer. Draw a random number when the program starts, and put it into
-//     each datagram, with the echo: the number last heard from the peer. Remember the number of
-//     every authenticated datagram, to echo it. Use nothing else of one whose echo is not your
-//     number: the peer has not heard you yet, or it is for your predecessor, or a recording. Three
-//     datagrams in a row with a new number of the peer mean that it has restarted: call Reset
-//     before you pass the stamp of the third. An SSRC or a connection id that is drawn at each
-//     start is such a number. An echo need not travel if the authentication covers it: try your
-//     number, then the 0 of a peer that has heard nothing. Without number and echo a restart looks
-//     like a clock step, and recordings count. Where a restart makes a new connection with new
-//     keys, take a new TimeSynchronizer instead.
+//  7. Notice a restart of the peer and a sleep of your machine, as the next section says.
 //
 // Example_sevenSteps is such a program. It is in example_test.go, in the repository.
 //
 // The package opens no socket and starts no goroutine. It reads a clock only in NowUsec.
+//
+// # Restarts and sleep
+//
+// When the program starts, draw a random number of 4 bytes that is not 0. Put it into each
+// datagram, and behind it the echo: the number last heard from the peer, or 0. An SSRC or a
+// connection id that is drawn at each start can be the number.
+//
+//   - Remember the number of every authentic datagram, to echo it.
+//   - If its echo is not your number, use nothing else of the datagram: the peer has not heard you
+//     yet, or the datagram is for your predecessor, or it is a recording of another session.
+//   - Take the first number whose echo is right. Later drop a datagram with another number, which
+//     may be a late one from before a restart, until three of them come in a row. Before you pass
+//     the stamp of the third, call Reset, and begin steps 3 and 5 anew.
+//
+// Without number and echo a restart looks like a clock step, and recordings of earlier sessions are
+// believed. If a restart makes a new connection with new keys, take a new TimeSynchronizer instead.
+//
+// The authentication tag can cover an echo that is not sent: verify first with your own number as
+// the echo, then with 0. A datagram that fits only 0 comes from a peer that has not heard you.
+//
+// After your machine slept, drop what waits in the socket and call Reset: until then the time may be
+// wrong by the sleep although Within is nil. clock.SleepWatch notices a sleep.
 //
 // # Terms
 //

@@ -13,7 +13,7 @@ import (
 
 // end is one end of a connection. Each datagram is the end's number, the one that it heard last,
 // and a stamp, 11 bytes; with a report and the full clock 22. A real program authenticates all of
-// it.
+// it, and refuses what it received before.
 type end struct {
 	sync   timesync.TimeSynchronizer // 1. one for each remote peer
 	number uint32                    // 7. random, drawn when the program starts, not 0

@@ -79,6 +79,7 @@ func ReadTime23(b []byte) (ts timesync.Counter23, flag bool) {
 // AppendEvent appends the 3 bytes that tell a peer's ReadEvent when something happened, such as
 // when a piece of sound was captured: happenedUsec of our own clock. The bytes mean the same to
 // every peer, and no peer's clock has to be known. The top bit of the last byte is 0.
+// TimeSynchronizer.AppendEvent has another format, the receiver's clock.
 func AppendEvent(dst []byte, happenedUsec uint64) []byte {
 	const half = 1 << 2 // of the unit, 8 us
 	return AppendTime23(dst, timesync.NewCounter23((happenedUsec+half)>>3), false)

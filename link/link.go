@@ -27,12 +27,14 @@
 //
 // A recording of an earlier session under the same key is a replay, too. Send the peer's session
 // id back as an echo, and call ReadHeader only for datagrams that echo your own. Of all other
-// authenticated datagrams keep only the id, or neither end would begin. examples/seal/seal.go does
-// the same with a random challenge.
+// authenticated datagrams keep only the id, or neither end would begin. Call Reset when the third
+// datagram in a row has the same new id and your echo, and drop the first two, since one may be late
+// from before the restart. Without that the Link notices the restart by itself, a little later.
+// examples/seal/seal.go does the same with a random challenge.
 //
-// Packets that were resent or recovered with their old header look slow, which does no harm. Drop
-// all packets that are over a minute old, since stamps repeat: one with a higher number came more
-// than a minute ago. A replay window that spans less than a minute refuses them anyway.
+// Packets that were resent or recovered with their old header look slow, which does no harm. Refuse
+// a packet if one with a higher sequence number arrived more than a minute ago: it is then over a
+// minute old, and stamps repeat. A replay window that spans less than a minute does that anyway.
 //
 // # Wire format
 //

@@ -39,7 +39,7 @@ const (
 	// onWay is more than a frame takes from the forwarder to the viewer.
 	onWay = time.Second
 	// proof is how long after a frame a report must arrive to prove that no clock was set before
-	// the frame. Reports arrive every 2 s, and the first one may be too early to tell.
+	// the frame. Reports arrive every second, and the first one may be too early to tell.
 	proof = 3 * time.Second
 )
 

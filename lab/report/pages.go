@@ -93,23 +93,26 @@ func (f *figures) reportPictures() map[string][]*results.Chart {
 // world.
 func (f *figures) busyText() string {
 	p99 := func(column string) string { return results.Micros(f.named(busyWorld).value(column)) }
-	return results.Text("Other traffic fills one way's queue for 150 s. The error's 99th percentile "+
-		"over %d such simulated worlds is **%s**. [REPORT](lab/results/REPORT.md) has the other "+
-		"methods and worlds; `cd lab && go run ./report` draws it.",
-		play.SimSeeds, p99(play.Ours))
+	return results.Text("Simulated: other traffic fills one way's queue for 150 s. Over %d seeds the "+
+		"99th percentile of timesync's error is **%s**. The NTP filter of the picture is a bare one; "+
+		"chronyd with its best settings has %s here. [REPORT](lab/results/REPORT.md) has all methods "+
+		"and worlds; `cd lab && go run ./report` draws it.",
+		play.SimSeeds, p99(play.Ours), p99(play.Chronyd))
 }
 
 // readmeTable has the figures of the report.
 func (f *figures) readmeTable() string {
 	worlds := f.of(play.Simulated)
 	mine, orig, limit := means(worlds)
-	const head = "| error of the remote clock, 99th percentile |  | command |\n|---|---|---|\n"
-	const row = "| geometric mean over %d simulated scenarios " +
-		"| **%s**; the C++ original's is %.0f times as large; chronyd, asking once a second, %s; " +
-		"an oracle that knows each series in advance is %.1f times better " +
-		"| [REPORT](lab/results/REPORT.md): `cd lab && go run ./report` |\n\n"
-	chrony := results.Micros(mean(worlds, play.Chronyd))
-	return head + fmt.Sprintf(row, len(worlds), results.Micros(mine), orig/mine, chrony, mine/limit)
+	const head = "| 99th percentile of the error, geometric mean of %d simulated worlds | |\n|---|--:|\n"
+	const rows = "| timesync | **%s** |\n" +
+		"| the C++ original, on the same datagrams | %s |\n" +
+		"| chronyd, asking once a second | %s |\n" +
+		"| the best possible: an oracle that knows each recording in advance | %s |\n\n" +
+		"[REPORT](lab/results/REPORT.md) has each world: `cd lab && go run ./report`\n\n"
+	chrony := mean(worlds, play.Chronyd)
+	return fmt.Sprintf(head+rows, len(worlds), results.Micros(mine), results.Micros(orig),
+		results.Micros(chrony), results.Micros(limit))
 }
 
 // accuracyWorlds are the worlds of ACCURACY.md, and what happens in them.
