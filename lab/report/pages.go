@@ -95,7 +95,7 @@ func (f *figures) busyText() string {
 	p99 := func(column string) string { return results.Micros(f.named(busyWorld).value(column)) }
 	return results.Text("Simulated: other traffic fills one way's queue for 150 s. Over %d seeds the "+
 		"99th percentile of timesync's error is **%s**. The NTP filter of the picture is a bare one; "+
-		"chronyd with its best settings has %s here. [REPORT](lab/results/REPORT.md) has all methods "+
+		"chronyd, asking once a second, has %s here. [REPORT](lab/results/REPORT.md) has all methods "+
 		"and worlds; `cd lab && go run ./report` draws it.",
 		play.SimSeeds, p99(play.Ours), p99(play.Chronyd))
 }
