@@ -64,12 +64,9 @@ func LocalTimeToDatagramTS24(localUsec uint64) Counter24 {
 // deltaOf returns the delta of a datagram on its ring. Bits above the ring are noise.
 func deltaOf(stamp Counter24, recvUsec uint64) uint64 { return recvUsec - uint64(stamp)<<ts24Shift }
 
-// maxDelta is the longest queue that a delta may show. No queue is 45 s long, so what seems to be
+// around returns how far above near a raw delta is, in microseconds. A raw delta is known only modulo
+// 134.2 s, so the result is taken from -89.5 s up to 44.7 s. No queue is that long: what seems to be
 // longer is a clock that was set, and the rest of the ring is left for that.
-const maxDelta = 1 << deltaBits / 3 // us: 44.7 s
-
-// around returns how far above near a raw delta is, in microseconds. A raw delta is known only
-// modulo 134.2 s, so the result is taken from -89.5 s up to maxDelta.
 func around(raw uint64, near float64) float64 {
 	const full = 1 << deltaBits
 	d := float64(wrap(raw, deltaBits)) - near
