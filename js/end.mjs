@@ -30,11 +30,21 @@ import {Stranger} from './stranger.mjs';
 
 let link = new Link();
 
-// The time of day, which the test reads, too. It goes on from performance.now, so nobody sets it.
-const wall = () => (performance.timeOrigin + performance.now()) * 1000;
-const began = wall();
 let ahead = 0n;
-const clock = () => u64(BigInt(Math.floor((wall() - began) * 1.00004)) + ahead);
+const clock = () => u64(BigInt(Math.floor(performance.now() * 1000 * 1.00004)) + ahead);
+
+// The time of day, us, and this end's clock at that moment. The test reads the time of day, too.
+// Read anew each time: performance.timeOrigin, which is read once, has stood 6 ms beside the time
+// of day of a Go program for as long as a test took.
+function timeOfDay() {
+	for (;;) {
+		const before = performance.now();
+		const unix = Date.now(); // rounded down to 1 ms
+		const now = clock();
+		const stopped = performance.now() - before > 0.1;
+		if (!stopped) return {now, wall: unix * 1000 + 500};
+	}
+}
 
 const hex = b => Buffer.from(b).toString('hex');
 const unhex = s => new Uint8Array(Buffer.from(s, 'hex'));
@@ -48,10 +58,9 @@ function dial(port, rate) {
 	socket.connect(port, '127.0.0.1', () => {
 		setInterval(() => socket.send(link.header(clock())), 1000 / rate);
 		setInterval(() => {
-			const at = wall();
-			const now = clock();
+			const {now, wall} = timeOfDay();
 			const remote = link.remoteTime(now);
-			console.log(Math.floor(at), `${now}`, `${remote ?? '-'}`, link.errorBound(now) ?? '-');
+			console.log(wall, `${now}`, `${remote ?? '-'}`, link.errorBound(now) ?? '-');
 		}, 50);
 	});
 }

@@ -41,7 +41,7 @@ func (l *live) serve() {
 }
 
 // right reads a line of a JavaScript end, and says whether both know the time, within their bounds
-// and 5 ms, and how well.
+// and 1 ms, and how well.
 func (l *live) right(line string) (said string, right bool) {
 	var wall, now, remote uint64
 	var bounds [2]float64
@@ -51,8 +51,8 @@ func (l *live) right(line string) (said string, right bool) {
 	for i, off := range []uint64{remote - wall - goAhead, s.RemoteUsec - now} {
 		err := math.Abs(float64(int64(off)))
 		said += fmt.Sprintf("; off by %.0f us, bound %.1f ms", err, bounds[i]/1e3)
-		// Two processes read the time of day, and may be stopped between.
-		right = right && err < 25_000 && err <= bounds[i]+5000
+		const rounded = 1000 // the time of day, by JavaScript
+		right = right && err < 25_000 && err <= bounds[i]+rounded
 	}
 	return said, right
 }

@@ -74,7 +74,7 @@ func serve(addr, record string) (*server, error) {
 	s.greeting = greeting{
 		World:      theWorld,
 		Hash:       hash[:],
-		UnixAtZero: time.Now().UnixMicro() - int64(s.clock.Now()),
+		UnixAtZero: s.unixAtZero(),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.room = newRoom(s.clock.Now)
@@ -83,6 +83,19 @@ func serve(addr, record string) (*server, error) {
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 10 * time.Second}
 	go s.http.Serve(s.listener)
 	return s, nil
+}
+
+// unixAtZero returns the time of day when the server's clock was 0, us since 1970, to 0.1 ms.
+func (s *server) unixAtZero() int64 {
+	for {
+		before := s.clock.Now()
+		unix := time.Now().UnixMicro()
+		after := s.clock.Now()
+		const stopped = 100 // us between two readings
+		if after-before < stopped {
+			return unix - int64(after)
+		}
+	}
 }
 
 // listen listens at one port, by TCP and by UDP, so that both are one origin.
