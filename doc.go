@@ -65,8 +65,8 @@
 // The authentication tag can cover an echo that is not sent: verify first with your own number as
 // the echo, then with 0. A datagram that fits only 0 comes from a peer that has not heard you.
 //
-// After your machine slept, drop what waits in the socket and call Reset: until then the time may be
-// wrong by the sleep although Within is nil. clock.SleepWatch notices a sleep.
+// After your machine slept, drop what waits in the socket and call Reset: until then the time may
+// be wrong by the sleep although Within is nil. clock.SleepWatch notices a sleep.
 //
 // # Terms
 //

@@ -120,7 +120,8 @@ const (
 // implausibly early datagrams are ignored, and owd is then the minimum delay. Three in a row, or
 // one in each of four 0.2-second buckets, move the floor.
 func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
-	// Nearly every datagram queues a little and falls into the bucket under way. It ends here.
+	// Nearly every datagram falls into the bucket under way and is late by less than a second: it
+	// ends here. What is early has a y as large as unsigned numbers are, so it goes on.
 	b := &s.bucket
 	dx := localRecvUsec - b.at
 	y := wrap(dx*uint64(b.rate)>>31-uint64(remoteSendTS24)<<ts24Shift-b.origin, deltaBits)
@@ -679,8 +680,8 @@ var (
 //	ErrWide            ErrorBound is above tolerable; it is half the round trip at least
 //
 // A clock step is detected from the next datagrams and reports: with package link, and four or
-// more datagrams a second, within about 3 s. Until then Within answers as before. A clock step
-// of less than 2 ms may pass for a slew: the bound widens, and Within goes on. After a silence Within
+// more datagrams a second, within about 3 s. Until then Within answers as before. A clock step of
+// less than 2 ms may pass for a slew: the bound widens, and Within goes on. After a silence Within
 // fails until datagrams, reports and an anchor have shown whether there was a clock step.
 func (s Snapshot) Within(tolerable time.Duration) error {
 	switch {
@@ -1117,23 +1118,25 @@ func sign(d int) float64 { return float64(2*d - 1) }
 // association puts both ways together. Only the association changes its parts. No part keeps
 // another; where one must look at another, that is a parameter.
 type association struct {
-	ways         [2]way
-	clock        clock
-	arbiter      arbiter
-	interval     interval
-	anchors      anchors
-	peer         peer
-	outliers     outliers
-	outgoing     outgoing
-	resolution   resolution
-	dirty        bool    // there is news for readers
-	awaited      uint8   // 1 + the way that has not shown the last clock step yet; 0: none
-	wasMaybeSet  bool    // the last silence may have been a clock step
-	awaitedFrom  float64 // x of that step
-	awaitedTrip  float64 // us: the round trip before that step, which holds until the way shows it
-	silenceEnd   float64 // x at which the last silence ended
-	silenceDrift float64 // us: how far the clocks may have drifted apart in it
-	longSilence  longSilence
+	ways       [2]way
+	clock      clock
+	arbiter    arbiter
+	interval   interval
+	anchors    anchors
+	peer       peer
+	outliers   outliers
+	outgoing   outgoing
+	resolution resolution
+	dirty      bool // there is news for readers
+
+	awaited     uint8   // 1 + the way that has not shown the last clock step yet; 0: none
+	awaitedFrom float64 // x of that step
+	awaitedTrip float64 // us: the round trip before that step, which holds until the way shows it
+
+	silenceEnd       float64 // x at which the last silence ended
+	silenceDrift     float64 // us: how far the clocks may have drifted apart in it
+	silenceMayBeStep bool    // a clock may have been set in it
+	longSilence      longSilence
 }
 
 // start begins with the level of the first datagram.
@@ -1289,7 +1292,7 @@ func (a *association) endSilence(x, silence, above float64) {
 	}
 	a.silenceEnd = x
 	a.silenceDrift = a.dispersion() * silence
-	a.wasMaybeSet = above > second || silence > longestWindow
+	a.silenceMayBeStep = above > second || silence > longestWindow
 	a.interval.slack[in] = max(a.interval.slack[in], a.delay(in)+above)
 	a.dirty = true
 }
@@ -1394,8 +1397,8 @@ func (a *association) take(d int, s *sample) (congested bool) {
 }
 
 // fall takes that the floor of way d moved down at x; by is below 0. Either the path became shorter
-// or there was a clock step. It was the clock if the round trip would become negative, which no path
-// can do.
+// or there was a clock step. It was the clock if the round trip would become negative, which no
+// path can do.
 func (a *association) fall(d int, x, by float64) {
 	roundTrip := a.roundTrip()
 	dead := a.deadBand()
@@ -1666,7 +1669,7 @@ func (a *association) report(x float64, minDelta Counter24) {
 	// does not show the new offset, and the gate is too wide, since no clock drifted for as long as
 	// it seems. So no floor follows such a report.
 	sentSince := previous - min(max(a.delay(out), 0), second)
-	if a.wasMaybeSet && sentSince < a.silenceEnd && y < 0 && y >= -gate {
+	if a.silenceMayBeStep && sentSince < a.silenceEnd && y < 0 && y >= -gate {
 		return
 	}
 	if y < -gate {
@@ -1781,12 +1784,13 @@ func (a *association) dispersion() float64 {
 	return 2*settledTime*skewDrift + min(unknown, slewSkew+abs(a.clock.skew))
 }
 
-// clockLateness returns by how many us a clock may have been set or slewed: even the fastest datagram
-// of the last sample of way d is late by as much.
+// clockLateness returns by how many us a clock may have been set or slewed: even the fastest
+// datagram of the last sample of way d is late by as much.
 func (a *association) clockLateness(d int) float64 {
 	w := &a.ways[d]
 	by := w.residual
-	if !w.sampled || by < stepScatters*w.spread { // it is of another level, or that is noise
+	isNoise := by < stepScatters*w.spread
+	if !w.sampled || isNoise { // until there is a sample, the residual is above another level
 		return 0
 	}
 	isMoreThanSlew := by > unseenSlew
@@ -1838,8 +1842,8 @@ func (a *association) view(v *view, x float64, near uint64) {
 const (
 	originalWindow = 10 * second // us: an original reports the minimum of this time
 
-	// longRun is how many reports in a row an original never sends without its remainder. It is also
-	// the number of samples that the spread is a mean over, and the most that counters count.
+	// longRun is how many reports in a row an original never sends without its remainder. It is
+	// also the number of samples that the spread is a mean over, and the most that counters count.
 	longRun = 64
 )
 
@@ -2132,8 +2136,8 @@ func (r *arbiter) pass(dt float64) {
 // warmingUp reports whether the reference round trip is hardly known yet.
 func (r *arbiter) warmingUp() bool { return r.age < warmUp }
 
-// isShortest reports whether the round trip is shorter than both that are remembered: the one that is
-// trusted now, and the last one with equal ways.
+// isShortest reports whether the round trip is shorter than both that are remembered: the one that
+// is trusted now, and the last one with equal ways.
 func (r *arbiter) isShortest(roundTrip, deadBand float64) bool {
 	return roundTrip < min(r.reference, r.symmetric)-deadBand
 }
@@ -2398,8 +2402,8 @@ func (b *bucket) vary(y int32) {
 const jitterBits = 4 // RFC 3550: the jitter moves by a sixteenth of each difference
 
 // jitterAfter returns the jitter after this bucket, where before is the jitter after the last one,
-// both in 2^-jitterBits us. All differences of a bucket count alike, so a datagram need only add its
-// own. Sixteen of them leave nothing of the jitter before.
+// both in 2^-jitterBits us. All differences of a bucket count alike, so a datagram need only add
+// its own. Sixteen of them leave nothing of the jitter before.
 func (b *bucket) jitterAfter(before uint32) uint32 {
 	n := uint64(max(b.count-1, 1)) // the last datagram falls into the next bucket
 	jitter := uint64(before)

@@ -37,12 +37,11 @@ const (
 )
 
 // AppendEvent appends 3 bytes that tell the peer's ReadEvent when something happened: the peer's
-// clock at the local time happenedUsec. (The bytes of package link's AppendEvent are another
-// format: the sender's clock.) Both times are microseconds of the local clock; nowUsec is
-// now. The bytes hold a time only if it may be relied on now: if Snapshot.Within(tolerable) is
-// nil, no clock was set between the event and now, and the event is from 50 s ago to 16 s ahead.
-// Else they are zeros. The top bit of the last byte says whether there is a time. It may be called
-// from any goroutine.
+// clock at the local time happenedUsec. Both times are microseconds of the local clock; nowUsec is
+// now. The bytes hold a time only if it may be relied on now: if Snapshot.Within(tolerable) is nil,
+// no clock was set between the event and now, and the event is from 50 s ago to 16 s ahead. Else
+// they are zeros. The top bit of the last byte says whether there is a time. It may be called from
+// any goroutine. Package link's AppendEvent has another format, the sender's clock.
 func (s *TimeSynchronizer) AppendEvent(
 	dst []byte, nowUsec, happenedUsec uint64, tolerable time.Duration,
 ) []byte {

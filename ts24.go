@@ -64,9 +64,9 @@ func LocalTimeToDatagramTS24(localUsec uint64) Counter24 {
 // deltaOf returns the delta of a datagram on its ring. Bits above the ring are noise.
 func deltaOf(stamp Counter24, recvUsec uint64) uint64 { return recvUsec - uint64(stamp)<<ts24Shift }
 
-// around returns how far above near a raw delta is, in microseconds. A raw delta is known only modulo
-// 134.2 s, so the result is taken from -89.5 s up to 44.7 s. No queue is that long: what seems to be
-// longer is a clock that was set, and the rest of the ring is left for that.
+// around returns how far above near a raw delta is, in microseconds. A raw delta is known only
+// modulo 134.2 s, so the result is taken from -89.5 s up to 44.7 s. No queue is that long: what
+// seems to be longer is a clock that was set, and the rest of the ring is left for that.
 func around(raw uint64, near float64) float64 {
 	const full = 1 << deltaBits
 	d := float64(wrap(raw, deltaBits)) - near

@@ -151,7 +151,10 @@ func (e *jsEnd) tell(format string, args ...any) {
 
 func (e *jsEnd) call(format string, args ...any) string {
 	e.tell(format, args...)
-	if e.in.Flush() != nil || !e.out.Scan() {
+	if err := e.in.Flush(); err != nil {
+		e.t.Fatal("Node has stopped: ", err)
+	}
+	if !e.out.Scan() {
 		e.t.Fatal("Node has stopped: ", e.out.Err())
 	}
 	return e.out.Text()

@@ -1544,11 +1544,11 @@ class Association {
 	begun = false; // a datagram has arrived
 	dirty = true; // there is news for readers
 	awaited = -1; // the way that has not shown the last clock step yet; -1: none
-	wasMaybeSet = false; // the last silence may have been a clock step
 	awaitedFrom = 0; // x of that step
 	awaitedTrip = 0; // us: the round trip before that step, which holds until the way shows it
 	silenceEnd = 0; // x at which the last silence ended
 	silenceDrift = 0; // us: how far the clocks may have drifted apart in it
+	silenceMayBeStep = false; // a clock may have been set in it
 	longSilence = new LongSilence(0, 0, 0);
 
 	/**
@@ -1739,7 +1739,7 @@ class Association {
 		}
 		this.silenceEnd = x;
 		this.silenceDrift = this.dispersion() * silence;
-		this.wasMaybeSet = above > second || silence > longestWindow;
+		this.silenceMayBeStep = above > second || silence > longestWindow;
 		this.interval.atLeast(inward, this.delay(inward) + above);
 		this.dirty = true;
 	}
@@ -2186,7 +2186,7 @@ class Association {
 		// that does not show the new offset, and the gate is too wide, since no clock drifted for as
 		// long as it seems. So no floor follows such a report.
 		const sentSince = previous - clamp(this.delay(outward), 0, second);
-		if (this.wasMaybeSet && sentSince < this.silenceEnd && y < 0 && y >= -gate) {
+		if (this.silenceMayBeStep && sentSince < this.silenceEnd && y < 0 && y >= -gate) {
 			return;
 		}
 		if (y < -gate) {
@@ -2318,7 +2318,9 @@ class Association {
 	clockLateness(way) {
 		const w = this.ways[way];
 		const by = w.residual;
-		if (!w.sampled || by < stepScatters * w.spread) { // it is of another level, or that is noise
+		const isNoise = by < stepScatters * w.spread;
+		// Until there is a sample, the residual is above another level.
+		if (!w.sampled || isNoise) {
 			return 0;
 		}
 		const isMoreThanSlew = by > unseenSlew;
@@ -3211,8 +3213,8 @@ class Bucket {
 	}
 
 	/**
-	 * Returns the height of a datagram above the floor, us, or null if it ends the bucket or may
-	 * change the floor.
+	 * Returns the height of a datagram above the floor, us, or null if it ends the bucket, may change
+	 * the floor, or is late by a second or more.
 	 * @param {number} stamp
 	 * @param {Usec} now
 	 * @returns {number | null}

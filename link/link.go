@@ -28,9 +28,9 @@
 // A recording of an earlier session under the same key is a replay, too. Send the peer's session
 // id back as an echo, and call ReadHeader only for datagrams that echo your own. Of all other
 // authenticated datagrams keep only the id, or neither end would begin. Call Reset when the third
-// datagram in a row has the same new id and your echo, and drop the first two, since one may be late
-// from before the restart. Without that the Link notices the restart by itself, a little later.
-// examples/seal/seal.go does the same with a random challenge.
+// datagram in a row has the same new id and your echo, and drop the first two, since one may be
+// late from before the restart. Without that the Link notices the restart by itself, a little
+// later. examples/seal/seal.go does the same with a random challenge.
 //
 // Packets that were resent or recovered with their old header look slow, which does no harm. Refuse
 // a packet if one with a higher sequence number arrived more than a minute ago: it is then over a

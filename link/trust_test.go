@@ -251,29 +251,12 @@ func TestSlewedOnLAN(t *testing.T) {
 	} {
 		var all looks
 		asked := 0
-		for seed := *trustSeed; seed < *trustSeed+uint64(testkit.Sized(10, 20, 200)); seed++ {
-			s := newSleepers(seed, 20)
-			for end := range s.ways {
-				s.ways[end].Base = simnet.Fixed(100 * time.Microsecond)
-				s.ways[end].Delay = simnet.Exp(20 * time.Microsecond)
-			}
-			ppm := s.clocks[0].PPM()
-			s.At(300*time.Second, func() { s.clocks[0].SetRate(s.Now(), ppm+c.ppm) })
-			s.At(330*time.Second, func() { s.clocks[0].SetRate(s.Now(), ppm) })
-			s.Every(50*time.Millisecond, 300*time.Second, func() {
-				for end := range s.links {
-					trusts, beyond := s.look(end)
-					all.add(trusts, beyond)
-					asked++
-					if beyond > 0 {
-						t.Logf("%+.0f ppm, seed %d, end %d: %v beyond its bound at %v",
-							c.ppm, seed, end, beyond, s.Now())
-					}
-				}
-			})
-			s.Run(450 * time.Second)
+		worlds := uint64(testkit.Sized(10, 20, 200))
+		for seed := *trustSeed; seed < *trustSeed+worlds; seed++ {
+			asked += slewed(t, seed, c.ppm, &all)
 		}
-		t.Logf("%+.0f ppm: %d of %d trusted answers are beyond their bound", c.ppm, all.beyond, all.trusts)
+		t.Logf("%+.0f ppm: %d of %d trusted answers are beyond their bound",
+			c.ppm, all.beyond, all.trusts)
 		if float64(all.beyond)*1e6 > c.most*float64(all.trusts) {
 			t.Errorf("%+.0f ppm: more than %.0f of 10^6", c.ppm, c.most)
 		}
@@ -281,6 +264,32 @@ func TestSlewedOnLAN(t *testing.T) {
 			t.Errorf("%+.0f ppm: trusted %d times of %d", c.ppm, all.trusts, asked)
 		}
 	}
+}
+
+// slewed plays two ends on a LAN, one of which is slewed for 30 s. It adds what both say from then
+// on, and returns how often they were asked.
+func slewed(t *testing.T, seed uint64, by float64, all *looks) (asked int) {
+	s := newSleepers(seed, 20)
+	for end := range s.ways {
+		s.ways[end].Base = simnet.Fixed(100 * time.Microsecond)
+		s.ways[end].Delay = simnet.Exp(20 * time.Microsecond)
+	}
+	ppm := s.clocks[0].PPM()
+	s.At(300*time.Second, func() { s.clocks[0].SetRate(s.Now(), ppm+by) })
+	s.At(330*time.Second, func() { s.clocks[0].SetRate(s.Now(), ppm) })
+	s.Every(50*time.Millisecond, 300*time.Second, func() {
+		for end := range s.links {
+			trusts, beyond := s.look(end)
+			all.add(trusts, beyond)
+			asked++
+			if beyond > 0 {
+				t.Logf("%+.0f ppm, seed %d, end %d: %v beyond its bound at %v",
+					by, seed, end, beyond, s.Now())
+			}
+		}
+	})
+	s.Run(450 * time.Second)
+	return asked
 }
 
 // TestWanders: the delay of both ways is another one each 0.1 s, by up to 20 or 40 ms, as on Wi-Fi.

@@ -47,7 +47,7 @@ func (w *wire) until(at, tolerable time.Duration) *told {
 
 func TestWithin(t *testing.T) {
 	const start, event, after = 16 * time.Second, 36 * time.Second, 30 * time.Second
-	const noticed = 2100 * time.Millisecond // a report comes every second, and one may be lost
+	const noticed = 2100 * time.Millisecond // Within promises about 3 s
 	const sec, minute = time.Second, time.Minute
 	wasSet := timesync.ErrStepped
 	events := []struct {

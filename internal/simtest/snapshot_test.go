@@ -637,19 +637,22 @@ func TestJitter(t *testing.T) {
 					want += (math.Abs(float64(delay)-transit) - want) / 16
 				}
 				transit = float64(delay)
-				got, ok := s.Snapshot(now)
+				snapshot, ok := s.Snapshot(now)
 				afterChange := i - int(200_000/every) // it may be 0.2 s old
 				if !ok || afterChange < 200 {
 					continue
 				}
-				sum += float64(got.Jitter.Microseconds())
+				got := float64(snapshot.Jitter.Microseconds())
+				sum += got
 				wantSum += want
-				if us := float64(got.Jitter.Microseconds()); us < jitter/4 || us > 4*jitter {
-					t.Fatalf("every %d us, seed %d: jitter %v, want about %.0f us", every, seed, got.Jitter, jitter)
+				if got < jitter/4 || got > 4*jitter {
+					t.Fatalf("every %d us, seed %d: jitter %.0f us, want about %.0f",
+						every, seed, got, jitter)
 				}
 			}
-			if sum < 0.98*wantSum || sum > 1.02*wantSum {
-				t.Errorf("every %d us, seed %d: jitter %.3f of what RFC 3550 counts", every, seed, sum/wantSum)
+			if share := sum / wantSum; share < 0.98 || share > 1.02 {
+				t.Errorf("every %d us, seed %d: jitter %.3f of what RFC 3550 counts",
+					every, seed, share)
 			}
 		}
 	}

@@ -108,7 +108,7 @@ func (f *figures) readmeTable() string {
 	const rows = "| timesync | **%s** |\n" +
 		"| the C++ original, on the same datagrams | %s |\n" +
 		"| chronyd, asking once a second | %s |\n" +
-		"| the best possible: an oracle that knows each recording in advance | %s |\n\n" +
+		"| the best possible: an oracle that knows each world in advance | %s |\n\n" +
 		"[REPORT](lab/results/REPORT.md) has each world: `cd lab && go run ./report`\n\n"
 	chrony := mean(worlds, play.Chronyd)
 	return fmt.Sprintf(head+rows, len(worlds), results.Micros(mine), results.Micros(orig),
