@@ -1127,15 +1127,14 @@ type association struct {
 	outliers   outliers
 	outgoing   outgoing
 	resolution resolution
-	dirty      bool // there is news for readers
 
-	awaited     uint8   // 1 + the way that has not shown the last clock step yet; 0: none
-	awaitedFrom float64 // x of that step
-	awaitedTrip float64 // us: the round trip before that step, which holds until the way shows it
-
+	dirty            bool    // there is news for readers
+	silenceMayBeStep bool    // in the last silence a clock may have been set
+	awaited          uint8   // 1 + the way that has not shown the last clock step yet; 0: none
+	awaitedFrom      float64 // x of that step
+	awaitedTrip      float64 // us: the round trip before that step, which holds until the way shows it
 	silenceEnd       float64 // x at which the last silence ended
 	silenceDrift     float64 // us: how far the clocks may have drifted apart in it
-	silenceMayBeStep bool    // a clock may have been set in it
 	longSilence      longSilence
 }
 

@@ -1543,12 +1543,12 @@ class Association {
 	resolution = new Resolution();
 	begun = false; // a datagram has arrived
 	dirty = true; // there is news for readers
+	silenceMayBeStep = false; // in the last silence a clock may have been set
 	awaited = -1; // the way that has not shown the last clock step yet; -1: none
 	awaitedFrom = 0; // x of that step
 	awaitedTrip = 0; // us: the round trip before that step, which holds until the way shows it
 	silenceEnd = 0; // x at which the last silence ended
 	silenceDrift = 0; // us: how far the clocks may have drifted apart in it
-	silenceMayBeStep = false; // a clock may have been set in it
 	longSilence = new LongSilence(0, 0, 0);
 
 	/**
