@@ -1232,7 +1232,7 @@ func TestHalfSeenStep(t *testing.T) {
 
 // TestStepOnShortPath: where ways are shorter than a clock step, no path explains it, and one end
 // follows it within 0.2 s. The next report is of datagrams from before the step, and does not undo
-// it. Five seconds after a step of up to 1 ms the bound is about as short as before.
+// it. Five seconds after a step of up to 1 ms the bound is at most 2.5 ms.
 func TestStepOnShortPath(t *testing.T) {
 	const delay = 150 // us
 	for _, by := range []int64{-5000, -950, -800, 800, 950, 5000} {

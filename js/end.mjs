@@ -34,8 +34,8 @@ let ahead = 0n;
 const clock = () => u64(BigInt(Math.floor(performance.now() * 1000 * 1.00004)) + ahead);
 
 // The time of day, us, and this end's clock at that moment. The test reads the time of day, too.
-// Read anew each time: performance.timeOrigin, which is read once, has stood 6 ms beside the time
-// of day of a Go program for as long as a test took.
+// Read anew each time: with performance.timeOrigin, which is read once, a test was 6 ms off from
+// its first line to its last.
 function timeOfDay() {
 	for (;;) {
 		const before = performance.now();

@@ -91,8 +91,8 @@ func (s *server) unixAtZero() int64 {
 		before := s.clock.Now()
 		unix := time.Now().UnixMicro()
 		after := s.clock.Now()
-		const stopped = 100 // us between two readings
-		if after-before < stopped {
+		const longest = 100 // us: between readings that are further apart the program was stopped
+		if after-before < longest {
 			return unix - int64(after)
 		}
 	}
