@@ -1390,7 +1390,9 @@ func (a *association) take(d int, s *sample) (congested bool) {
 	a.fit(d, s)
 	if a.peer.known {
 		a.matchStep(s.to)
-		a.follow()
+		if a.dirty {
+			a.follow()
+		}
 	}
 	return congested
 }
@@ -2294,7 +2296,7 @@ func (i *interval) bound() float64 { return max(i.slack[in], i.slack[out], 0) + 
 // widen says that the truth may be d us farther off, on both sides.
 func (i *interval) widen(d float64) {
 	for w := range i.slack {
-		i.slack[w] = min(max(i.slack[w]+d, -maxOffset), maxOffset)
+		i.slack[w] = min(i.slack[w]+d, maxOffset)
 	}
 }
 
@@ -2420,6 +2422,9 @@ func (b *bucket) many() bool { return b.count > fitPoints+1 }
 
 // rise says that the floor rose by d us.
 func (b *bucket) rise(d float64) {
+	if d == 0 {
+		return
+	}
 	b.last = int32(min(max(float64(b.last)-d, math.MinInt32/2), math.MaxInt32/2))
 	for _, y := range []*int32{&b.two.least, &b.two.next} {
 		if *y < none {

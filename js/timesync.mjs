@@ -1864,7 +1864,9 @@ class Association {
 		this.fit(way, sample);
 		if (this.peer.known) {
 			this.matchStep(sample.to);
-			this.follow();
+			if (this.dirty) {
+				this.follow();
+			}
 		}
 		return congested;
 	}
@@ -3074,7 +3076,7 @@ class Interval {
 	 */
 	widen(by) {
 		for (const [way, slack] of this.slack.entries()) {
-			this.slack[way] = clamp(slack + by, -maxOffset, maxOffset);
+			this.slack[way] = Math.min(slack + by, maxOffset);
 		}
 	}
 
