@@ -51,7 +51,9 @@ const game = new Game({
 });
 
 /** What tests look at. */
-const demo = {game, clock, samples, delays, view: null, said: [], others: new Map(), remoteAt};
+const demo = {
+	game, clock, samples, delays, view: null, said: [], others: new Map(), remoteAt, timeOrigin,
+};
 window.demo = demo;
 
 function say(text) {
@@ -68,10 +70,25 @@ function say(text) {
 const sameMachine = ['127.0.0.1', 'localhost', '[::1]'].includes(location.hostname);
 let firstOffset = null; // else offsets are shown less the first one
 
+let origin = performance.timeOrigin;
+
+/**
+ * The time of day less performance.now(), ms. performance.timeOrigin is read once, when the page
+ * loads, and the time of day may be set or slewed later. So it is corrected by Date.now().
+ */
+function timeOrigin() {
+	const before = performance.now();
+	const unix = Date.now(); // rounded down to 1 ms
+	const after = performance.now();
+	const stopped = after - before > 0.2;
+	if (!stopped) origin = Math.min(Math.max(origin, unix - after), unix + 1 - before);
+	return origin;
+}
+
 /** The server's clock less the true one at a moment of performance.now(), us. */
 function errorAt(at, remote) {
 	if (sameMachine) {
-		const unix = (performance.timeOrigin + at) * 1000;
+		const unix = (timeOrigin() + at) * 1000;
 		return Number(remote) - (unix - game.greeting.unixAtZero);
 	}
 	firstOffset ??= Number(remote) - at * 1000;
@@ -122,7 +139,7 @@ function tellOthers() {
 	const server = game.greeting?.hash; // tabs of different servers have nothing in common
 	if (remote !== null) {
 		const bound = game.link.errorBound(clock.now());
-		tabs.postMessage({me, server, wall: performance.timeOrigin + at, remote, bound});
+		tabs.postMessage({me, server, wall: timeOrigin() + at, remote, bound});
 	}
 	for (const [other, {heardAt}] of demo.others) {
 		if (at - heardAt > 3000) demo.others.delete(other);
@@ -130,7 +147,7 @@ function tellOthers() {
 }
 
 tabs.onmessage = ({data: {me: other, server, wall, remote, bound}}) => {
-	const mine = remoteAt(wall - performance.timeOrigin);
+	const mine = remoteAt(wall - timeOrigin());
 	if (mine === null || game.asleep || server !== game.greeting.hash) return;
 	const apart = Math.abs(since(mine, remote));
 	const allowed = bound + game.link.errorBound(clock.now());
