@@ -113,7 +113,7 @@ func (e *twin) judge(remote, truth uint64) {
 func TestAccuracyLikeGo(t *testing.T) {
 	t.Parallel()
 	javascript := newJSEnd(t)
-	seeds := uint64(testkit.Sized(4, 8, 40))
+	seeds := uint64(testkit.Sized(4, 4, 40))
 	mostOfIdeal := map[float64]float64{.9: 2, .99: 2.5} // at most 1.6 in the table
 	for _, rate := range []float64{60, 4} {
 		e := &twin{golang: &goEnd{}, javascript: javascript}

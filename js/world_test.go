@@ -272,9 +272,6 @@ func lacking(datagram []byte, floor uint64) float64 {
 func TestBesideGo(t *testing.T) {
 	t.Parallel()
 	javascript := newJSEnd(t)
-	if testing.Short() {
-		*seeds = 1
-	}
 	for _, rate := range []float64{60, 4} {
 		var js, besideJS, instead, besideGo outcome
 		for _, c := range chosen() {
