@@ -1390,7 +1390,7 @@ func (a *association) take(d int, s *sample) (congested bool) {
 	a.fit(d, s)
 	if a.peer.known {
 		a.matchStep(s.to)
-		if a.dirty {
+		if a.dirty { // else the floors are where they were: the next report is soon enough
 			a.follow()
 		}
 	}
@@ -2422,9 +2422,6 @@ func (b *bucket) many() bool { return b.count > fitPoints+1 }
 
 // rise says that the floor rose by d us.
 func (b *bucket) rise(d float64) {
-	if d == 0 {
-		return
-	}
 	b.last = int32(min(max(float64(b.last)-d, math.MinInt32/2), math.MaxInt32/2))
 	for _, y := range []*int32{&b.two.least, &b.two.next} {
 		if *y < none {

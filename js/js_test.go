@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	seeds = flag.Uint64("js.seeds", 1, "sessions of TestBesideGo for each world")
+	seeds = flag.Uint64("js.seeds", 1, "sessions of TestBesideGo and TestStranger for each world")
 	first = flag.Uint64("js.first", 48_000_000, "the first seed")
 )
 

@@ -1864,6 +1864,7 @@ class Association {
 		this.fit(way, sample);
 		if (this.peer.known) {
 			this.matchStep(sample.to);
+			// Else the floors are where they were: the next report is soon enough.
 			if (this.dirty) {
 				this.follow();
 			}

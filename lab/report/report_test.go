@@ -18,6 +18,7 @@ import (
 
 	"timesync"
 	"timesync/internal/sim"
+	"timesync/internal/testkit"
 	"timesync/lab/play"
 	"timesync/lab/results"
 	"timesync/record"
@@ -34,8 +35,8 @@ var pages = sync.OnceValue(func() []results.Page { return must(all()).pages() })
 
 func figuresOf(t *testing.T) *figures {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("plays all worlds")
+	if !testkit.Long() {
+		t.Skip("plays all worlds, which takes a minute: -args -long")
 	}
 	return must(all())
 }
